@@ -1,0 +1,61 @@
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks)
+ENGINE := scripts/with-engine
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit check format attack bench lock clean
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: .venv/.stamp ## make the virtual environment
+
+.venv/.stamp: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "Python's venv is missing: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## set everything up and examine a chamber on this machine
+	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor doctor'
+
+test: setup check ## set everything up and run all checks and tests
+	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/pytest $(ARGS)'
+
+unit: setup ## run the fast tests; they need no engine
+	$(BIN)/pytest -m 'not (docker or crash or attack or e2e or slow or fuzz)' $(ARGS)
+
+check: setup ## format, lint, types, import contracts
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+format: setup ## put the code into form
+	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+attack: setup ## run the attack suite, with ARGS
+	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/blastdoor attack $(ARGS)'
+
+bench: setup ## run the benchmarks, with ARGS
+	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/python -m benchmarks $(ARGS)'
+
+# uv, because it takes the hashes of every platform's files from the index.
+lock: ## pin requirements.txt anew
+	$(PYTHON) -m venv --clear .lock-venv
+	.lock-venv/bin/pip install --quiet --disable-pip-version-check uv
+	printf 'setuptools\nwheel\n' | .lock-venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --extra dev \
+		--custom-compile-command 'make lock' --output-file requirements.txt pyproject.toml -
+	rm -rf .lock-venv
+
+clean: ## remove all that make made, the private engine included
+	$(ENGINE) --clean
+	rm -rf .venv .lock-venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,41 @@
+"""One hostile job, in and out. This is the package's face; everything else is private to it."""
+
+from sandbox.backend import Backend, Capabilities, Chamber, Channel, Listener, Talk
+from sandbox.bundle import Bundle, write_outputs
+from sandbox.channel import ChannelClosed
+from sandbox.config import BackendConfig, DockerConfig
+from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
+from sandbox.wire.frames import Reply
+from sandbox.wire.log import Report, printable
+
+__all__ = [
+    "Backend",
+    "BackendConfig",
+    "Bundle",
+    "Capabilities",
+    "Chamber",
+    "Channel",
+    "ChannelClosed",
+    "DockerConfig",
+    "Ending",
+    "Enforcer",
+    "Gpu",
+    "Input",
+    "Job",
+    "Limits",
+    "Listener",
+    "Lost",
+    "Mode",
+    "Needs",
+    "Outcome",
+    "Refused",
+    "Reply",
+    "Report",
+    "SandboxError",
+    "Talk",
+    "Unavailable",
+    "Usage",
+    "printable",
+    "write_outputs",
+]

@@ -1,0 +1,106 @@
+"""The narrow door that every provider fits: open a chamber, run one bundle in it, get bytes."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from sandbox.bundle import Bundle
+from sandbox.errors import Refused
+from sandbox.job import Enforcer, Job, Mode, Outcome
+from sandbox.wire.frames import Reply
+from sandbox.wire.log import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do, and who holds each limit there."""
+
+    boundary: str
+    relay: bool
+    live_log: bool
+    stop: bool
+    enforced: Mapping[str, Enforcer] = field(default_factory=dict)
+
+    def enforcer(self, limit: str) -> Enforcer:
+        return self.enforced.get(limit, Enforcer.NOBODY)
+
+    def admit(self, job: Job) -> None:
+        """Refuse a job that needs more than this backend can give."""
+        wants = (
+            ("relay", job.mode is Mode.RELAY),
+            ("live log", job.needs.live_log),
+            ("stop", job.needs.stop),
+        )
+        has = {"relay": self.relay, "live log": self.live_log, "stop": self.stop}
+        for name, wanted in wants:
+            if wanted and not has[name]:
+                raise Refused(f"this backend ({self.boundary}) has no {name}, which the job needs")
+        for limit, least in job.needs.enforced.items():
+            if not self.enforcer(limit).meets(least):
+                raise Refused(
+                    f"on this backend ({self.boundary}) {self.enforcer(limit)} enforces {limit}, "
+                    f"but the job accepts no less than {least}"
+                )
+
+
+class Listener(Protocol):
+    """Hears a chamber while it runs. Lines are escaped; both are the candidate's own words."""
+
+    def line(self, text: str) -> None: ...
+
+    def report(self, report: Report) -> None: ...
+
+
+class Channel(Protocol):
+    """Calls into a chamber in relay mode, one at a time."""
+
+    async def call(self, payload: bytes, timeout: float) -> Reply: ...
+
+
+Talk = Callable[[Channel], Awaitable[None]]
+
+
+class Chamber(Protocol):
+    """A fresh container, used once. Leaving the context ends it, whatever happened."""
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Hardware and posture as seen inside, said before any hostile byte arrived."""
+
+    async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
+        """Deliver the bundle, run it, take back bytes. Once only.
+
+        Raises Unavailable when the provider fails, Refused when the bundle breaks our own limits, and
+        Lost when somebody else took the chamber away.
+        """
+
+    async def stop(self) -> None:
+        """Ask for an early end: SIGTERM, grace, then the partial outputs. Harmless when over."""
+
+    async def kill(self) -> None:
+        """End it now. Harmless when over."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Backend(Protocol):
+    """A provider of chambers."""
+
+    capabilities: Capabilities
+
+    async def open(self, job: Job) -> Chamber:
+        """A chamber that waits for its bundle. Raises Refused or Unavailable; then nothing is left."""
+
+    async def reap(self) -> list[str]:
+        """End what belongs to owners whose lease ran out, never a live one's; say what was ended."""
+
+    async def close(self) -> None:
+        """End everything that this backend still holds."""

@@ -1,0 +1,328 @@
+"""Chambers on a Docker engine, with runc or gVisor's runsc."""
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from importlib import resources
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import structlog
+
+from sandbox.backend import Capabilities, Listener, Talk
+from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker_lease import OWNER_LABEL, Lease, reap
+from sandbox.backends.docker_link import DockerLink
+from sandbox.bundle import Bundle
+from sandbox.errors import Refused, Unavailable
+from sandbox.inputs import InputStore
+from sandbox.job import Ending, Enforcer, Job, Limits, Outcome, Usage
+from sandbox.posture import (
+    FULL,
+    Posture,
+    container_config,
+    differences,
+    enforces_inodes,
+    image_objections,
+    inside_differences,
+)
+from sandbox.session import Deadlines, Order, Session, Told
+from sandbox.warm import WarmPool
+
+if TYPE_CHECKING:
+    from sandbox.config import DockerConfig
+
+log = structlog.get_logger()
+
+LEASE_LABEL = "blastdoor.lease"
+DYING_S = 20.0
+
+
+class DockerBackend:
+    """Use `await DockerBackend.connect(config)`; `close` it in the end."""
+
+    def __init__(self, config: "DockerConfig", engine: Engine, posture: Posture) -> None:
+        self._config = config
+        self._engine = engine
+        self._posture = posture
+        self._lease = Lease(engine, config.lease)
+        self._warm: WarmPool[DockerChamber] = WarmPool(config.warm)
+        self._inputs = InputStore(config.inputs_folder)
+        self._open: set[DockerChamber] = set()
+        self._warden: asyncio.subprocess.Process | None = None
+        self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
+        self.capabilities = _capabilities(config.runtime, posture)
+
+    @classmethod
+    async def connect(cls, config: "DockerConfig", posture: Posture = FULL) -> Self:
+        """Raises Unavailable without an engine, Refused when it lacks the runtime that was asked for."""
+        engine = await asyncio.to_thread(Engine, config.host)
+        try:
+            runtimes = (await engine.info())["Runtimes"]
+            if config.runtime not in runtimes:
+                known = ", ".join(sorted(runtimes))
+                raise Refused(f"the engine has no runtime {config.runtime!r} (it has {known}); register it first")
+            backend = cls(config, engine, posture)
+            await backend._lease.acquire()
+            await backend._post_warden()
+        except BaseException:
+            engine.close()
+            raise
+        return backend
+
+    @property
+    def owner(self) -> str:
+        return self._lease.owner
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    async def open(self, job: Job) -> "DockerChamber":
+        self.capabilities.admit(job)
+        self._lease.check()
+        config = container_config(
+            self._posture,
+            job.limits,
+            self._config.runtime,
+            self._boot,
+            await self._image_id(job.image),
+            {str(self._inputs.locate(item)): item for item in job.inputs},
+        )
+        shape = json.dumps(config, sort_keys=True)
+        chamber = await self._warm.take(shape, lambda: self._make(config, job.limits))
+        chamber.serve(job)
+        return chamber
+
+    async def reap(self) -> list[str]:
+        return await reap(self._engine)
+
+    async def close(self) -> None:
+        await self._warm.close()
+        for chamber in list(self._open):
+            await chamber.kill()
+        try:
+            await self._lease.release()
+        finally:
+            await self._dismiss_warden()
+            self._engine.close()
+
+    def forget(self, chamber: "DockerChamber") -> None:
+        self._open.discard(chamber)
+
+    def dollars_per_second(self, limits: Limits) -> float:
+        return self._config.rates.per_second(limits)
+
+    async def _make(self, config: dict[str, object], limits: Limits) -> "DockerChamber":
+        """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
+        making = asyncio.ensure_future(self._make_unshielded(config, limits))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):  # its own failure was cleaned up where it happened
+                await (await making).kill()
+            raise
+
+    async def _make_unshielded(self, config: dict[str, object], limits: Limits) -> "DockerChamber":
+        name = f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
+        labels = {OWNER_LABEL: self.owner, LEASE_LABEL: f"{self._config.lease:g}"}
+        try:
+            container = await self._engine.create(name, {**config, "Labels": labels})
+            await self._compare(config, container)
+            link = DockerLink(await self._engine.attach(container))
+        except BaseException:
+            await self._discard(name)
+            raise
+        chamber = DockerChamber(self, container, name, link, self._config.deadlines)
+        self._open.add(chamber)
+        try:
+            await self._engine.start(container)
+            await chamber.session.hello()
+            self._compare_inside(chamber.facts, limits)
+        except BaseException:
+            await chamber.kill()
+            raise
+        return chamber
+
+    async def _discard(self, name: str) -> None:
+        try:
+            await self._engine.remove(name)
+        except Unavailable as error:
+            log.warning("chamber.left_to_reap", name=name, reason=str(error))
+
+    async def _compare(self, config: dict[str, object], container: str) -> None:
+        reported = await self._engine.inspect(container)
+        wanted = {key: value for key, value in config.items() if key not in ("HostConfig", "Image")}
+        found = differences(wanted, reported["Config"])
+        found += differences({"HostConfig": config["HostConfig"]}, reported)
+        found += [f"mount {mount['Destination']}" for mount in _foreign_mounts(config, reported)]
+        if reported["Image"] != config["Image"]:
+            found.append("Image: not the one that was asked for")
+        if found:
+            raise Refused(f"the engine would not start what was asked for: {'; '.join(found[:3])}")
+
+    def _compare_inside(self, facts: Mapping[str, str], limits: Limits) -> None:
+        found = inside_differences(self._posture, self._config.runtime, facts)
+        if limits.gpu and limits.gpu.kind != "any" and limits.gpu.kind.lower() not in facts.get("gpu", "").lower():
+            found.append(f"gpu: wanted {limits.gpu.kind}, the chamber sees {facts.get('gpu', 'none')}")
+        if found:
+            raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
+
+    async def _image_id(self, name: str) -> str:
+        """The image's content digest, once its settings were found harmless."""
+        record = await self._engine.image(name)
+        if objections := image_objections(record["Config"] or {}):
+            raise Refused(f"the image {name} is refused: {objections[0]}")
+        return str(record["Id"])
+
+    async def _post_warden(self) -> None:
+        """A process beside us that ends our chambers when we are gone, even if a candidate outwits its own PID 1."""
+        command = [
+            sys.executable,
+            "-m",
+            "sandbox.backends.docker_warden",
+            self.owner,
+            self._config.host or "",
+        ]
+        self._warden = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, start_new_session=True
+        )
+
+    async def _dismiss_warden(self) -> None:
+        if self._warden and self._warden.stdin:
+            self._warden.stdin.close()
+            await self._warden.wait()
+
+
+class DockerChamber:
+    """One container, used once."""
+
+    def __init__(
+        self, backend: DockerBackend, container: str, name: str, link: DockerLink, deadlines: Deadlines
+    ) -> None:
+        self._backend = backend
+        self._job: Job | None = None
+        self._link = link
+        self._used = False
+        self._gone: asyncio.Future[None] | None = None
+        self._opened = time.monotonic()
+        self.container = container
+        self.name = name
+        self.session = Session(link, deadlines)
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return self.session.facts
+
+    @property
+    def broken(self) -> bool:
+        return self.session.over
+
+    def serve(self, job: Job) -> None:
+        self._job = job
+
+    async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
+        if self._used or not self._job:
+            raise Refused("a chamber is used once; open another")
+        self._used = True
+        try:
+            told = await self.session.run(self._job, bundle, listener, talk)
+            told = await self._with_evidence(told)
+        except BaseException:
+            await self.kill()
+            raise
+        ending = self._begin_end()
+        if not self.session.over:
+            # The end of PID 1's stdout is the end of the whole chamber. Without it, dead means confirmed dead.
+            await asyncio.shield(ending)
+        return self._outcome(told, self._job)
+
+    async def stop(self) -> None:
+        self.session.order(Order.STOP)
+
+    async def kill(self) -> None:
+        await asyncio.shield(self._begin_end())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.kill()
+
+    def _begin_end(self) -> "asyncio.Future[None]":
+        if self._gone is None:
+            self._gone = asyncio.ensure_future(self._end())
+        return self._gone
+
+    async def _end(self) -> None:
+        self.session.order(Order.KILL)
+        try:
+            await self._backend.engine.remove(self.container)
+        except Unavailable as error:
+            log.warning("chamber.left_to_reap", name=self.name, reason=str(error))
+        finally:
+            await self.session.drained(DYING_S)
+            await self.session.close()
+            self._link.close()
+            self._backend.forget(self)
+
+    async def _with_evidence(self, told: Told) -> Told:
+        """Ask the engine what a failed program died of, and whether it is the program that failed at all."""
+        if told.ending not in (Ending.FAILED, Ending.BUILD_FAILED):
+            return told
+        engine = self._backend.engine
+        if await self.session.drained(DYING_S):
+            with contextlib.suppress(Unavailable):  # a container that does not end is no evidence; inspect decides
+                await engine.wait(self.container, DYING_S)
+        state = (await engine.inspect(self.container))["State"]
+        if state["OOMKilled"]:
+            return Told(Ending.OUT_OF_MEMORY, told.exit_code, "over its memory limit", told=False)
+        return told
+
+    def _outcome(self, told: Told, job: Job) -> Outcome:
+        seconds = self.session.seconds
+        held = time.monotonic() - self._opened
+        usage = Usage(
+            build_s=seconds.get("built", 0.0),
+            run_s=seconds.get("done", 0.0),
+            collect_s=seconds.get("collect", 0.0),
+            held_s=held,
+            log_bytes=self.session.log.count,
+            output_bytes=sum(map(len, told.outputs.values())),
+            usd=held * self._backend.dollars_per_second(job.limits),
+        )
+        return Outcome(
+            ending=told.ending,
+            exit_code=told.exit_code,
+            reason=told.reason,
+            outputs=told.outputs,
+            log_tail=self.session.log.tail,
+            facts=self.facts,
+            usage=usage,
+            told=told.told,
+        )
+
+
+def _foreign_mounts(config: Mapping[str, Any], reported: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    ours = {mount["Target"] for mount in config["HostConfig"]["Mounts"]}
+    return [mount for mount in reported["Mounts"] if mount["Destination"] not in ours]
+
+
+def _capabilities(runtime: str, posture: Posture) -> Capabilities:
+    engine = {"memory", "cpus", "pids", "open_files", "work_bytes", "gpu"}
+    controller = {"wall", "build", "grace", "bundle_bytes", "log_bytes", "output_bytes", "output_files"}
+    controller |= {"frame_bytes", "frames"}
+    enforced = dict.fromkeys(sorted(engine), Enforcer.ENGINE) | dict.fromkeys(sorted(controller), Enforcer.CONTROLLER)
+    inodes = posture.work_inodes and enforces_inodes(runtime)
+    enforced["work_inodes"] = Enforcer.ENGINE if inodes else Enforcer.NOBODY
+    kernel = "gVisor, a kernel of its own" if runtime.startswith("runsc") else "namespaces on the host's kernel"
+    return Capabilities(boundary=f"docker/{runtime}: {kernel}", relay=True, live_log=True, stop=True, enforced=enforced)

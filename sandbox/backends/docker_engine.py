@@ -1,0 +1,206 @@
+"""The only file that knows the docker package: plain calls in threads, and its errors translated once."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import docker
+import docker.errors
+import requests.exceptions
+import urllib3.exceptions
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+
+MINIMUM_API = (1, 41)
+CALL_TIMEOUT_S = 120
+THREADS = 16
+HOW_TO_GET_AN_ENGINE = "start Docker, or set DOCKER_HOST to one that runs (unix:// or tcp://)"
+
+T = TypeVar("T")
+
+_PROVIDER_ERRORS = (
+    docker.errors.DockerException,
+    requests.exceptions.RequestException,
+    urllib3.exceptions.HTTPError,
+    OSError,
+)
+
+
+@contextlib.contextmanager
+def translating_docker_errors(doing: str) -> Iterator[None]:
+    """Whatever the docker package raises leaves as Unavailable, Refused or Lost."""
+    try:
+        yield
+    except SandboxError:
+        raise
+    except _PROVIDER_ERRORS as error:
+        raise _translated(error, doing) from error
+
+
+def _translated(error: Exception, doing: str) -> SandboxError:
+    if isinstance(error, docker.errors.ImageNotFound):
+        return Refused(f"{doing}: the image is missing on the engine; build it (scripts/build-images) or pull it")
+    if isinstance(error, docker.errors.NotFound):
+        return Lost(f"{doing}: the engine no longer knows it")
+    if isinstance(error, docker.errors.APIError):
+        text = " ".join(str(error.explanation or error).split())[:400]
+        if "could not select device driver" in text:
+            return Refused(f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit")
+        if "nknown runtime" in text or "unknown or invalid runtime" in text:
+            return Refused(f"{doing}: the engine lacks the runtime that was asked for; register it in its daemon.json")
+        if error.is_client_error():
+            return Refused(f"{doing}: the engine refused: {text}")
+        return Unavailable(f"{doing}: the engine failed: {text}")
+    for cause in _causes(error):
+        if isinstance(cause, PermissionError):
+            return Unavailable(f"{doing}: no right to use the engine's socket; run as root or join its group")
+        if isinstance(cause, FileNotFoundError | ConnectionRefusedError):
+            return Unavailable(f"{doing}: no Docker engine answers; {HOW_TO_GET_AN_ENGINE}")
+    return Unavailable(f"{doing}: the engine does not answer ({type(error).__name__})")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, what it was raised from, and what it carries in its arguments."""
+    seen: set[int] = set()
+    todo = [error]
+    while todo:
+        current = todo.pop()
+        if isinstance(current, BaseException) and id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            todo += [current.__cause__, current.__context__, getattr(current, "reason", None)]
+            todo += [item for item in current.args if isinstance(item, BaseException)]
+
+
+class Engine:
+    """A Docker engine. Every method may raise Unavailable; what else it raises stands with it."""
+
+    def __init__(self, host: str | None) -> None:
+        if host and not host.startswith(("unix://", "tcp://", "http://")):
+            raise Refused(f"DOCKER_HOST {host!r} can not be used; forward the socket and name it as unix:// or tcp://")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="docker")
+        with translating_docker_errors("connect"):
+            self._api = docker.APIClient(
+                base_url=host,
+                version="auto",
+                timeout=CALL_TIMEOUT_S,
+                max_pool_size=THREADS,
+                use_ssh_client=False,
+            )
+        if tuple(map(int, self._api.api_version.split("."))) < MINIMUM_API:
+            raise Refused(f"the engine speaks API {self._api.api_version}; Docker 20.10 (API 1.41) is the minimum")
+
+    async def info(self) -> Mapping[str, Any]:
+        return await self._call("info", self._api.info)
+
+    async def version(self) -> Mapping[str, Any]:
+        return await self._call("version", self._api.version)
+
+    async def image(self, name: str) -> Mapping[str, Any]:
+        """The image's record. Raises Refused when it is missing."""
+        return await self._call(f"image {name}", lambda: self._api.inspect_image(name))
+
+    async def create(self, name: str, config: dict[str, object]) -> str:
+        """Create a container and return its id. A lost reply is safe to retry: the name is unique and ours."""
+
+        def create() -> str:
+            try:
+                return str(self._api.create_container_from_config(config, name)["Id"])
+            except docker.errors.APIError as error:
+                if error.status_code == 409:
+                    return str(self._api.inspect_container(name)["Id"])
+                raise
+
+        return await self._call("create", lambda: _retried(create, "create"))
+
+    async def attach(self, container: str) -> socket.socket:
+        """Stdin, stdout and stderr of a container that has not started."""
+
+        def attach() -> socket.socket:
+            wrapper = self._api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+            # The wrapper closes its socket, and the pooled response, once garbage: keep a descriptor of our own.
+            connection: socket.socket = wrapper._sock.dup()
+            wrapper._response.close()
+            wrapper.close()
+            connection.setblocking(False)
+            return connection
+
+        return await self._call("attach", attach)
+
+    async def start(self, container: str) -> None:
+        await self._call("start", lambda: self._api.start(container))
+
+    async def inspect(self, container: str) -> Mapping[str, Any]:
+        """The container's record. Raises Lost when it is gone."""
+        return await self._call("inspect", lambda: _retried(lambda: self._api.inspect_container(container), "inspect"))
+
+    async def wait(self, container: str, timeout: float) -> None:
+        """Until the container has exited. Raises Lost when it is gone."""
+        await self._call("wait", lambda: self._api.wait(container, timeout=timeout))
+
+    async def remove(self, container: str) -> bool:
+        """Kill and remove, with its anonymous volumes. False when it was gone already."""
+
+        def remove() -> bool:
+            try:
+                self._api.remove_container(container, force=True, v=True)
+            except docker.errors.NotFound:
+                return False
+            except docker.errors.APIError as error:
+                if error.status_code != 409:  # somebody else's removal is in progress
+                    raise
+            return True
+
+        return await self._call("remove", lambda: _retried(remove, "remove"))
+
+    async def containers(self, label: str) -> Sequence[Mapping[str, Any]]:
+        return await self._call("list", lambda: self._api.containers(all=True, filters={"label": label}))
+
+    async def logs(self, container: str) -> bytes:
+        """What the engine itself has kept of the log; Refused where it keeps none, as it should."""
+        return await self._call("logs", lambda: self._api.logs(container, tail=10))
+
+    async def create_volume(self, name: str, labels: dict[str, str]) -> None:
+        await self._call("lease", lambda: self._api.create_volume(name, labels=labels))
+
+    async def volumes(self, label: str) -> Sequence[Mapping[str, Any]]:
+        found = await self._call("leases", lambda: self._api.volumes(filters={"label": label}))
+        return found["Volumes"] or []
+
+    async def remove_volume(self, name: str) -> None:
+        def remove() -> None:
+            with contextlib.suppress(docker.errors.NotFound):
+                self._api.remove_volume(name)
+
+        await self._call("lease", remove)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False)
+        self._api.close()
+
+    async def _call(self, doing: str, work: Callable[[], T]) -> T:
+        def translated() -> T:
+            with translating_docker_errors(doing):
+                return work()
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, translated)
+
+
+def _retried(work: Callable[[], T], doing: str) -> T:
+    """Three tries at something that may be repeated without harm; only an engine that does not answer is retried."""
+
+    def translated() -> T:
+        with translating_docker_errors(doing):
+            return work()
+
+    retry = Retrying(
+        retry=retry_if_exception_type(Unavailable),
+        stop=stop_after_attempt(3),
+        wait=wait_random_exponential(multiplier=0.2, max=2),
+        reraise=True,
+    )
+    return retry(translated)

@@ -1,0 +1,44 @@
+"""The attached streams of a container, over the engine's socket."""
+
+import asyncio
+import socket
+
+from sandbox.errors import Unavailable
+from sandbox.wire.demux import Demultiplexer, Stream
+
+RECEIVE_BYTES = 65_536
+
+
+class DockerLink:
+    """Live stdin, stdout and stderr. What `receive` returns is valid until the next call of it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray(RECEIVE_BYTES)
+        self._view = memoryview(self._buffer)
+        self._demultiplexer = Demultiplexer()
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._loop.sock_sendall(self._connection, data)
+        except (BrokenPipeError, ConnectionResetError):
+            # The container has ended; the receiving side learns it and says how.
+            return
+        except OSError as error:
+            raise Unavailable(f"the engine's connection broke: {error.strerror}") from error
+
+    async def receive(self) -> list[tuple[Stream, memoryview]]:
+        while True:
+            try:
+                count = await self._loop.sock_recv_into(self._connection, self._buffer)
+            except ConnectionResetError:
+                return []
+            except OSError as error:
+                raise Unavailable(f"the engine's connection broke: {error.strerror}") from error
+            pieces = list(self._demultiplexer.feed(self._view[:count]))
+            if pieces or not count:
+                return pieces
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,92 @@
+# PID 1 of every chamber. Needs sh, head and tar, nothing more. Orders come on stdin (kept as 3), answers go to
+# stdout (kept as 4), everything else is the log. Until "ready" is answered by a bundle, no hostile byte is here.
+exec 3<&0 4>&1 0</dev/null 1>&2
+umask 022
+say() { printf '%s\n' "$*" >&4; }
+
+# Facts, read with builtins only: a fork costs more than the whole rest of the start.
+pick() {
+    while IFS= read -r line; do
+        case $line in
+        '') break ;;
+        "$2"*) say "fact $1 ${line#*:}"; [ "$3" = all ] || break ;;
+        esac
+    done 2>/dev/null <"$4"
+}
+whole() { IFS= read -r line 2>/dev/null <"$2" && say "fact $1 $line"; }
+
+say 'blastdoor 1'
+pick cpu 'model name' one /proc/cpuinfo
+pick cpu 'CPU implementer' one /proc/cpuinfo
+pick cpu 'CPU part' one /proc/cpuinfo
+whole cores /sys/devices/system/cpu/online
+pick memory MemTotal one /proc/meminfo
+whole kernel /proc/sys/kernel/osrelease
+for gpu in /proc/driver/nvidia/gpus/*/information; do
+    [ -r "$gpu" ] && pick gpu Model one "$gpu"
+done
+while IFS= read -r line; do
+    case $line in
+    Uid:*) say "fact uid ${line#*:}" ;;
+    CapBnd:*) say "fact capabilities ${line#*:}" ;;
+    NoNewPrivs:*) say "fact no_new_privileges ${line#*:}" ;;
+    Seccomp:*) say "fact seccomp ${line#*:}" ;;
+    esac
+done </proc/self/status
+say ready
+
+# One line of lengths: mode, build script, run script, bundle. End of stdin means that nobody is left to serve.
+read -r mode build_length run_length bundle_length <&3 || exit 0
+build=$(head -c "$build_length" <&3)
+run=$(head -c "$run_length" <&3)
+cd /work || exit 1
+head -c "$bundle_length" <&3 | tar -xf - 4>&- || { say 'unpacked 1'; exit 1; }
+say 'unpacked 0'
+
+# From here on, candidate and PID 1 share a uid: whatever is said after this line counts as the candidate's words.
+step() { sh -c "$1" 3<&- 4>&-; }
+# Could anything still be written, and was a fork ever refused? Builtins only: here a fork may fail.
+strain() {
+    full=0 forks=0
+    printf '%4096s' x 2>/dev/null >/work/.full || full=1
+    for events in /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events; do
+        [ -r "$events" ] && read -r _ forks <"$events"
+    done
+}
+build_step() {
+    [ -n "$build" ] || return 0
+    step "$build"
+    code=$?
+    strain
+    say "built $code $full $forks"
+    return $code
+}
+
+if [ "$mode" = relay ]; then
+    build_step && sh -c "$run" <&3 >&4 3<&- 4>&-
+    exit 0
+fi
+
+{
+    trap : TERM
+    if build_step; then
+        step "$run"
+        code=$?
+        strain
+        say "done $code $full $forks"
+    fi
+} 3<&- &
+while read -r order <&3; do
+    case $order in
+    stop) kill -TERM -1 ;;
+    harvest)
+        kill -KILL -1 2>/dev/null
+        wait
+        # A killed process may still be finishing a write, and orphans must be reaped: collect only from the dead.
+        while kill -KILL -1 2>/dev/null; do sh -c :; done
+        say archive
+        tar -cf - -C /work/out . >&4
+        exit 0
+        ;;
+    esac
+done

@@ -1,0 +1,135 @@
+"""The one archive that goes in. Packed from trees that we trust, deterministic, and never larger than its cap."""
+
+import hashlib
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from sandbox.errors import Refused
+from sandbox.units import format_size
+from sandbox.wire.faults import WireFault
+from sandbox.wire.harvest import safe_name
+
+FOLDERS = ("src", "out", "tmp")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Files for a chamber's /work/src. `executable` names those that get an x bit."""
+
+    files: Mapping[str, bytes]
+    executable: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, **files: str | bytes) -> "Bundle":
+        """A bundle of a few files given by name, for tests and examples."""
+        return cls({name: text.encode() if isinstance(text, str) else text for name, text in files.items()})
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, byte_cap: int, file_cap: int = 100_000) -> "Bundle":
+        """Every plain file under a folder. A link or a special file is refused: it could lead out of the folder."""
+        files: dict[str, bytes] = {}
+        executable: set[str] = set()
+        total = 0
+        for path in sorted(walk_plain(folder)):
+            name = path.relative_to(folder).as_posix()
+            data, is_executable = _read_plain(path, byte_cap - total)
+            total += len(data)
+            if len(files) >= file_cap:
+                raise Refused(f"{folder} has more than {file_cap} files; leave some out")
+            files[name] = data
+            if is_executable:
+                executable.add(name)
+        return cls(files, frozenset(executable))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over names, modes and contents."""
+        seal = hashlib.sha256()
+        for name in sorted(self.files):
+            content = hashlib.sha256(self.files[name]).hexdigest()
+            seal.update(f"{content} {'x' if name in self.executable else '-'} {len(name.encode())} {name}\n".encode())
+        return seal.hexdigest()
+
+    def pack(self, byte_cap: int) -> bytes:
+        """The archive. Raises Refused when it is over its cap or a name is unsafe."""
+        size = sum(map(len, self.files.values()))
+        if size > byte_cap:
+            raise Refused(f"the bundle has {format_size(size)}, its cap is {format_size(byte_cap)}; raise bundle_bytes")
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            for folder in FOLDERS:
+                archive.addfile(_header(folder, tarfile.DIRTYPE, 0o755))
+            for name in sorted(self.files):
+                header = _header(f"src/{_checked(name)}", tarfile.REGTYPE, 0o755 if name in self.executable else 0o644)
+                header.size = len(self.files[name])
+                archive.addfile(header, io.BytesIO(self.files[name]))
+        return stream.getvalue()
+
+
+def write_outputs(outputs: Mapping[str, bytes], folder: Path) -> None:
+    """Write harvested files under a new or empty folder of ours. Links in the way are never followed."""
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise Refused(f"{folder} exists and is not an empty folder; name a new one")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in outputs.items():
+        target = folder / _checked(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
+            file.write(data)
+
+
+def walk_plain(folder: Path) -> list[Path]:
+    """Every file under a folder; a link among them is refused."""
+    if not folder.is_dir():
+        raise Refused(f"{folder} is not a folder; name an existing one")
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder, onerror=_cannot_read):
+        for name in [*folders, *names]:
+            path = Path(parent, name)
+            if path.is_symlink():
+                raise Refused(f"{path} is a link; it could lead out of the folder, so replace it by its content")
+        found += [Path(parent, name) for name in names]
+    return found
+
+
+def _cannot_read(error: OSError) -> None:
+    raise Refused(f"{error.filename} cannot be read ({error.strerror}); check its rights")
+
+
+def _read_plain(path: Path, left: int) -> tuple[bytes, bool]:
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise Refused(f"{path} is not a plain file; leave it out")
+            data = file.read(left + 1)
+    except OSError as error:
+        _cannot_read(error)
+        raise
+    if len(data) > left:
+        raise Refused(
+            f"the folder does not fit into the bundle's cap at {path.name}; raise bundle_bytes or use an input"
+        )
+    return data, bool(mode & stat.S_IXUSR)
+
+
+def _checked(name: str) -> str:
+    try:
+        safe = safe_name(name)
+    except WireFault as fault:
+        raise Refused(f"the file name {fault.detail} is unsafe; rename it") from None
+    if not safe:
+        raise Refused("a file without a name; rename it")
+    return safe
+
+
+def _header(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.type, header.mode = kind, mode
+    return header

@@ -1,0 +1,38 @@
+"""Backend settings as a tagged union. The vendor's package is imported when a backend is opened, not before."""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from sandbox.backend import Backend
+from sandbox.price import LOCAL, Rates
+from sandbox.session import Deadlines
+from sandbox.units import Duration
+
+
+def default_inputs_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "blastdoor" / "inputs"
+
+
+class DockerConfig(BaseModel, extra="forbid", frozen=True):
+    """A Docker engine. Without a host, DOCKER_HOST or the default socket decides."""
+
+    kind: Literal["docker"] = "docker"
+    host: str | None = None
+    runtime: str = Field(default="runc", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    warm: int = Field(default=0, ge=0, le=256)
+    lease: Duration = Field(default=60.0, ge=1, le=3600)
+    inputs_folder: Path = Field(default_factory=default_inputs_folder)
+    deadlines: Deadlines = Field(default_factory=Deadlines)
+    rates: Rates = LOCAL
+
+    async def connect(self) -> Backend:
+        from sandbox.backends.docker import DockerBackend
+
+        return await DockerBackend.connect(self)
+
+
+BackendConfig = DockerConfig

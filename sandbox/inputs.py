@@ -1,0 +1,73 @@
+"""Large read-only inputs: kept once under the digest of their content, mounted, never sent through stdin."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from sandbox.bundle import walk_plain
+from sandbox.errors import Refused
+from sandbox.job import Input
+
+CHUNK = 1024 * 1024
+
+
+class InputStore:
+    """A folder of content-addressed trees. Adding is atomic; what is there never changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, name: str, source: Path) -> Input:
+        """Copy a file or a folder into the store, unless its content is there, and name it for a job."""
+        paths = walk_plain(source) if source.is_dir() else [source]
+        root = source if source.is_dir() else source.parent
+        self._folder.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".adding-", dir=self._folder))
+        try:
+            seal = hashlib.sha256()
+            for path in sorted(paths):
+                relative = path.relative_to(root)
+                content = _copy(path, staging / "tree" / relative)
+                seal.update(f"{content} {len(str(relative).encode())} {relative.as_posix()}\n".encode())
+            digest = seal.hexdigest()
+            self._publish(staging / "tree", digest)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        return Input(name=name, digest=digest)
+
+    def locate(self, item: Input) -> Path:
+        """Where an input lies on this machine. Raises Refused when it was never added."""
+        place = self._folder / item.digest
+        if not place.is_dir():
+            raise Refused(f"the input {item.name} ({item.digest[:12]}) is not in the store; add it first")
+        return place.resolve()
+
+    def _publish(self, tree: Path, digest: str) -> None:
+        tree.mkdir(parents=True, exist_ok=True)
+        for folder, _, _ in os.walk(tree):
+            Path(folder).chmod(0o755)
+        try:
+            tree.rename(self._folder / digest)
+        except OSError:
+            # Somebody else published the same content first; a folder that is not empty is never replaced.
+            if not (self._folder / digest).is_dir():
+                raise
+
+
+def _copy(source: Path, target: Path) -> str:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    seal = hashlib.sha256()
+    try:
+        with (
+            os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as original,
+            target.open("wb") as copy,
+        ):
+            while piece := original.read(CHUNK):
+                seal.update(piece)
+                copy.write(piece)
+    except OSError as error:
+        raise Refused(f"{source} cannot be copied ({error.strerror}); check rights and free space") from error
+    target.chmod(0o444)
+    return seal.hexdigest()

@@ -1,0 +1,294 @@
+"""Hardening as data: what we ask of an engine, and the comparison with what it reports and what the chamber sees.
+
+Every field is a flag that the attack suite can switch off; one whose removal no attack notices does not belong here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from sandbox.job import Input, Limits
+
+NOBODY = "65534:65534"
+
+# Docker's own lists, written out so that another engine's default can not be shorter unnoticed.
+MASKED_PATHS = (
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+)
+READ_ONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+
+# gVisor runs every guest thread on host threads of its own, and counts them: this much is its own need.
+RUNSC_PIDS_OVERHEAD = 192
+RUNSC_PIDS_PER_PROCESS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Posture:
+    """One boolean a flag. All true is what a chamber gets; anything else is for the mutation check."""
+
+    user: bool = True
+    network: bool = True
+    ipc: bool = True
+    cgroup_namespace: bool = True
+    read_only_root: bool = True
+    drop_capabilities: bool = True
+    no_new_privileges: bool = True
+    seccomp: bool = True
+    masked_paths: bool = True
+    read_only_paths: bool = True
+    memory: bool = True
+    pids: bool = True
+    cpus: bool = True
+    open_files: bool = True
+    core: bool = True
+    work_size: bool = True
+    work_inodes: bool = True
+    work_nosuid: bool = True
+    work_nodev: bool = True
+    log_driver: bool = True
+
+
+FULL = Posture()
+
+
+def seccomp_profile() -> str:
+    """Our profile as the engine wants it: one line of JSON."""
+    text = resources.files("sandbox").joinpath("seccomp.json").read_text("utf-8")
+    return json.dumps(json.loads(text), separators=(",", ":"))
+
+
+def container_config(
+    posture: Posture,
+    limits: Limits,
+    runtime: str,
+    boot: str,
+    image: str,
+    mounts: Mapping[str, Input] | None = None,
+) -> dict[str, object]:
+    """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared."""
+    return {
+        "Image": image,
+        "Entrypoint": ["sh", "-c"],
+        "Cmd": [boot],
+        "User": NOBODY if posture.user else "0:0",
+        "WorkingDir": "/",
+        "Hostname": "chamber",
+        "Tty": False,
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": _host_config(posture, limits, runtime, mounts or {}),
+    }
+
+
+def _host_config(posture: Posture, limits: Limits, runtime: str, mounts: Mapping[str, Input]) -> dict[str, object]:
+    security = ["no-new-privileges"] if posture.no_new_privileges else []
+    security.append(f"seccomp={seccomp_profile()}" if posture.seccomp else "seccomp=unconfined")
+    return {
+        "Runtime": runtime,
+        "NetworkMode": "none" if posture.network else "host",
+        "IpcMode": "none" if posture.ipc else "host",
+        "CgroupnsMode": "private" if posture.cgroup_namespace else "host",
+        "PidMode": "",
+        "UTSMode": "",
+        "UsernsMode": "",
+        "Privileged": False,
+        "ReadonlyRootfs": posture.read_only_root,
+        "CapAdd": [],
+        "CapDrop": ["ALL"] if posture.drop_capabilities else [],
+        "SecurityOpt": security,
+        "MaskedPaths": list(MASKED_PATHS) if posture.masked_paths else [],
+        "ReadonlyPaths": list(READ_ONLY_PATHS) if posture.read_only_paths else [],
+        "Memory": limits.memory if posture.memory else 0,
+        # Equal to Memory means no swap at all. The pair goes together: one without the other is refused or useless.
+        "MemorySwap": limits.memory if posture.memory else 0,
+        "NanoCpus": int(limits.cpus * 1e9) if posture.cpus else 0,
+        "PidsLimit": _pids(limits, runtime) if posture.pids else 0,
+        "Ulimits": _ulimits(posture, limits),
+        "Tmpfs": _tmpfs(posture, limits, runtime),
+        "LogConfig": {"Type": "none" if posture.log_driver else "json-file", "Config": {}},
+        "AutoRemove": False,
+        "Init": False,
+        "PublishAllPorts": False,
+        "Binds": [],
+        "VolumesFrom": [],
+        "Devices": [],
+        "DeviceCgroupRules": [],
+        "DeviceRequests": _device_requests(limits),
+        "GroupAdd": [],
+        "Links": [],
+        "ExtraHosts": [],
+        "Dns": [],
+        "Sysctls": {},
+        "Mounts": [_mount(source, item) for source, item in sorted(mounts.items())],
+        "RestartPolicy": {"Name": "", "MaximumRetryCount": 0},
+    }
+
+
+def _pids(limits: Limits, runtime: str) -> int:
+    if runtime.startswith("runsc"):
+        return limits.pids * RUNSC_PIDS_PER_PROCESS + RUNSC_PIDS_OVERHEAD
+    return limits.pids
+
+
+def _ulimits(posture: Posture, limits: Limits) -> list[dict[str, object]]:
+    wanted = []
+    if posture.core:
+        wanted.append({"Name": "core", "Soft": 0, "Hard": 0})
+    if posture.open_files:
+        wanted.append({"Name": "nofile", "Soft": limits.open_files, "Hard": limits.open_files})
+    return wanted
+
+
+def _tmpfs(posture: Posture, limits: Limits, runtime: str) -> dict[str, str]:
+    common = ["rw", "nosuid" if posture.work_nosuid else "suid", "nodev" if posture.work_nodev else "dev"]
+    if posture.work_size:
+        common.append(f"size={limits.work_bytes}")
+    if posture.work_inodes and enforces_inodes(runtime):
+        common.append(f"nr_inodes={limits.work_inodes}")
+    owner = "uid=65534,gid=65534" if posture.user else "uid=0,gid=0"
+    options = ",".join(common)
+    return {
+        "/work": f"{options},exec,mode=0700,{owner}",
+        "/tmp": f"{options},noexec,mode=1777",
+        "/dev/shm": f"{options},noexec,mode=1777",
+    }
+
+
+def enforces_inodes(runtime: str) -> bool:
+    """Older builds of gVisor know no limit on inodes; there, memory is the bound."""
+    return not runtime.startswith("runsc")
+
+
+def _device_requests(limits: Limits) -> list[dict[str, object]]:
+    if not limits.gpu:
+        return []
+    return [
+        {
+            "Driver": "nvidia",
+            "Count": limits.gpu.count,
+            "DeviceIDs": None,
+            "Capabilities": [["gpu"]],
+            "Options": {},
+        }
+    ]
+
+
+def _mount(source: str, item: Input) -> dict[str, object]:
+    return {
+        "Type": "bind",
+        "Source": source,
+        "Target": f"/inputs/{item.name}",
+        "ReadOnly": True,
+        "BindOptions": {"Propagation": "rprivate"},
+    }
+
+
+# What engines fill in by themselves, and what does no harm: /dev/shm is a mount of ours, so its size has no effect.
+_FILLED_IN = frozenset({"ShmSize", "ConsoleSize"})
+
+
+def differences(wanted: Mapping[str, object], reported: Mapping[str, object], path: str = "") -> list[str]:
+    """Where the engine's report differs from what was asked: one line each. None, '', [], {} and 0 are alike."""
+    found: list[str] = []
+    for key, value in wanted.items():
+        actual = reported.get(key)
+        if isinstance(value, Mapping) and isinstance(actual, Mapping):
+            found += differences(value, actual, f"{path}{key}.")
+            added = {name for name, extra in actual.items() if _says_something(extra)} - set(value) - _FILLED_IN
+            found += [f"{path}{key}.{name}: not asked for, the engine added it" for name in sorted(added)]
+        elif not _same(value, actual):
+            found.append(f"{path}{key}: asked {_short(value)}, the engine reports {_short(actual)}")
+    return found
+
+
+def _says_something(value: object) -> bool:
+    return any(map(_says_something, value)) if isinstance(value, list) else bool(value)
+
+
+def _same(wanted: object, actual: object) -> bool:
+    if isinstance(wanted, Sequence) and isinstance(actual, Sequence) and not isinstance(wanted, str):
+        return len(wanted) == len(actual) and all(map(_same, wanted, actual))
+    if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
+        return not differences(wanted, actual)
+    return bool(wanted == actual or (not wanted and not actual))
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def inside_differences(posture: Posture, runtime: str, facts: Mapping[str, str]) -> list[str]:
+    """Where the chamber itself, before any hostile byte, sees another posture than the one asked for."""
+    wanted = {}
+    if posture.user:
+        wanted["uid"] = "65534 65534 65534 65534"
+    if posture.drop_capabilities:
+        wanted["capabilities"] = "0000000000000000"
+    if not runtime.startswith("runsc"):
+        # gVisor reports neither of the two: it is the kernel that the candidate talks to.
+        if posture.no_new_privileges:
+            wanted["no_new_privileges"] = "1"
+        if posture.seccomp:
+            wanted["seccomp"] = "2"
+    return [
+        f"{name}: wanted {value}, the chamber sees {facts.get(name, 'nothing')}"
+        for name, value in wanted.items()
+        if facts.get(name) != value
+    ]
+
+
+_HARMLESS_VARIABLES = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LC_ALL",
+        "TZ",
+        "TERM",
+        "container",
+        "DEBIAN_FRONTEND",
+        "GPG_KEY",
+        "PYTHON_VERSION",
+        "PYTHON_SHA256",
+        "PYTHON_PIP_VERSION",
+        "PYTHON_SETUPTOOLS_VERSION",
+        "PYTHONUNBUFFERED",
+        "PYTHONDONTWRITEBYTECODE",
+        "PIP_NO_CACHE_DIR",
+        "CUDA_VERSION",
+        "NVARCH",
+        "NVIDIA_VISIBLE_DEVICES",
+        "NVIDIA_DRIVER_CAPABILITIES",
+        "NVIDIA_REQUIRE_CUDA",
+    ]
+)
+
+
+def image_objections(config: Mapping[str, Any]) -> list[str]:
+    """Why an image must not become a chamber: variables that could preload code, volumes that could be written."""
+    names = [str(item).partition("=")[0] for item in config.get("Env") or []]
+    objections = [
+        f"its environment sets {name}, which is not on the list of harmless variables"
+        for name in names
+        if name not in _HARMLESS_VARIABLES and not name.startswith("NV_")
+    ]
+    return objections + [f"it declares the writable volume {path}" for path in sorted(config.get("Volumes") or {})]

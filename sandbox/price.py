@@ -1,0 +1,40 @@
+"""Dollars per second of a resource, as data. Prices change: override them in the settings."""
+
+from pydantic import BaseModel, Field
+
+from sandbox.job import Limits
+
+
+class Rates(BaseModel, extra="forbid", frozen=True):
+    """What a provider asks per second. The default is one's own machine: nothing."""
+
+    cpu: float = Field(default=0.0, ge=0)
+    memory_gib: float = Field(default=0.0, ge=0)
+    gpu: dict[str, float] = Field(default_factory=dict)
+
+    def per_second(self, limits: Limits) -> float:
+        """Dollars for one second of a chamber that uses all it may. An unknown GPU has no price: KeyError."""
+        total = limits.cpus * self.cpu + limits.memory / 1024**3 * self.memory_gib
+        if limits.gpu and self.gpu:
+            total += limits.gpu.count * self.gpu[limits.gpu.kind]
+        return total
+
+
+LOCAL = Rates()
+
+# Modal's public page, mid 2026.
+MODAL = Rates(
+    cpu=0.00003942,
+    memory_gib=0.00000667,
+    gpu={
+        "T4": 0.000164,
+        "L4": 0.000222,
+        "A10": 0.000306,
+        "L40S": 0.000542,
+        "A100-40GB": 0.000583,
+        "A100-80GB": 0.000694,
+        "H100": 0.001097,
+        "H200": 0.001261,
+        "B200": 0.001736,
+    },
+)

@@ -1,0 +1,337 @@
+"""The boot protocol over a live stdin and stdout, whoever provides them.
+
+One consumer reads a queue of what happened (the chamber spoke, broke a rule, fell silent; somebody asked to stop
+or kill) and decides the ending. The pump that fills the queue never stops reading: an engine can hang in `kill`
+while a full output pipe has no reader.
+"""
+
+import asyncio
+import shlex
+import time
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+from sandbox.backend import Listener, Talk
+from sandbox.bundle import Bundle
+from sandbox.channel import ChannelClosed, FrameChannel
+from sandbox.errors import Lost, Refused, Unavailable
+from sandbox.job import Ending, Job, Mode
+from sandbox.wire.demux import Stream
+from sandbox.wire.dialogue import Dialogue, Phase, Said
+from sandbox.wire.faults import Fault, WireFault
+from sandbox.wire.harvest import Harvest
+from sandbox.wire.log import Log
+
+HELLO_LOG_CAP = 65_536
+
+
+class Link(Protocol):
+    """Live streams of PID 1. Both methods raise Unavailable when the provider is gone."""
+
+    async def send(self, data: bytes) -> None: ...
+
+    async def receive(self) -> list[tuple[Stream, memoryview]]:
+        """What came next; an empty list is the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds for the phases that no job sets: until ready, until unpacked, until collected."""
+
+    provision: float = 60.0
+    upload: float = 120.0
+    collect: float = 60.0
+
+
+class Order(Enum):
+    STOP = auto()
+    KILL = auto()
+
+
+class Silence(Enum):
+    END = auto()
+
+
+Happening = Said | WireFault | Unavailable | Lost | Order | Silence
+
+
+@dataclass(slots=True)
+class Told:
+    """How the conversation ended. `told` is False when our own clock, counters or orders decided it."""
+
+    ending: Ending
+    exit_code: int | None = None
+    reason: str = ""
+    told: bool = True
+    outputs: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class _Ended(Exception):
+    def __init__(self, told: Told) -> None:
+        self.told = told
+
+
+class Session:
+    """One conversation with one chamber."""
+
+    def __init__(self, link: Link, deadlines: Deadlines) -> None:
+        self._link = link
+        self._deadlines = deadlines
+        self._queue: asyncio.Queue[tuple[float, Happening]] = asyncio.Queue()
+        self._dialogue = Dialogue()
+        self._log = Log(HELLO_LOG_CAP)
+        self._draining = False
+        self._stop_asked = False
+        self._seconds: dict[str, float] = {}
+        self._mark = time.monotonic()
+        self._pump = asyncio.create_task(self._read_all())
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return self._dialogue.facts
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        return self._seconds
+
+    @property
+    def log(self) -> Log:
+        return self._log
+
+    @property
+    def over(self) -> bool:
+        """True when nothing more will come: for a waiting chamber that means it is broken."""
+        return self._pump.done()
+
+    def order(self, order: Order) -> None:
+        self._note(order)
+
+    async def hello(self) -> None:
+        """Wait until the chamber is ready. Nothing hostile is inside yet, so every fault is the provider's."""
+        try:
+            async with asyncio.timeout(self._deadlines.provision):
+                _, event = await self._queue.get()
+        except TimeoutError:
+            raise Unavailable(f"the chamber was not ready after {self._deadlines.provision:g} s") from None
+        if isinstance(event, Unavailable | Lost):
+            raise event
+        if not (isinstance(event, Said) and event.phase is Phase.READY):
+            said = self._log.tail.decode("utf-8", "replace").strip()[:300]
+            raise Unavailable(f"the chamber did not start: {said or event}")
+
+    async def run(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
+        """Deliver, run, collect."""
+        packed = bundle.pack(job.limits.bundle_bytes)
+        if len(packed) > job.limits.work_bytes:
+            raise Refused("the bundle does not fit into the work directory; raise work_bytes")
+        self._log = Log(
+            job.limits.log_bytes, listener.line if listener else None, listener.report if listener else None
+        )
+        try:
+            await self._deliver(job, packed)
+            if job.build:
+                await self._expect(Phase.BUILT, job, job.limits.build, Ending.BUILD_TIMED_OUT)
+            if job.mode is Mode.RELAY:
+                await self._serve(job, talk)
+            return await self._batch(job)
+        except _Ended as ended:
+            return ended.told
+
+    async def drained(self, timeout: float) -> bool:
+        """Wait for the end of the streams, reading and discarding; False when they do not end in time."""
+        self._draining = True
+        await asyncio.wait([self._pump], timeout=timeout)
+        return self._pump.done()
+
+    async def close(self) -> None:
+        self._pump.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._pump
+
+    def _note(self, event: Happening) -> None:
+        self._queue.put_nowait((time.monotonic(), event))
+
+    async def _read_all(self) -> None:
+        try:
+            while pieces := await self._link.receive():
+                for stream, piece in pieces:
+                    if not self._draining:
+                        self._take(stream, piece)
+        except (Unavailable, Lost) as error:
+            self._note(error)
+            return
+        if not self._draining:
+            try:
+                self._log.close()
+                self._dialogue.finish()
+            except WireFault as fault:
+                self._note(fault)
+            else:
+                self._note(Silence.END)
+
+    def _take(self, stream: Stream, piece: memoryview) -> None:
+        try:
+            if stream is Stream.STDERR:
+                self._log.feed(piece)
+            else:
+                for said in self._dialogue.feed(piece):
+                    self._note(said)
+        except WireFault as fault:
+            self._draining = True
+            self._note(fault)
+
+    async def _deliver(self, job: Job, packed: bytes) -> None:
+        build, run = _script(job.build, job), _script(job.command, job)
+        lengths = f"{job.mode} {len(build)} {len(run)} {len(packed)}\n"
+        try:
+            async with asyncio.timeout(self._deadlines.upload):
+                await self._link.send(lengths.encode() + build + run + packed)
+                at, event = await self._queue.get()
+        except TimeoutError:
+            raise Unavailable(f"the bundle was not delivered after {self._deadlines.upload:g} s") from None
+        match event:
+            case Said(phase=Phase.UNPACKED, code=0):
+                self._mark = at
+            case Said(phase=Phase.UNPACKED):
+                raise Refused("the bundle does not fit into the work directory; raise work_bytes or work_inodes")
+            case Order():
+                raise _Ended(Told(Ending.KILLED, reason="killed before it ran", told=False))
+            case Unavailable() | Lost():
+                raise event
+            case _:
+                raise Unavailable(f"the chamber ended before the bundle was unpacked ({event})")
+
+    async def _expect(self, phase: Phase, job: Job, limit: float, late: Ending) -> Said:
+        """The announcement of a phase, or the ending that came instead."""
+        due = self._mark + limit
+        while True:
+            try:
+                async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                    at, event = await self._queue.get()
+            except TimeoutError:
+                if self._stop_asked:
+                    raise _Ended(
+                        await self._collect(job, Told(Ending.KILLED, reason="ignored the order to stop", told=False))
+                    ) from None
+                raise _Ended(Told(late, reason=f"over its limit of {limit:g} s", told=False)) from None
+            if event is Order.STOP and not self._stop_asked:
+                self._stop_asked = True
+                due = min(due, time.monotonic() + job.limits.grace)
+                await self._command("stop")
+            elif isinstance(event, Said) and event.phase is phase:
+                self._seconds[phase.name.lower()], self._mark = at - self._mark, at
+                if self._stop_asked:
+                    raise _Ended(await self._collect(job, Told(Ending.STOPPED, event.code)))
+                if phase is Phase.BUILT and event.code:
+                    raise _Ended(Told(_failure(event, Ending.BUILD_FAILED), event.code, "the build step failed"))
+                return event
+            else:
+                self._end_by(event)
+
+    async def _batch(self, job: Job) -> Told:
+        done = await self._expect(Phase.DONE, job, job.limits.wall, Ending.TIMED_OUT)
+        ending = _failure(done, Ending.FAILED) if done.code else Ending.COMPLETED
+        return await self._collect(job, Told(ending, done.code))
+
+    async def _collect(self, job: Job, told: Told) -> Told:
+        """Ask PID 1 to end everything else and send the outputs."""
+        harvest = Harvest(job.limits.output_bytes, job.limits.output_files)
+        self._dialogue.expect_archive(harvest)
+        started = time.monotonic()
+        await self._command("harvest")
+        try:
+            async with asyncio.timeout(self._deadlines.collect):
+                while True:
+                    at, event = await self._queue.get()
+                    if event is Silence.END:
+                        break
+                    if not isinstance(event, Said) and event is not Order.STOP:
+                        self._end_by(event)
+        except TimeoutError:
+            return Told(Ending.TIMED_OUT, reason="the outputs were not handed over in time", told=False)
+        self._seconds["collect"] = at - started
+        told.outputs = harvest.files
+        return told
+
+    async def _command(self, word: str) -> None:
+        # A chamber that does not read must not hold us up: the deadline of the phase decides.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._link.send(word.encode() + b"\n")
+
+    def _end_by(self, event: Happening) -> None:
+        match event:
+            case Unavailable() | Lost():
+                raise event
+            case Order():
+                raise _Ended(Told(Ending.KILLED, reason="killed by order", told=False))
+            case WireFault(fault=Fault.LOG_OVERFLOW):
+                raise _Ended(Told(Ending.LOG_OVERFLOW, reason=str(event), told=False))
+            case WireFault(fault=Fault.ENDED_EARLY):
+                raise _Ended(Told(Ending.FAILED, reason=str(event)))
+            case WireFault() if event.fault.is_about_outputs:
+                raise _Ended(Told(Ending.OUTPUT_REFUSED, reason=str(event), told=False))
+            case WireFault():
+                raise _Ended(Told(Ending.PROTOCOL, reason=str(event), told=False))
+            case Silence.END:
+                raise _Ended(Told(Ending.FAILED, reason="the chamber ended by itself"))
+            case Said():
+                raise _Ended(Told(Ending.PROTOCOL, reason=f"{event.phase.name.lower()} said out of turn", told=False))
+
+    async def _serve(self, job: Job, talk: Talk | None) -> None:
+        if talk is None:
+            raise Refused("a relay job needs somebody who talks to it; pass talk=")
+        channel = FrameChannel(self._link.send, self._note, job.limits.frame_bytes, job.limits.frames)
+        try:
+            self._dialogue.expect_frames(channel.reader)
+        except WireFault as fault:
+            self._end_by(fault)
+        talking = asyncio.create_task(_awaited(talk(channel)))
+        try:
+            await self._watch(talking, job.limits.wall)
+        finally:
+            channel.close()
+            talking.cancel()
+            await asyncio.wait([talking])
+            self._seconds["done"] = time.monotonic() - self._mark
+        with suppress(ChannelClosed):
+            await talking
+            raise _Ended(Told(Ending.COMPLETED, told=False))
+        # The call failed before its cause reached the queue: the cause is next.
+        self._end_by((await self._queue.get())[1])
+
+    async def _watch(self, talking: "asyncio.Task[None]", wall: float) -> None:
+        """Until the talk is over; a fault, an order or the deadline ends it first."""
+        due = self._mark + wall
+        while not talking.done():
+            event = asyncio.ensure_future(self._queue.get())
+            await asyncio.wait([talking, event], timeout=due - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
+            if event.done():
+                self._end_by(event.result()[1])
+            event.cancel()
+            if not talking.done() and time.monotonic() >= due:
+                raise _Ended(Told(Ending.TIMED_OUT, reason=f"over its limit of {wall:g} s", told=False))
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+def _failure(said: Said, otherwise: Ending) -> Ending:
+    """A failed step whose cause PID 1 saw gets that cause as its ending."""
+    if said.full:
+        return Ending.WORK_FULL
+    return Ending.PROCESS_LIMIT if said.forks_refused else otherwise
+
+
+def _script(command: tuple[str, ...], job: Job) -> bytes:
+    """A shell line that becomes the command. Everything in it is quoted: names and values stay data."""
+    if not command:
+        return b""
+    variables = {"HOME": "/work/tmp", "TMPDIR": "/work/tmp", "BLASTDOOR_OUT": "/work/out", **job.env}
+    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    folder = shlex.quote(f"/work/src/{job.workdir}")
+    return f"cd {folder} && export {exports} && exec {shlex.join(command)}".encode()

@@ -1,0 +1,229 @@
+"""Take files out of a hostile tar stream: parsed block by block, never extracted, everything counted.
+
+Only plain files and directories in plain (uncompressed) tar are accepted; GNU long names and the pax keys `path`
+and `size` are understood because honest tars write them. Anything else is a typed refusal.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from sandbox.wire.faults import Fault, WireFault
+from sandbox.wire.log import printable
+
+BLOCK = 512
+NAME_CAP = 1024
+PART_CAP = 255
+EXTENSION_CAP = 65_536
+PADDING_CAP = 65_536
+
+_ZEROS = bytes(BLOCK)
+
+
+class _State(Enum):
+    HEADER = auto()
+    BODY = auto()
+    END = auto()
+
+
+class Harvest:
+    """Feed it the stream; `files` holds what was taken once `finish` has passed."""
+
+    def __init__(self, byte_cap: int, entry_cap: int) -> None:
+        self._byte_cap = byte_cap
+        self._entry_cap = entry_cap
+        self._state = _State.HEADER
+        self._block = bytearray()
+        self._zero_blocks = 0
+        self._padding = 0
+        self._entries = 0
+        self._kind = ""
+        self._name = ""
+        self._body = bytearray()
+        self._body_left = 0
+        self._pad_left = 0
+        self._long_name: str | None = None
+        self._long_size: int | None = None
+        self._files: dict[str, bytes] = {}
+        self._folders: set[str] = {""}
+        self.count = 0
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        return self._files
+
+    @property
+    def complete(self) -> bool:
+        return self._state is _State.END
+
+    def feed(self, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        while view:
+            match self._state:
+                case _State.HEADER:
+                    view = self._feed_header(view)
+                case _State.BODY:
+                    view = self._feed_body(view)
+                case _State.END:
+                    self._feed_padding(view)
+                    return
+
+    def finish(self) -> None:
+        """End of the stream; an archive without its end marker is refused."""
+        if self._state is not _State.END:
+            raise WireFault(Fault.ARCHIVE_TRUNCATED, "the stream ended before the archive did")
+
+    def _feed_header(self, view: memoryview) -> memoryview:
+        wanted = BLOCK - len(self._block)
+        self._block += view[:wanted]
+        if len(self._block) == BLOCK:
+            block, self._block = bytes(self._block), bytearray()
+            self._open_entry(block)
+        return view[wanted:]
+
+    def _feed_body(self, view: memoryview) -> memoryview:
+        taken = view[: self._body_left]
+        self._body += taken
+        self._body_left -= len(taken)
+        view = view[len(taken) :]
+        if not self._body_left:
+            skipped = min(self._pad_left, len(view))
+            self._pad_left -= skipped
+            view = view[skipped:]
+            if not self._pad_left:
+                self._close_entry()
+        return view
+
+    def _feed_padding(self, view: memoryview) -> None:
+        self._padding += len(view)
+        if self._padding > PADDING_CAP or any(view):
+            raise WireFault(Fault.ARCHIVE_TRAILING, "more than padding follows the end of the archive")
+
+    def _open_entry(self, block: bytes) -> None:
+        if block == _ZEROS:
+            self._zero_blocks += 1
+            if self._zero_blocks == 2:
+                self._state = _State.END
+            return
+        if self._zero_blocks:
+            raise WireFault(Fault.ARCHIVE_MALFORMED, "a single zero block within the archive")
+        _check_sum(block)
+        self._kind = chr(block[156])
+        size = _octal(block[124:136])
+        if self._kind in "Lx":
+            if size > EXTENSION_CAP:
+                raise WireFault(Fault.ARCHIVE_MALFORMED, f"a name extension of {size} bytes")
+        else:
+            size = self._open_member(block, size)
+        self._body_left, self._pad_left, self._body = size, -size % BLOCK, bytearray()
+        self._state = _State.BODY
+        if not size:
+            self._close_entry()
+
+    def _open_member(self, block: bytes, size: int) -> int:
+        if self._long_size is not None:
+            size = self._long_size
+        raw = _text(block[:100])
+        if block[257:263] == b"ustar\0" and block[345]:
+            raw = f"{_text(block[345:500])}/{raw}"
+        if self._long_name is not None:
+            raw = self._long_name
+        self._long_name = self._long_size = None
+        if self._kind not in "0\x005":
+            raise WireFault(Fault.ENTRY_KIND, f"type {self._kind!r} named {printable(raw.encode())[:80]!r}")
+        if self._kind != "5" and raw.endswith("/"):
+            self._kind = "5"
+        if self._kind == "5" and size:
+            raise WireFault(Fault.ARCHIVE_MALFORMED, "a directory with content")
+        self._name = safe_name(raw.removesuffix("/"))
+        self.count += size
+        if self.count > self._byte_cap:
+            raise WireFault(Fault.TOO_MANY_BYTES, f"the outputs pass their cap of {self._byte_cap} bytes")
+        if self._name:
+            self._entries += 1
+        if self._entries > self._entry_cap:
+            raise WireFault(Fault.TOO_MANY_FILES, f"the outputs pass their cap of {self._entry_cap} entries")
+        return size
+
+    def _close_entry(self) -> None:
+        self._state = _State.HEADER
+        body, self._body = bytes(self._body), bytearray()
+        if self._kind == "L":
+            self._long_name = _text(body.removesuffix(b"\0"), stop_at_nul=False)
+        elif self._kind == "x":
+            self._read_pax(body)
+        else:
+            self._keep(body)
+
+    def _keep(self, body: bytes) -> None:
+        is_folder = self._kind == "5"
+        parents = self._name.split("/")[:-1]
+        for depth in range(1, len(parents) + 1):
+            folder = "/".join(parents[:depth])
+            if folder in self._files:
+                raise WireFault(Fault.ENTRY_TWICE, f"{folder!r} is a file and a folder")
+            self._folders.add(folder)
+        if self._name in self._files or (not is_folder and self._name in self._folders):
+            raise WireFault(Fault.ENTRY_TWICE, repr(self._name))
+        if is_folder:
+            self._folders.add(self._name)
+        else:
+            self._files[self._name] = body
+
+    def _read_pax(self, body: bytes) -> None:
+        while body:
+            digits, space, _ = body[:9].partition(b" ")
+            if not space or not digits.isdigit() or not len(digits) + 2 < int(digits) <= len(body):
+                raise WireFault(Fault.ARCHIVE_MALFORMED, "a pax record with a wrong length")
+            record, body = body[: int(digits)], body[int(digits) :]
+            key, equals, value = record[len(digits) + 1 :].partition(b"=")
+            if not equals or not value.endswith(b"\n"):
+                raise WireFault(Fault.ARCHIVE_MALFORMED, "a pax record without a value")
+            self._apply_pax(key, value[:-1])
+
+    def _apply_pax(self, key: bytes, value: bytes) -> None:
+        if key == b"path":
+            self._long_name = _text(value, stop_at_nul=False)
+        elif key == b"size":
+            if not value.isdigit() or len(value) > 18:
+                raise WireFault(Fault.ARCHIVE_MALFORMED, "a pax size that is no number")
+            self._long_size = int(value)
+        elif key.startswith(b"GNU.sparse"):
+            raise WireFault(Fault.ENTRY_KIND, "a sparse file")
+
+
+def safe_name(name: str) -> str:
+    """The name without its leading `./`, or a refusal. The archive's own root comes back as ''."""
+    while name.startswith("./"):
+        name = name[2:]
+    if name in ("", "."):
+        return ""
+    parts = name.split("/")
+    bad_part = any(part in ("", ".", "..") or part.startswith("-") or len(part.encode()) > PART_CAP for part in parts)
+    if bad_part or len(name.encode()) > NAME_CAP or printable(name.encode()) != name or "\\" in name or "\t" in name:
+        raise WireFault(Fault.ENTRY_NAME, ascii(name[:80]))
+    return name
+
+
+def _text(raw: bytes, *, stop_at_nul: bool = True) -> str:
+    if stop_at_nul:
+        raw = raw.partition(b"\0")[0]
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WireFault(Fault.ENTRY_NAME, ascii(raw[:80])) from None
+
+
+def _octal(raw: bytes) -> int:
+    if raw[0] & 0x80:
+        raise WireFault(Fault.TOO_MANY_BYTES, "a size that needs more than eight gigabytes")
+    digits = raw.strip(b" \0")
+    if not digits:
+        return 0
+    if any(digit not in b"01234567" for digit in digits):
+        raise WireFault(Fault.ARCHIVE_MALFORMED, "a number that is not octal")
+    return int(digits, 8)
+
+
+def _check_sum(block: bytes) -> None:
+    if _octal(block[148:156]) != sum(block) - sum(block[148:156]) + 8 * 0x20:
+        raise WireFault(Fault.ARCHIVE_MALFORMED, "a header with a wrong checksum")

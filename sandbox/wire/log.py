@@ -1,0 +1,108 @@
+"""The chamber's log: capped, escaped, and searched for report lines. All of it is the candidate's own words."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sandbox.wire.faults import Fault, WireFault
+
+LINE_BYTES = 8192
+TAIL_BYTES = 65_536
+REPORT_PREFIX = b"::report "
+REPORT_BYTES = 1024
+
+# C0 and C1 controls, bidirectional overrides and line separators: nothing that moves a cursor or hides text.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def printable(data: bytes) -> str:
+    """Text that is safe to show to a person or an agent: one line, no control characters."""
+    text = data.decode("utf-8", "backslashreplace")
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`::report {"step": 3, "value": 0.71}`: may shorten a trial's life, never lengthen its lease, never score."""
+
+    step: int
+    value: float
+
+
+def parse_report(line: bytes) -> Report | None:
+    """The report in a log line, or None where there is none that we accept."""
+    if not line.startswith(REPORT_PREFIX) or len(line) > REPORT_BYTES:
+        return None
+    try:
+        found = json.loads(line[len(REPORT_PREFIX) :])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or set(found) != {"step", "value"}:
+        return None
+    step, value = found["step"], found["value"]
+    if type(step) is not int or type(value) not in (int, float) or not 0 <= step < 2**53:
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return Report(step, number) if math.isfinite(number) else None
+
+
+class Log:
+    """Counts and caps the stream, keeps its tail, and hands on whole lines."""
+
+    def __init__(
+        self,
+        cap: int,
+        on_line: Callable[[str], None] | None = None,
+        on_report: Callable[[Report], None] | None = None,
+    ) -> None:
+        self._cap = cap
+        self._on_line = on_line
+        self._on_report = on_report
+        self._partial = bytearray()
+        self._tail = bytearray()
+        self.count = 0
+
+    @property
+    def tail(self) -> bytes:
+        return bytes(self._tail[-TAIL_BYTES:])
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Take a piece of the stream; past the cap, a WireFault ends it."""
+        over = self.count + len(data) > self._cap
+        data = data[: self._cap - self.count] if over else data
+        self.count += len(data)
+        self._tail += data
+        if len(self._tail) > 2 * TAIL_BYTES:
+            del self._tail[:-TAIL_BYTES]
+        if self._on_line or self._on_report:
+            self._split(data)
+        if over:
+            raise WireFault(Fault.LOG_OVERFLOW, f"the log passed its cap of {self._cap} bytes")
+
+    def close(self) -> None:
+        """Hand on the last line when it has no newline."""
+        if self._partial:
+            self._hand_on(bytes(self._partial))
+            self._partial.clear()
+
+    def _split(self, data: bytes | memoryview) -> None:
+        self._partial += data
+        *lines, rest = self._partial.split(b"\n")
+        for line in lines:
+            self._hand_on(bytes(line))
+        while len(rest) > LINE_BYTES:
+            self._hand_on(bytes(rest[:LINE_BYTES]))
+            rest = rest[LINE_BYTES:]
+        self._partial = rest
+
+    def _hand_on(self, line: bytes) -> None:
+        report = parse_report(line)
+        if report and self._on_report:
+            self._on_report(report)
+        if self._on_line:
+            self._on_line(printable(line[:LINE_BYTES].removesuffix(b"\r")))

@@ -1,0 +1,96 @@
+"""What the machine's distribution can give: programs, and the packages that bring them."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+PACKAGES = {"dockerd": "docker.io", "docker": "docker.io", "runsc": "runsc", "mmdebstrap": "mmdebstrap"}
+SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+
+
+class Unprepared(Exception):
+    """The machine lacks something; the message is one line that says what to do."""
+
+
+def program(name: str) -> str | None:
+    return shutil.which(name, path=SEARCH_PATH)
+
+
+def require(*programs: str, log: Path) -> None:
+    """Installs what is missing, or says what to install."""
+    missing = [name for name in programs if program(name) is None]
+    if not missing:
+        return
+    packages = list(dict.fromkeys(PACKAGES[name] for name in missing))
+    if not _is_debian() or os.geteuid() != 0:
+        raise Unprepared(
+            f"missing: {', '.join(missing)}. Install it (on Debian: apt-get install {' '.join(packages)}),"
+            " or run this as root on Debian or Ubuntu, or set DOCKER_HOST to an engine that runs."
+        )
+    print(f"installing {', '.join(packages)} (log: {log})", flush=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    _apt_get("update", log=log)
+    if _release().get("ID") == "ubuntu":
+        packages.append("debian-archive-keyring")  # the base image is Debian's
+    if "docker.io" in packages:
+        # Last, so that an engine started by the installation finds runsc in place.
+        packages.remove("docker.io")
+        _register_runsc()
+        _install(packages, log)
+        packages = ["docker.io", *_separate_client()]
+    _install(packages, log)
+    if still := [name for name in missing if program(name) is None]:
+        raise Unprepared(f"installed {', '.join(packages)} but {', '.join(still)} is still missing; see {log}")
+
+
+def _install(packages: list[str], log: Path) -> None:
+    if packages:
+        _apt_get("install", "--yes", "--no-install-recommends", *packages, log=log)
+
+
+def _apt_get(*arguments: str, log: Path) -> None:
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": SEARCH_PATH}
+    command = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", *arguments]
+    with log.open("ab") as output:
+        code = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+        ).returncode
+    if code:
+        raise Unprepared(f"apt-get {arguments[0]} failed with {code}; see {log}")
+
+
+def _separate_client() -> list[str]:
+    """Newer Debian releases ship the `docker` command in a package of its own."""
+    found = subprocess.run(["apt-cache", "show", "docker-cli"], capture_output=True, check=False)
+    return ["docker-cli"] if found.returncode == 0 and found.stdout else []
+
+
+def _register_runsc() -> None:
+    """Under systemd the package starts its own engine, which must know runsc from the start."""
+    settings = Path("/etc/docker/daemon.json")
+    if Path("/run/systemd/system").is_dir() and not settings.exists():
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(daemon_settings("/usr/bin/runsc"))
+        print(f"wrote {settings}: it registers the runtime runsc", flush=True)
+
+
+def daemon_settings(runsc: str) -> str:
+    # --platform=kvm hangs on some machines; without --network=none runsc fails where there is no bridge.
+    runtime = {"path": runsc, "runtimeArgs": ["--platform=ptrace", "--network=none"]}
+    return json.dumps({"runtimes": {"runsc": runtime}}, indent=2) + "\n"
+
+
+def _is_debian() -> bool:
+    release = _release()
+    return "debian" in (release.get("ID", ""), *release.get("ID_LIKE", "").split())
+
+
+def _release() -> dict[str, str]:
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}

@@ -1,0 +1,177 @@
+"""A Docker daemon of this repository's own, shared by everyone who uses it at the same time.
+
+Users hold a shared lock while they work; whoever can have it alone at the end stops the daemon. The daemon
+is found by its command line, not by its pidfile: one that a crash left behind may name a stranger.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from distribution import SEARCH_PATH, Unprepared, daemon_settings, program
+
+START_SECONDS = 60
+STOP_SECONDS = 40
+DETACH = 2  # MNT_DETACH; a small Debian has no umount command
+# A unix socket's path holds 107 bytes; the longest one below the run folder takes this many of them.
+LONGEST_SOCKET = len("/exec/containerd/containerd-debug.sock.ttrpc")
+
+
+def answers(path: str, timeout: float = 5) -> bool:
+    """Whether an engine answers on this socket. A refusal for lack of rights is raised."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(timeout)
+            connection.connect(path)
+            connection.sendall(b"GET /_ping HTTP/1.0\r\nHost: engine\r\n\r\n")
+            return b" 200 " in connection.recv(64)
+    except PermissionError:
+        raise
+    except OSError:
+        return False
+
+
+class PrivateEngine:
+    def __init__(self, repository: Path) -> None:
+        self.home = repository / ".engine"
+        self.name = "blastdoor-" + hashlib.sha256(os.fsencode(repository)).hexdigest()[:12]
+        fits = len(os.fsencode(self.home)) + LONGEST_SOCKET <= 107
+        self.run = self.home if fits else Path("/tmp") / self.name  # noqa: S108 checked in _own_folder
+        self.socket = self.run / "sock"
+        self.log = self.home / "dockerd.log"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[str]:
+        """The address of the running daemon, which is stopped after its last user."""
+        _own_folder(self.home)
+        with (self.home / "users.lock").open("w") as users:
+            try:
+                with self._alone():
+                    fcntl.flock(users, fcntl.LOCK_SH)
+                    if self._pid() is None or not answers(str(self.socket)):
+                        self._stop()
+                        self._start()
+                yield f"unix://{self.socket}"
+            finally:
+                with self._alone(), contextlib.suppress(BlockingIOError):
+                    fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._stop()
+
+    def clean(self) -> None:
+        """Stops the daemon and removes all that it kept, unless someone uses it."""
+        if self.home.exists():
+            with self._alone(), (self.home / "users.lock").open("w") as users:
+                try:
+                    fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise Unprepared("the private engine is in use; nothing was removed") from None
+                if self._pid() is None and (self.run / "pid").exists() and program("dockerd"):
+                    self._start()  # the daemon was killed, and only a new one ends its containers
+                self._stop()
+                for folder in {self.home, self.run}:
+                    _remove(folder)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.home / "change.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _start(self) -> None:
+        _own_folder(self.run)
+        containerd = self.run / "exec/containerd"
+        stale = [self.run / "pid", self.socket]
+        if _find(b"containerd", b"--config", containerd / "containerd.toml") is None:
+            stale.append(containerd / "containerd.pid")
+        for path in stale:
+            path.unlink(missing_ok=True)
+        settings = self.home / "daemon.json"
+        settings.write_text(daemon_settings(program("runsc") or "/usr/bin/runsc"))
+        command = [program("dockerd") or "dockerd", "--config-file", str(settings)]
+        command += ["--data-root", str(self.home / "data"), "--exec-root", str(self.run / "exec")]
+        command += ["--pidfile", str(self.run / "pid"), "--host", f"unix://{self.socket}"]
+        # A containerd that is there already is shared with another engine: keep to a name of our own.
+        command += [
+            "--containerd-namespace",
+            self.name,
+            "--containerd-plugins-namespace",
+            f"{self.name}-plugins",
+        ]
+        command += ["--bridge", "none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
+        with self.log.open("wb") as log:
+            # A session of its own: Ctrl-C is for the command, not for the daemon.
+            daemon = subprocess.Popen(
+                command,
+                env=os.environ | {"PATH": SEARCH_PATH},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not answers(str(self.socket), timeout=1):
+            if daemon.poll() is not None or time.monotonic() > deadline:
+                tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+                raise Unprepared(f"the private engine did not start; the end of {self.log}:\n{tail}")
+            time.sleep(0.05)
+
+    def _pid(self) -> int | None:
+        return _find(b"dockerd", b"--data-root", self.home / "data")
+
+    def _stop(self) -> None:
+        """Ends our daemon. The handle is taken before the look, so that a reused pid is never hit."""
+        pid = self._pid()
+        if pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(pid)
+            try:
+                for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, 10)):
+                    if self._pid() != pid:
+                        return
+                    signal.pidfd_send_signal(handle, number)
+                    if select.select([handle], [], [], seconds)[0]:
+                        with contextlib.suppress(ChildProcessError):
+                            os.waitpid(pid, os.WNOHANG)
+                        return
+            finally:
+                os.close(handle)
+
+
+def _find(name: bytes, option: bytes, value: Path) -> int | None:
+    """The process of this name that was started with this option."""
+    wanted = os.fsencode(value)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(name) and wanted in words[words.index(option) + 1 :][:1]:
+                return int(entry.name)
+    return None
+
+
+def _own_folder(folder: Path) -> None:
+    """A folder that only we can enter; /tmp is everyone's."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not folder.is_dir() or folder.is_symlink() or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise Unprepared(f"{folder} is not a folder that only this user can write; remove it and try again")
+
+
+def _remove(folder: Path) -> None:
+    """Unmounts what a killed daemon left mounted, deepest first, then deletes."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in sorted((p for p in points if p.startswith(f"{folder}/")), key=len, reverse=True):
+        ctypes.CDLL(None).umount2(os.fsencode(point), DETACH)
+    if folder.exists():
+        shutil.rmtree(folder)

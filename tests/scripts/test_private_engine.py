@@ -1,0 +1,45 @@
+"""What can be said of the private engine without starting it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from distribution import Unprepared
+from private_engine import PrivateEngine, _find, _own_folder, answers
+
+
+def test_socket_paths_fit(tmp_path: Path) -> None:
+    """However deep the repository lies, the socket's path fits into a socket address."""
+    deep = tmp_path / ("x" * 100)
+    assert len(os.fsencode(PrivateEngine(deep).socket)) <= 107
+    assert PrivateEngine(Path("/r")).socket == Path("/r/.engine/sock")
+
+
+def test_repositories_do_not_share() -> None:
+    """Two repositories have two engines, even where both live in the common folder."""
+    first, second = (PrivateEngine(Path("/", "x" * 100, name)) for name in ("a", "b"))
+    assert first.run != second.run
+
+
+def test_folder_of_others_is_refused(tmp_path: Path) -> None:
+    """A link that someone else could have put there is not entered."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(Unprepared):
+        _own_folder(tmp_path / "link")
+
+
+def test_folder_is_private(tmp_path: Path) -> None:
+    """Only we can enter the folder that holds the socket."""
+    _own_folder(tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+def test_strangers_are_not_found(tmp_path: Path) -> None:
+    """A process is ours only by name and option together."""
+    assert _find(b"dockerd", b"--data-root", tmp_path) is None
+
+
+def test_silence_is_no_engine(tmp_path: Path) -> None:
+    """A socket that is not there does not answer, and is no error."""
+    assert not answers(str(tmp_path / "sock"))
