@@ -1,0 +1,1 @@
+"""Proposes, budgets, judges, records and shows. Never runs candidate code, knows nothing of containers."""

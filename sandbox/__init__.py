@@ -5,6 +5,7 @@ from sandbox.bundle import Bundle, write_outputs
 from sandbox.channel import ChannelClosed
 from sandbox.config import BackendConfig, DockerConfig
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.inputs import InputStore
 from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
 from sandbox.wire.frames import Reply
 from sandbox.wire.log import Report, printable
@@ -22,6 +23,7 @@ __all__ = [
     "Enforcer",
     "Gpu",
     "Input",
+    "InputStore",
     "Job",
     "Limits",
     "Listener",

@@ -17,11 +17,15 @@ def default_inputs_folder() -> Path:
     return Path(base) / "blastdoor" / "inputs"
 
 
+def default_docker_host() -> str:
+    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+
 class DockerConfig(BaseModel, extra="forbid", frozen=True):
-    """A Docker engine. Without a host, DOCKER_HOST or the default socket decides."""
+    """A Docker engine: the one that is named, else the one of DOCKER_HOST, else the one on the default socket."""
 
     kind: Literal["docker"] = "docker"
-    host: str | None = None
+    host: str = Field(default_factory=default_docker_host)
     runtime: str = Field(default="runc", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     warm: int = Field(default=0, ge=0, le=256)
     lease: Duration = Field(default=60.0, ge=1, le=3600)

@@ -100,6 +100,9 @@ def container_config(
 def _host_config(posture: Posture, limits: Limits, runtime: str, mounts: Mapping[str, Input]) -> dict[str, object]:
     security = ["no-new-privileges"] if posture.no_new_privileges else []
     security.append(f"seccomp={seccomp_profile()}" if posture.seccomp else "seccomp=unconfined")
+    if not posture.ipc:
+        # Engines add this to a container on the host's ipc; asked for, it is no difference.
+        security.append("label=disable")
     return {
         "Runtime": runtime,
         "NetworkMode": "none" if posture.network else "host",
@@ -213,7 +216,7 @@ def differences(wanted: Mapping[str, object], reported: Mapping[str, object], pa
             found += differences(value, actual, f"{path}{key}.")
             added = {name for name, extra in actual.items() if _says_something(extra)} - set(value) - _FILLED_IN
             found += [f"{path}{key}.{name}: not asked for, the engine added it" for name in sorted(added)]
-        elif not _same(value, actual):
+        elif not (_same(value, actual) or (key == "SecurityOpt" and _same_options(value, actual))):
             found.append(f"{path}{key}: asked {_short(value)}, the engine reports {_short(actual)}")
     return found
 
@@ -228,6 +231,11 @@ def _same(wanted: object, actual: object) -> bool:
     if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
         return not differences(wanted, actual)
     return bool(wanted == actual or (not wanted and not actual))
+
+
+def _same_options(wanted: object, actual: object) -> bool:
+    """A security option that is said twice is still one."""
+    return isinstance(wanted, list) and isinstance(actual, list) and set(wanted) == set(actual)
 
 
 def _short(value: object) -> str:

@@ -206,6 +206,13 @@ class Session:
 
     async def _expect(self, phase: Phase, job: Job, limit: float, late: Ending) -> Said:
         """The announcement of a phase, or the ending that came instead."""
+        try:
+            return await self._announced(phase, job, limit, late)
+        except _Ended:
+            self._seconds.setdefault(phase.name.lower(), time.monotonic() - self._mark)
+            raise
+
+    async def _announced(self, phase: Phase, job: Job, limit: float, late: Ending) -> Said:
         due = self._mark + limit
         while True:
             try:
@@ -226,7 +233,8 @@ class Session:
                 if self._stop_asked:
                     raise _Ended(await self._collect(job, Told(Ending.STOPPED, event.code)))
                 if phase is Phase.BUILT and event.code:
-                    raise _Ended(Told(_failure(event, Ending.BUILD_FAILED), event.code, "the build step failed"))
+                    failed = Told(_failure(event, Ending.BUILD_FAILED), event.code, "the build step failed")
+                    raise _Ended(await self._collect(job, failed) if job.mode is Mode.BATCH else failed)
                 return event
             else:
                 self._end_by(event)

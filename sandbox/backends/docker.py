@@ -4,23 +4,21 @@ import asyncio
 import contextlib
 import json
 import sys
-import time
 import uuid
 from collections.abc import Mapping
 from importlib import resources
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
-from sandbox.backend import Capabilities, Listener, Talk
+from sandbox.backend import Capabilities
 from sandbox.backends.docker_engine import Engine
 from sandbox.backends.docker_lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.docker_link import DockerLink
-from sandbox.bundle import Bundle
 from sandbox.errors import Refused, Unavailable
 from sandbox.inputs import InputStore
-from sandbox.job import Ending, Enforcer, Job, Limits, Outcome, Usage
+from sandbox.job import Enforcer, Job, Limits
+from sandbox.live import LiveChamber
 from sandbox.posture import (
     FULL,
     Posture,
@@ -30,7 +28,6 @@ from sandbox.posture import (
     image_objections,
     inside_differences,
 )
-from sandbox.session import Deadlines, Order, Session, Told
 from sandbox.warm import WarmPool
 
 if TYPE_CHECKING:
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 LEASE_LABEL = "blastdoor.lease"
-DYING_S = 20.0
+WARDEN_S = 5.0
 
 
 class DockerBackend:
@@ -50,9 +47,9 @@ class DockerBackend:
         self._engine = engine
         self._posture = posture
         self._lease = Lease(engine, config.lease)
-        self._warm: WarmPool[DockerChamber] = WarmPool(config.warm)
+        self._warm: WarmPool[LiveChamber] = WarmPool(config.warm)
         self._inputs = InputStore(config.inputs_folder)
-        self._open: set[DockerChamber] = set()
+        self._open: set[LiveChamber] = set()
         self._warden: asyncio.subprocess.Process | None = None
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self.capabilities = _capabilities(config.runtime, posture)
@@ -82,7 +79,11 @@ class DockerBackend:
     def engine(self) -> Engine:
         return self._engine
 
-    async def open(self, job: Job) -> "DockerChamber":
+    @property
+    def warden_pid(self) -> int | None:
+        return self._warden.pid if self._warden else None
+
+    async def open(self, job: Job) -> LiveChamber:
         self.capabilities.admit(job)
         self._lease.check()
         config = container_config(
@@ -111,13 +112,7 @@ class DockerBackend:
             await self._dismiss_warden()
             self._engine.close()
 
-    def forget(self, chamber: "DockerChamber") -> None:
-        self._open.discard(chamber)
-
-    def dollars_per_second(self, limits: Limits) -> float:
-        return self._config.rates.per_second(limits)
-
-    async def _make(self, config: dict[str, object], limits: Limits) -> "DockerChamber":
+    async def _make(self, config: dict[str, object], limits: Limits) -> LiveChamber:
         """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
         making = asyncio.ensure_future(self._make_unshielded(config, limits))
         try:
@@ -127,7 +122,7 @@ class DockerBackend:
                 await (await making).kill()
             raise
 
-    async def _make_unshielded(self, config: dict[str, object], limits: Limits) -> "DockerChamber":
+    async def _make_unshielded(self, config: dict[str, object], limits: Limits) -> LiveChamber:
         name = f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
         labels = {OWNER_LABEL: self.owner, LEASE_LABEL: f"{self._config.lease:g}"}
         try:
@@ -137,11 +132,12 @@ class DockerBackend:
         except BaseException:
             await self._discard(name)
             raise
-        chamber = DockerChamber(self, container, name, link, self._config.deadlines)
+        hold = DockerHold(self._engine, container, name, link, self._config.rates.per_second(limits))
+        chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
         self._open.add(chamber)
         try:
             await self._engine.start(container)
-            await chamber.session.hello()
+            await chamber.greet()
             self._compare_inside(chamber.facts, limits)
         except BaseException:
             await chamber.kill()
@@ -193,123 +189,33 @@ class DockerBackend:
         )
 
     async def _dismiss_warden(self) -> None:
+        """It sweeps once more and goes; while the engine does not answer, it stays behind and keeps trying."""
         if self._warden and self._warden.stdin:
             self._warden.stdin.close()
-            await self._warden.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._warden.wait(), WARDEN_S)
 
 
-class DockerChamber:
-    """One container, used once."""
+class DockerHold:
+    """One container."""
 
-    def __init__(
-        self, backend: DockerBackend, container: str, name: str, link: DockerLink, deadlines: Deadlines
-    ) -> None:
-        self._backend = backend
-        self._job: Job | None = None
-        self._link = link
-        self._used = False
-        self._gone: asyncio.Future[None] | None = None
-        self._opened = time.monotonic()
-        self.container = container
+    def __init__(self, engine: Engine, container: str, name: str, link: DockerLink, usd_per_second: float) -> None:
+        self._engine = engine
+        self._container = container
         self.name = name
-        self.session = Session(link, deadlines)
+        self.link = link
+        self.usd_per_second = usd_per_second
 
-    @property
-    def facts(self) -> Mapping[str, str]:
-        return self.session.facts
+    async def ran_out_of_memory(self, timeout: float) -> bool:
+        with contextlib.suppress(Unavailable):  # a container that does not end is no evidence; inspect decides
+            await self._engine.wait(self._container, timeout)
+        return bool((await self._engine.inspect(self._container))["State"]["OOMKilled"])
 
-    @property
-    def broken(self) -> bool:
-        return self.session.over
+    async def destroy(self) -> None:
+        await self._engine.remove(self._container)
 
-    def serve(self, job: Job) -> None:
-        self._job = job
-
-    async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
-        if self._used or not self._job:
-            raise Refused("a chamber is used once; open another")
-        self._used = True
-        try:
-            told = await self.session.run(self._job, bundle, listener, talk)
-            told = await self._with_evidence(told)
-        except BaseException:
-            await self.kill()
-            raise
-        ending = self._begin_end()
-        if not self.session.over:
-            # The end of PID 1's stdout is the end of the whole chamber. Without it, dead means confirmed dead.
-            await asyncio.shield(ending)
-        return self._outcome(told, self._job)
-
-    async def stop(self) -> None:
-        self.session.order(Order.STOP)
-
-    async def kill(self) -> None:
-        await asyncio.shield(self._begin_end())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.kill()
-
-    def _begin_end(self) -> "asyncio.Future[None]":
-        if self._gone is None:
-            self._gone = asyncio.ensure_future(self._end())
-        return self._gone
-
-    async def _end(self) -> None:
-        self.session.order(Order.KILL)
-        try:
-            await self._backend.engine.remove(self.container)
-        except Unavailable as error:
-            log.warning("chamber.left_to_reap", name=self.name, reason=str(error))
-        finally:
-            await self.session.drained(DYING_S)
-            await self.session.close()
-            self._link.close()
-            self._backend.forget(self)
-
-    async def _with_evidence(self, told: Told) -> Told:
-        """Ask the engine what a failed program died of, and whether it is the program that failed at all."""
-        if told.ending not in (Ending.FAILED, Ending.BUILD_FAILED):
-            return told
-        engine = self._backend.engine
-        if await self.session.drained(DYING_S):
-            with contextlib.suppress(Unavailable):  # a container that does not end is no evidence; inspect decides
-                await engine.wait(self.container, DYING_S)
-        state = (await engine.inspect(self.container))["State"]
-        if state["OOMKilled"]:
-            return Told(Ending.OUT_OF_MEMORY, told.exit_code, "over its memory limit", told=False)
-        return told
-
-    def _outcome(self, told: Told, job: Job) -> Outcome:
-        seconds = self.session.seconds
-        held = time.monotonic() - self._opened
-        usage = Usage(
-            build_s=seconds.get("built", 0.0),
-            run_s=seconds.get("done", 0.0),
-            collect_s=seconds.get("collect", 0.0),
-            held_s=held,
-            log_bytes=self.session.log.count,
-            output_bytes=sum(map(len, told.outputs.values())),
-            usd=held * self._backend.dollars_per_second(job.limits),
-        )
-        return Outcome(
-            ending=told.ending,
-            exit_code=told.exit_code,
-            reason=told.reason,
-            outputs=told.outputs,
-            log_tail=self.session.log.tail,
-            facts=self.facts,
-            usage=usage,
-            told=told.told,
-        )
+    def release(self) -> None:
+        self.link.close()
 
 
 def _foreign_mounts(config: Mapping[str, Any], reported: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -79,8 +79,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 class Engine:
     """A Docker engine. Every method may raise Unavailable; what else it raises stands with it."""
 
-    def __init__(self, host: str | None) -> None:
-        if host and not host.startswith(("unix://", "tcp://", "http://")):
+    def __init__(self, host: str) -> None:
+        if not host.startswith(("unix://", "tcp://", "http://")):
             raise Refused(f"DOCKER_HOST {host!r} can not be used; forward the socket and name it as unix:// or tcp://")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="docker")
         with translating_docker_errors("connect"):
@@ -103,6 +103,26 @@ class Engine:
     async def image(self, name: str) -> Mapping[str, Any]:
         """The image's record. Raises Refused when it is missing."""
         return await self._call(f"image {name}", lambda: self._api.inspect_image(name))
+
+    async def derive_image(self, parent: str, name: str, changes: Sequence[str], labels: dict[str, str]) -> None:
+        """An image that is its parent with other settings, given as Dockerfile instructions. Nothing is run."""
+
+        def derive() -> None:
+            container = self._api.create_container(parent, ["true"], labels=labels)["Id"]
+            try:
+                repository, _, tag = name.partition(":")
+                self._api.commit(container, repository, tag, changes=list(changes))
+            finally:
+                self._api.remove_container(container, force=True, v=True)
+
+        await self._call(f"derive image {name}", derive)
+
+    async def remove_image(self, name: str) -> None:
+        def remove() -> None:
+            with contextlib.suppress(docker.errors.ImageNotFound):
+                self._api.remove_image(name, force=True)
+
+        await self._call(f"remove image {name}", remove)
 
     async def create(self, name: str, config: dict[str, object]) -> str:
         """Create a container and return its id. A lost reply is safe to retry: the name is unique and ours."""

@@ -10,7 +10,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from sandbox.backends.docker_engine import Engine
 from sandbox.backends.docker_lease import OWNER_LABEL
-from sandbox.errors import Unavailable
+from sandbox.errors import SandboxError, Unavailable
 
 PATIENCE_S = 120
 
@@ -21,7 +21,7 @@ PATIENCE_S = 120
     wait=wait_fixed(1),
     reraise=True,
 )
-async def end_all(owner: str, host: str | None) -> None:
+async def end_all(owner: str, host: str) -> None:
     """Remove every chamber and lease of an owner."""
     engine = Engine(host)
     try:
@@ -37,7 +37,10 @@ def main() -> None:
     owner, host = sys.argv[1:3]
     while sys.stdin.buffer.read(1):
         pass
-    asyncio.run(end_all(owner, host or None))
+    try:
+        asyncio.run(end_all(owner, host))
+    except SandboxError as error:
+        sys.exit(f"blastdoor: chambers of {owner} may be left ({error}); run 'blastdoor reap' later")
 
 
 if __name__ == "__main__":

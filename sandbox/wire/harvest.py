@@ -14,6 +14,7 @@ BLOCK = 512
 NAME_CAP = 1024
 PART_CAP = 255
 EXTENSION_CAP = 65_536
+EXTENSIONS_A_MEMBER = 2
 PADDING_CAP = 65_536
 
 _ZEROS = bytes(BLOCK)
@@ -36,6 +37,7 @@ class Harvest:
         self._zero_blocks = 0
         self._padding = 0
         self._entries = 0
+        self._extensions = 0
         self._kind = ""
         self._name = ""
         self._body = bytearray()
@@ -45,6 +47,7 @@ class Harvest:
         self._long_size: int | None = None
         self._files: dict[str, bytes] = {}
         self._folders: set[str] = {""}
+        self._rooted = False
         self.count = 0
 
     @property
@@ -110,8 +113,9 @@ class Harvest:
         self._kind = chr(block[156])
         size = _octal(block[124:136])
         if self._kind in "Lx":
-            if size > EXTENSION_CAP:
-                raise WireFault(Fault.ARCHIVE_MALFORMED, f"a name extension of {size} bytes")
+            self._extensions += 1
+            if size > EXTENSION_CAP or self._extensions > EXTENSIONS_A_MEMBER:
+                raise WireFault(Fault.ARCHIVE_MALFORMED, "name extensions that are too long or too many")
         else:
             size = self._open_member(block, size)
         self._body_left, self._pad_left, self._body = size, -size % BLOCK, bytearray()
@@ -128,6 +132,7 @@ class Harvest:
         if self._long_name is not None:
             raw = self._long_name
         self._long_name = self._long_size = None
+        self._extensions = 0
         if self._kind not in "0\x005":
             raise WireFault(Fault.ENTRY_KIND, f"type {self._kind!r} named {printable(raw.encode())[:80]!r}")
         if self._kind != "5" and raw.endswith("/"):
@@ -139,10 +144,17 @@ class Harvest:
         if self.count > self._byte_cap:
             raise WireFault(Fault.TOO_MANY_BYTES, f"the outputs pass their cap of {self._byte_cap} bytes")
         if self._name:
-            self._entries += 1
+            self._count_entry()
+        elif self._rooted:
+            raise WireFault(Fault.ENTRY_TWICE, "the root")
+        else:
+            self._rooted = True
+        return size
+
+    def _count_entry(self) -> None:
+        self._entries += 1
         if self._entries > self._entry_cap:
             raise WireFault(Fault.TOO_MANY_FILES, f"the outputs pass their cap of {self._entry_cap} entries")
-        return size
 
     def _close_entry(self) -> None:
         self._state = _State.HEADER
@@ -161,7 +173,10 @@ class Harvest:
             folder = "/".join(parents[:depth])
             if folder in self._files:
                 raise WireFault(Fault.ENTRY_TWICE, f"{folder!r} is a file and a folder")
-            self._folders.add(folder)
+            if folder not in self._folders:
+                # A folder that is only implied costs us its name too; a deep path implies hundreds.
+                self._count_entry()
+                self._folders.add(folder)
         if self._name in self._files or (not is_folder and self._name in self._folders):
             raise WireFault(Fault.ENTRY_TWICE, repr(self._name))
         if is_folder:

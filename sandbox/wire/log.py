@@ -13,8 +13,12 @@ TAIL_BYTES = 65_536
 REPORT_PREFIX = b"::report "
 REPORT_BYTES = 1024
 
-# C0 and C1 controls, bidirectional overrides and line separators: nothing that moves a cursor or hides text.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# C0 and C1 controls, bidirectional overrides, line separators, and what is invisible but carries text to a model
+# (tags, variation selectors, fillers): nothing that moves a cursor or hides text.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
 
 
 def printable(data: bytes) -> str:
@@ -31,12 +35,19 @@ class Report:
     value: float
 
 
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key given twice")
+    return found
+
+
 def parse_report(line: bytes) -> Report | None:
     """The report in a log line, or None where there is none that we accept."""
     if not line.startswith(REPORT_PREFIX) or len(line) > REPORT_BYTES:
         return None
     try:
-        found = json.loads(line[len(REPORT_PREFIX) :])
+        found = json.loads(line[len(REPORT_PREFIX) :], object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or set(found) != {"step", "value"}:

@@ -1,0 +1,1 @@
+"""Commands about the chamber itself; the only views that know the sandbox."""

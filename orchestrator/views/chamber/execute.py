@@ -1,0 +1,144 @@
+"""`blastdoor exec`: one command in a fresh chamber."""
+
+import asyncio
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.settings import Settings
+from orchestrator.views.exits import Exit
+from orchestrator.wiring import docker_config
+from sandbox import Bundle, DockerConfig, Ending, InputStore, Job, Limits, Outcome, Refused, Report, write_outputs
+from sandbox.units import format_size
+
+_DEFAULTS = Limits()
+_SIZES = {"memory", "work_bytes", "bundle_bytes", "log_bytes", "output_bytes"}
+_DURATIONS = {"wall", "build", "grace"}
+_HELP = {
+    "wall": "wall-clock of the command",
+    "build": "wall-clock of the build step",
+    "grace": "time between SIGTERM and SIGKILL",
+    "memory": "memory, swap included",
+    "cpus": "processors",
+    "pids": "processes and threads",
+    "open_files": "open files of a process",
+    "work_bytes": "size of /work, and of /tmp and /dev/shm",
+    "work_inodes": "files and folders in /work, /tmp and /dev/shm, each",
+    "bundle_bytes": "size of the input bundle",
+    "log_bytes": "size of the log",
+    "output_bytes": "size of the outputs",
+    "output_files": "files and folders among the outputs",
+    "gpu": "kind and count, like A100:8",
+}
+
+
+def _limit_options(function: Any) -> Any:
+    for name, text in reversed(_HELP.items()):
+        default = getattr(_DEFAULTS, name)
+        shown = _shown(name, default)
+        flag = "--" + name.replace("_", "-") + ("-limit" if name == "build" else "")
+        help_text = f"Limit: {text}." + (f" [default: {shown}]" if shown is not None else "")
+        function = click.option(flag, name, metavar="LIMIT", help=help_text)(function)
+    return function
+
+
+def _shown(name: str, default: Any) -> str | None:
+    if name in _SIZES:
+        return format_size(default)
+    return f"{default:g}s" if name in _DURATIONS else default
+
+
+class Echo:
+    """Shows the log as it comes; it is escaped already."""
+
+    def __init__(self, to_stderr: bool) -> None:
+        self._to_stderr = to_stderr
+
+    def line(self, text: str) -> None:
+        click.echo(text, err=self._to_stderr)
+
+    def report(self, report: Report) -> None:
+        pass  # its line is shown like any other
+
+
+@click.command("exec", context_settings={"ignore_unknown_options": False})
+@click.option("--in", "source", type=click.Path(path_type=Path), help="Folder whose files the command finds.")
+@click.option("--out", "target", type=click.Path(path_type=Path), help="New folder for its $BLASTDOOR_OUT.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=PATH", help="Large input, seen as /inputs/NAME.")
+@click.option("--image", help="Image of the chamber.")
+@click.option("--runtime", help="Container runtime: runc or runsc.")
+@click.option("--build", "build_step", metavar="LINE", help="Shell line that is run first, with a limit of its own.")
+@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Variable for the command.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON; the log goes to stderr.")
+@_limit_options
+@click.argument("words", nargs=-1, required=True, metavar="-- COMMAND…")
+@click.pass_obj
+def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
+    """Run one command in a fresh chamber, show its log and write its outputs.
+
+    Exit code 0 when the command completed, 1 when it ended in any other way, 2 when the input is at fault, 3 when
+    the engine is.
+    """
+    config = docker_config(settings, runtime=flags["runtime"])
+    limits = {name: flags[name] for name in _HELP if flags[name] is not None}
+    if flags["target"] and (flags["target"].exists() and any(flags["target"].iterdir())):
+        raise Refused(f"{flags['target']} is not empty; name a new folder for --out")
+    job = Job(
+        command=words,
+        build=("sh", "-c", flags["build_step"]) if flags["build_step"] else (),
+        image=flags["image"] or settings.image,
+        env=dict(_pair(item, "--env") for item in flags["variables"]),
+        limits=Limits(**limits),
+        inputs=_add_inputs(config, flags["inputs"]),
+    )
+    source = flags["source"]
+    bundle = Bundle.from_folder(source, byte_cap=job.limits.bundle_bytes) if source else Bundle({})
+    outcome = asyncio.run(_execute(config, job, bundle, Echo(flags["as_json"])))
+    if flags["target"] and outcome.outputs:
+        write_outputs(outcome.outputs, flags["target"])
+    _show(outcome, flags["as_json"])
+    return Exit.OK if outcome.ending is Ending.COMPLETED else Exit.NOT_GOOD
+
+
+async def _execute(config: DockerConfig, job: Job, bundle: Bundle, echo: Echo) -> Outcome:
+    backend = await config.connect()
+    try:
+        async with await backend.open(job) as chamber:
+            return await chamber.run(bundle, listener=echo)
+    finally:
+        await backend.close()
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"{option} {text!r} has no '='; write NAME=VALUE")
+    return name, value
+
+
+def _add_inputs(config: DockerConfig, inputs: tuple[str, ...]) -> tuple[Any, ...]:
+    store = InputStore(config.inputs_folder)
+    return tuple(store.add(name, Path(path)) for name, path in (_pair(item, "--input") for item in inputs))
+
+
+def _show(outcome: Outcome, as_json: bool) -> None:
+    if as_json:
+        record = {
+            "ending": outcome.ending,
+            "exit_code": outcome.exit_code,
+            "reason": outcome.reason,
+            "outputs": {name: len(data) for name, data in outcome.outputs.items()},
+            "usage": dataclasses.asdict(outcome.usage),
+            "facts": dict(outcome.facts),
+        }
+        click.echo(json.dumps(record, indent=2))
+        return
+    files = f"{len(outcome.outputs)} file(s), {format_size(outcome.usage.output_bytes)}"
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    code = "" if outcome.exit_code in (None, 0) else f", exit code {outcome.exit_code}"
+    click.echo(
+        f"blastdoor: {outcome.ending}{code}{reason} after {outcome.usage.run_s:.2f} s; outputs: {files}", err=True
+    )

@@ -1,0 +1,73 @@
+"""The command line. Bad input gets one line that says what to do, and an exit code from the table in the README."""
+
+import sys
+from typing import Never
+
+import click
+from pydantic import ValidationError
+
+from orchestrator import logs
+from orchestrator.settings import Settings, user_file
+from orchestrator.views.chamber import attack, doctor, execute, reap
+from orchestrator.views.exits import Exit
+from sandbox import Lost, Refused, Unavailable
+from sandbox.units import format_size
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="blastdoor")
+@click.option("--verbose", is_flag=True, help="Show debug logs, and the trace of an error.")
+@click.pass_context
+def cli(context: click.Context, verbose: bool) -> None:
+    """Runs code that a machine wrote to win, behind a door that holds."""
+    logs.configure(verbose=verbose)
+    try:
+        context.obj = Settings()
+    except ValidationError as error:
+        raise click.UsageError(f"settings (BLASTDOOR_… or {user_file()}): {first_line(error)}") from None
+    except ValueError as error:
+        raise click.UsageError(f"{user_file()} is not TOML: {error}") from None
+
+
+for command in (doctor.command, attack.command, execute.command, reap.command):
+    cli.add_command(command)
+
+
+def first_line(error: ValidationError) -> str:
+    """The first complaint of a validation, in one line; sizes as people write them."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    text = first["msg"].removeprefix("Value error, ")
+    bounds = {name: bound for name, bound in first.get("ctx", {}).items() if name in ("ge", "gt", "le", "lt")}
+    if bounds:
+        name, bound = bounds.popitem()
+        words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}[name]
+        shown = format_size(bound) if where.endswith(("bytes", "memory")) else f"{bound:g}"
+        text = f"must be {words} {shown}"
+    return f"{where}: {text}"
+
+
+def main() -> Never:
+    """Run a command; errors become one line on stderr and a documented exit code."""
+    verbose = "--verbose" in sys.argv
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else Exit.OK)
+    except click.Abort:
+        sys.exit(Exit.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(Exit.BAD_INPUT)
+    except ValidationError as error:
+        fail(first_line(error), Exit.BAD_INPUT, error, verbose)
+    except Refused as error:
+        fail(str(error), Exit.BAD_INPUT, error, verbose)
+    except (Unavailable, Lost) as error:
+        fail(str(error), Exit.NO_ENGINE, error, verbose)
+
+
+def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:
+    click.echo(f"blastdoor: {line}", err=True)
+    if verbose:
+        raise error
+    sys.exit(code)

@@ -1,0 +1,291 @@
+"""A backend without containers: programs are Python coroutines, everything else is the real thing.
+
+It speaks the real boot protocol through the real session, so limits, endings and harvest behave as they do on an
+engine. It isolates nothing: it is for tests, and for trying a search without a machine.
+"""
+
+import asyncio
+import io
+import tarfile
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from sandbox.backend import Capabilities
+from sandbox.errors import Lost, Unavailable
+from sandbox.job import Enforcer, Job, Limits
+from sandbox.live import LiveChamber
+from sandbox.session import Deadlines
+from sandbox.wire.demux import Stream
+
+
+class Died(Exception):
+    """A program's end by a signal, or by the loss of its whole chamber."""
+
+    def __init__(self, code: int, *, out_of_memory: bool = False) -> None:
+        super().__init__(f"died with {code}")
+        self.code = code
+        self.out_of_memory = out_of_memory
+
+
+@dataclass
+class Guest:
+    """What a program sees of its chamber, and what it may do there."""
+
+    job: Job
+    files: Mapping[str, bytes]
+    building: bool
+    _link: "FakeLink"
+    out: dict[str, bytes] = field(default_factory=dict)
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def log(self, data: bytes) -> None:
+        self._link.say(Stream.STDERR, data)
+
+    def allocate(self, size: int) -> None:
+        if size > self.job.limits.memory:
+            raise Died(137, out_of_memory=True)
+
+    async def request(self) -> tuple[bytes, bytes] | None:
+        """Relay: the next request as (nonce, payload); None at the end of stdin."""
+        header = await self._link.read(12)
+        if len(header) < 12:
+            return None
+        return header[4:], await self._link.read(int.from_bytes(header[:4], "big"))
+
+    def reply(self, nonce: bytes, payload: bytes) -> None:
+        self._link.say(Stream.STDOUT, len(payload).to_bytes(4, "big") + nonce + payload)
+
+
+Program = Callable[[Guest], Awaitable[int]]
+
+
+@dataclass
+class FakeWorld:
+    """The provider that several backends share: who holds which chambers, and whether it answers at all."""
+
+    answers: bool = True
+    chambers: dict[str, "FakeHold"] = field(default_factory=dict)
+    live_owners: set[str] = field(default_factory=set)
+
+    def check(self) -> None:
+        if not self.answers:
+            raise Unavailable("the fake provider was told not to answer")
+
+    def cut(self) -> None:
+        """The provider goes away: every connection breaks, its chambers live on."""
+        self.answers = False
+        for hold in list(self.chambers.values()):
+            hold.link.break_off()
+
+
+class FakeLink:
+    """Both ends of a chamber's streams: `send` and `receive` are ours, `read` and `say` are PID 1's."""
+
+    def __init__(self) -> None:
+        self._stdin = asyncio.StreamReader(limit=2**31)
+        self._output: asyncio.Queue[tuple[Stream, bytes] | None] = asyncio.Queue(maxsize=1024)
+        self._broken = asyncio.Event()
+
+    async def send(self, data: bytes) -> None:
+        if self._broken.is_set():
+            raise Unavailable("the fake provider's connection broke")
+        self._stdin.feed_data(data)
+
+    async def receive(self) -> list[tuple[Stream, memoryview]]:
+        coming = asyncio.ensure_future(self._output.get())
+        breaking = asyncio.ensure_future(self._broken.wait())
+        try:
+            await asyncio.wait({coming, breaking}, return_when=asyncio.FIRST_COMPLETED)
+            if breaking.done():
+                raise Unavailable("the fake provider's connection broke")
+            piece = coming.result()
+            return [(piece[0], memoryview(piece[1]))] if piece else []
+        finally:
+            coming.cancel()
+            breaking.cancel()
+
+    def break_off(self) -> None:
+        self._broken.set()
+
+    async def read(self, count: int) -> bytes:
+        try:
+            return await self._stdin.readexactly(count)
+        except asyncio.IncompleteReadError as short:
+            return short.partial
+
+    async def read_line(self) -> str:
+        return (await self._stdin.readline()).decode().rstrip("\n")
+
+    def say(self, stream: Stream, data: bytes) -> None:
+        try:
+            self._output.put_nowait((stream, data))
+        except asyncio.QueueFull:
+            raise Died(137) from None
+
+    def end(self) -> None:
+        while self._output.full():
+            self._output.get_nowait()
+        self._output.put_nowait(None)
+
+
+class FakeHold:
+    """One pretended chamber: a task that plays PID 1."""
+
+    usd_per_second = 0.0
+
+    def __init__(self, world: FakeWorld, owner: str, program: Program) -> None:
+        self.name = f"fake-{owner}-{uuid.uuid4().hex[:8]}"
+        self.owner = owner
+        self.link = FakeLink()
+        self.job: Job | None = None
+        self._world = world
+        self._program = program
+        self._out_of_memory = False
+        self._life = asyncio.create_task(self._live())
+        world.chambers[self.name] = self
+
+    @property
+    def alive(self) -> bool:
+        return not self._life.done()
+
+    async def ran_out_of_memory(self, timeout: float) -> bool:
+        self._world.check()
+        if self.name not in self._world.chambers:
+            raise Lost("the fake provider no longer knows the chamber")
+        await asyncio.wait({self._life}, timeout=timeout)
+        return self._out_of_memory
+
+    async def destroy(self) -> None:
+        self._world.check()
+        await self.die()
+
+    async def die(self) -> None:
+        self._life.cancel()
+        await asyncio.wait({self._life})
+        self._world.chambers.pop(self.name, None)
+
+    def release(self) -> None:
+        pass
+
+    async def _live(self) -> None:
+        try:
+            await self._boot()
+        except Died as end:
+            self._out_of_memory = end.out_of_memory
+        finally:
+            self.link.end()
+
+    def _word(self, *words: object) -> None:
+        self.link.say(Stream.STDOUT, (" ".join(map(str, words)) + "\n").encode())
+
+    async def _boot(self) -> None:
+        self._word("blastdoor 1\nfact cpu pretended\nfact cores 0\nready")
+        lengths = (await self.link.read_line()).split()
+        if not lengths or self.job is None:
+            return
+        mode, *counts = lengths
+        _, _, packed = [await self.link.read(int(count)) for count in counts]
+        files = _unpacked(packed)
+        self._word("unpacked 0")
+        job = self.job
+        if job.build:
+            code = await self._step(Guest(job, files, True, self.link))
+            self._word("built", code, 0, 0)
+            if code:
+                await self._obey({})
+                return
+        guest = Guest(job, files, False, self.link)
+        if mode == "relay":
+            await self._program(guest)
+        else:
+            await self._batch(guest)
+
+    async def _step(self, guest: Guest) -> int:
+        try:
+            return await self._program(guest)
+        except Died as end:
+            self._out_of_memory |= end.out_of_memory
+            return end.code
+
+    async def _batch(self, guest: Guest) -> None:
+        running = asyncio.create_task(self._step(guest))
+        running.add_done_callback(self._announce)
+        try:
+            await self._obey(guest.out, guest)
+        finally:
+            running.cancel()
+
+    def _announce(self, ran: "asyncio.Task[int]") -> None:
+        if not ran.cancelled():
+            self._word("done", ran.result(), 0, 0)
+
+    async def _obey(self, out: dict[str, bytes], guest: Guest | None = None) -> None:
+        while order := await self.link.read_line():
+            if order == "stop" and guest:
+                guest.stopped.set()
+            elif order == "harvest":
+                self._word("archive")
+                self.link.say(Stream.STDOUT, _archive(out))
+                return
+
+
+@dataclass
+class FakeBackend:
+    """`FakeBackend(program)`; pass a world to let several see the same provider."""
+
+    program: Program
+    world: FakeWorld = field(default_factory=FakeWorld)
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    capabilities: Capabilities = field(
+        default_factory=lambda: Capabilities(
+            boundary="fake: no boundary at all",
+            relay=True,
+            live_log=True,
+            stop=True,
+            enforced=dict.fromkeys(Limits.model_fields, Enforcer.CONTROLLER),
+        )
+    )
+
+    def __post_init__(self) -> None:
+        self.world.live_owners.add(self.owner)
+
+    async def open(self, job: Job) -> LiveChamber:
+        self.world.check()
+        self.capabilities.admit(job)
+        hold = FakeHold(self.world, self.owner, self.program)
+        hold.job = job
+        chamber = LiveChamber(hold, self.deadlines)
+        await chamber.greet()
+        chamber.serve(job)
+        return chamber
+
+    async def reap(self) -> list[str]:
+        self.world.check()
+        dead = [hold for hold in self.world.chambers.values() if hold.owner not in self.world.live_owners]
+        for hold in dead:
+            await hold.die()
+        return [hold.name for hold in dead]
+
+    async def close(self) -> None:
+        self.world.live_owners.discard(self.owner)
+        for hold in [hold for hold in self.world.chambers.values() if hold.owner == self.owner]:
+            await hold.die()
+
+
+def _unpacked(packed: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        members = [(item.name.removeprefix("src/"), archive.extractfile(item)) for item in archive]
+        return {name: content.read() for name, content in members if content}
+
+
+def _archive(out: Mapping[str, bytes]) -> bytes:
+    """What tar would make of the outputs."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, data in out.items():
+            header = tarfile.TarInfo(f"./{name}")
+            header.size = len(data)
+            archive.addfile(header, io.BytesIO(data))
+    return stream.getvalue()

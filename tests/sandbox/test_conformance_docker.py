@@ -1,0 +1,19 @@
+"""A real engine keeps the contract, with runc and with gVisor."""
+
+import pytest
+
+from sandbox import DockerConfig
+from sandbox.conformance.checks import CHECKS
+from sandbox.conformance.docker import DockerSubject
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.mark.parametrize("row", CHECKS)
+@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+async def test_row(runtime: str, row: str) -> None:
+    subject = DockerSubject(DockerConfig(runtime=runtime))
+    try:
+        await CHECKS[row](subject)
+    finally:
+        await subject.close()
