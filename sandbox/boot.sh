@@ -35,16 +35,15 @@ while IFS= read -r line; do
 done </proc/self/status
 say ready
 
-# One line of lengths: mode, build script, run script, bundle. End of stdin means that nobody is left to serve.
-read -r mode build_length run_length bundle_length <&3 || exit 0
-build=$(head -c "$build_length" <&3)
-run=$(head -c "$run_length" <&3)
+# One line: mode, 1 if there is a build step, length of the bundle. End of stdin means that nobody is left to serve.
+# Nothing follows the bundle until it is acknowledged, so a head that reads ahead swallows nothing.
+read -r mode has_build length <&3 || exit 0
 cd /work || exit 1
-head -c "$bundle_length" <&3 | tar -xf - 4>&- || { say 'unpacked 1'; exit 1; }
+head -c "$length" <&3 | tar -xf - 4>&- || { say 'unpacked 1'; exit 1; }
 say 'unpacked 0'
 
 # From here on, candidate and PID 1 share a uid: whatever is said after this line counts as the candidate's words.
-step() { sh -c "$1" 3<&- 4>&-; }
+step() { sh "/work/$1.sh" 3<&- 4>&-; }
 # Could anything still be written, and was a fork ever refused? Builtins only: here a fork may fail.
 strain() {
     full=0 forks=0
@@ -54,8 +53,8 @@ strain() {
     done
 }
 build_step() {
-    [ -n "$build" ] || return 0
-    step "$build"
+    [ "$has_build" = 1 ] || return 0
+    step build
     code=$?
     strain
     say "built $code $full $forks"
@@ -63,14 +62,14 @@ build_step() {
 }
 
 if [ "$mode" = relay ]; then
-    build_step && sh -c "$run" <&3 >&4 3<&- 4>&-
+    build_step && sh /work/run.sh <&3 >&4 3<&- 4>&-
     exit 0
 fi
 
 {
     trap : TERM
     if build_step; then
-        step "$run"
+        step run
         code=$?
         strain
         say "done $code $full $forks"

@@ -53,11 +53,15 @@ class Bundle:
         seal = hashlib.sha256()
         for name in sorted(self.files):
             content = hashlib.sha256(self.files[name]).hexdigest()
-            seal.update(f"{content} {'x' if name in self.executable else '-'} {len(name.encode())} {name}\n".encode())
+            raw = name.encode("utf-8", "surrogatepass")
+            seal.update(f"{content} {'x' if name in self.executable else '-'} {len(raw)} ".encode() + raw + b"\n")
         return seal.hexdigest()
 
-    def pack(self, byte_cap: int) -> bytes:
-        """The archive. Raises Refused when it is over its cap or a name is unsafe."""
+    def pack(self, byte_cap: int, scripts: Mapping[str, bytes] | None = None) -> bytes:
+        """The archive: our files under src/, scripts of the boot protocol beside it.
+
+        Raises Refused when it is over its cap or a name is unsafe.
+        """
         size = sum(map(len, self.files.values()))
         if size > byte_cap:
             raise Refused(f"the bundle has {format_size(size)}, its cap is {format_size(byte_cap)}; raise bundle_bytes")
@@ -66,9 +70,10 @@ class Bundle:
             for folder in FOLDERS:
                 archive.addfile(_header(folder, tarfile.DIRTYPE, 0o755))
             for name in sorted(self.files):
-                header = _header(f"src/{_checked(name)}", tarfile.REGTYPE, 0o755 if name in self.executable else 0o644)
-                header.size = len(self.files[name])
-                archive.addfile(header, io.BytesIO(self.files[name]))
+                mode = 0o755 if name in self.executable else 0o644
+                _add(archive, f"src/{_checked(name)}", self.files[name], mode)
+            for name, script in (scripts or {}).items():
+                _add(archive, name, script, 0o644)
         return stream.getvalue()
 
 
@@ -76,12 +81,17 @@ def write_outputs(outputs: Mapping[str, bytes], folder: Path) -> None:
     """Write harvested files under a new or empty folder of ours. Links in the way are never followed."""
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise Refused(f"{folder} exists and is not an empty folder; name a new one")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in outputs.items():
-        target = folder / _checked(name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
-            file.write(data)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in outputs.items():
+            target = folder / _checked(name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
+                file.write(data)
+    except OSError as error:
+        raise Refused(
+            f"{error.filename or folder} cannot be written ({error.strerror}); name another folder"
+        ) from error
 
 
 def walk_plain(folder: Path) -> list[Path]:
@@ -127,6 +137,12 @@ def _checked(name: str) -> str:
     if not safe:
         raise Refused("a file without a name; rename it")
     return safe
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
+    header = _header(name, tarfile.REGTYPE, mode)
+    header.size = len(data)
+    archive.addfile(header, io.BytesIO(data))
 
 
 def _header(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:

@@ -28,6 +28,7 @@ class FrameChannel:
         self._turn = asyncio.Lock()
         self._waiting: asyncio.Future[tuple[float, bytes]] | None = None
         self._closed = False
+        self.cause: Cause | None = None
         self.reader = FrameReader(self._arrived, frame_bytes, frames)
 
     async def call(self, payload: bytes, timeout: float) -> Reply:
@@ -58,6 +59,7 @@ class FrameChannel:
 
     def _fail(self, cause: Cause) -> NoReturn:
         self._closed = True
+        self.cause = cause
         self._note(cause)
         raise ChannelClosed from cause
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -23,14 +24,14 @@ class InputStore:
         """Copy a file or a folder into the store, unless its content is there, and name it for a job."""
         paths = walk_plain(source) if source.is_dir() else [source]
         root = source if source.is_dir() else source.parent
-        self._folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".adding-", dir=self._folder))
+        staging = self._stage()
         try:
             seal = hashlib.sha256()
             for path in sorted(paths):
                 relative = path.relative_to(root)
+                name_bytes = os.fsencode(relative.as_posix())
                 content = _copy(path, staging / "tree" / relative)
-                seal.update(f"{content} {len(str(relative).encode())} {relative.as_posix()}\n".encode())
+                seal.update(f"{content} {len(name_bytes)} ".encode() + name_bytes + b"\n")
             digest = seal.hexdigest()
             self._publish(staging / "tree", digest)
         finally:
@@ -43,6 +44,13 @@ class InputStore:
         if not place.is_dir():
             raise Refused(f"the input {item.name} ({item.digest[:12]}) is not in the store; add it first")
         return place.resolve()
+
+    def _stage(self) -> Path:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix=".adding-", dir=self._folder))
+        except OSError as error:
+            raise Refused(f"{self._folder} cannot hold inputs ({error.strerror}); check its rights") from error
 
     def _publish(self, tree: Path, digest: str) -> None:
         tree.mkdir(parents=True, exist_ok=True)
@@ -61,9 +69,11 @@ def _copy(source: Path, target: Path) -> str:
     seal = hashlib.sha256()
     try:
         with (
-            os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as original,
+            os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as original,
             target.open("wb") as copy,
         ):
+            if not stat.S_ISREG(os.fstat(original.fileno()).st_mode):
+                raise Refused(f"{source} is not a plain file; leave it out")
             while piece := original.read(CHUNK):
                 seal.update(piece)
                 copy.write(piece)

@@ -112,18 +112,18 @@ class Needs(BaseModel, extra="forbid", frozen=True):
         return value
 
 
-def _inside_work(path: str) -> str:
-    """A relative path that stays inside. /proc/self/fd/8 as a working directory is an old way out."""
-    parts = PurePosixPath(path)
-    if parts.is_absolute() or ".." in parts.parts or "\0" in path or "\n" in path or len(path) > 4096:
-        raise ValueError(f"{path!r} leaves the folder; name a place inside it, relative and without '..'")
-    return str(parts)
-
-
 def _plain_text(value: str) -> str:
     if "\0" in value or value.encode("utf-8", "ignore").decode() != value:
         raise ValueError("contains a NUL byte or broken text; remove it")
     return value
+
+
+def _inside_work(path: str) -> str:
+    """A relative path that stays inside. /proc/self/fd/8 as a working directory is an old way out."""
+    parts = PurePosixPath(_plain_text(path))
+    if parts.is_absolute() or ".." in parts.parts or "\n" in path or len(path) > 4096:
+        raise ValueError(f"{path!r} leaves the folder; name a place inside it, relative and without '..'")
+    return str(parts)
 
 
 InsidePath = Annotated[str, AfterValidator(_inside_work)]

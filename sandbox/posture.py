@@ -229,7 +229,7 @@ def _same(wanted: object, actual: object) -> bool:
     if isinstance(wanted, Sequence) and isinstance(actual, Sequence) and not isinstance(wanted, str):
         return len(wanted) == len(actual) and all(map(_same, wanted, actual))
     if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
-        return not differences(wanted, actual)
+        return not differences({"": wanted}, {"": actual})
     return bool(wanted == actual or (not wanted and not actual))
 
 

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, Field
 
+from sandbox.errors import Refused
 from sandbox.job import Limits
 
 
@@ -13,9 +14,11 @@ class Rates(BaseModel, extra="forbid", frozen=True):
     gpu: dict[str, float] = Field(default_factory=dict)
 
     def per_second(self, limits: Limits) -> float:
-        """Dollars for one second of a chamber that uses all it may. An unknown GPU has no price: KeyError."""
+        """Dollars for one second of a chamber that uses all it may. Refused when a GPU has no price."""
         total = limits.cpus * self.cpu + limits.memory / 1024**3 * self.memory_gib
         if limits.gpu and self.gpu:
+            if limits.gpu.kind not in self.gpu:
+                raise Refused(f"no price is known for the GPU {limits.gpu.kind}; set it in rates.gpu")
             total += limits.gpu.count * self.gpu[limits.gpu.kind]
         return total
 

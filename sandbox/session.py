@@ -16,14 +16,14 @@ from typing import Protocol
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.channel import ChannelClosed, FrameChannel
+from sandbox.channel import FrameChannel
 from sandbox.errors import Lost, Refused, Unavailable
 from sandbox.job import Ending, Job, Mode
 from sandbox.wire.demux import Stream
 from sandbox.wire.dialogue import Dialogue, Phase, Said
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.harvest import Harvest
-from sandbox.wire.log import Log
+from sandbox.wire.log import Log, printable
 
 HELLO_LOG_CAP = 65_536
 
@@ -119,12 +119,12 @@ class Session:
         if isinstance(event, Unavailable | Lost):
             raise event
         if not (isinstance(event, Said) and event.phase is Phase.READY):
-            said = self._log.tail.decode("utf-8", "replace").strip()[:300]
+            said = printable(b" ".join(self._log.tail.split()))[:300]
             raise Unavailable(f"the chamber did not start: {said or event}")
 
     async def run(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
         """Deliver, run, collect."""
-        packed = bundle.pack(job.limits.bundle_bytes)
+        packed = bundle.pack(job.limits.bundle_bytes, _scripts(job))
         if len(packed) > job.limits.work_bytes:
             raise Refused("the bundle does not fit into the work directory; raise work_bytes")
         self._log = Log(
@@ -184,11 +184,10 @@ class Session:
             self._note(fault)
 
     async def _deliver(self, job: Job, packed: bytes) -> None:
-        build, run = _script(job.build, job), _script(job.command, job)
-        lengths = f"{job.mode} {len(build)} {len(run)} {len(packed)}\n"
+        header = f"{job.mode} {int(bool(job.build))} {len(packed)}\n"
         try:
             async with asyncio.timeout(self._deadlines.upload):
-                await self._link.send(lengths.encode() + build + run + packed)
+                await self._link.send(header.encode() + packed)
                 at, event = await self._queue.get()
         except TimeoutError:
             raise Unavailable(f"the bundle was not delivered after {self._deadlines.upload:g} s") from None
@@ -201,6 +200,9 @@ class Session:
                 raise _Ended(Told(Ending.KILLED, reason="killed before it ran", told=False))
             case Unavailable() | Lost():
                 raise event
+            case WireFault(fault=Fault.LOG_OVERFLOW):
+                # The log may overtake PID 1's word, and only a program that runs writes so much.
+                self._end_by(event)
             case _:
                 raise Unavailable(f"the chamber ended before the bundle was unpacked ({event})")
 
@@ -305,11 +307,10 @@ class Session:
             talking.cancel()
             await asyncio.wait([talking])
             self._seconds["done"] = time.monotonic() - self._mark
-        with suppress(ChannelClosed):
-            await talking
-            raise _Ended(Told(Ending.COMPLETED, told=False))
-        # The call failed before its cause reached the queue: the cause is next.
-        self._end_by((await self._queue.get())[1])
+        if channel.cause:
+            self._end_by(channel.cause)
+        await talking
+        raise _Ended(Told(Ending.COMPLETED, told=False))
 
     async def _watch(self, talking: "asyncio.Task[None]", wall: float) -> None:
         """Until the talk is over; a fault, an order or the deadline ends it first."""
@@ -335,11 +336,15 @@ def _failure(said: Said, otherwise: Ending) -> Ending:
     return Ending.PROCESS_LIMIT if said.forks_refused else otherwise
 
 
+def _scripts(job: Job) -> dict[str, bytes]:
+    """What PID 1 runs: shell files beside the candidate's own."""
+    scripts = {"run.sh": _script(job.command, job)}
+    return scripts | {"build.sh": _script(job.build, job)} if job.build else scripts
+
+
 def _script(command: tuple[str, ...], job: Job) -> bytes:
     """A shell line that becomes the command. Everything in it is quoted: names and values stay data."""
-    if not command:
-        return b""
     variables = {"HOME": "/work/tmp", "TMPDIR": "/work/tmp", "BLASTDOOR_OUT": "/work/out", **job.env}
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     folder = shlex.quote(f"/work/src/{job.workdir}")
-    return f"cd {folder} && export {exports} && exec {shlex.join(command)}".encode()
+    return f"cd {folder} && export {exports} && exec {shlex.join(command)}\n".encode()

@@ -35,11 +35,11 @@ def parse_duration(value: object) -> object:
 
 def format_size(count: float) -> str:
     """The shortest human form: 1536 → "1.5KiB"."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024:
-            return f"{count:.3g}{unit}"
+    units = ["TiB", "GiB", "MiB", "KiB", "B"]
+    while abs(count) >= 1024 and len(units) > 1:
         count /= 1024
-    return f"{count:.3g}TiB"
+        units.pop()
+    return f"{count:.3g}{units[-1]}" if abs(count) < 1000 else f"{count:.0f}{units[-1]}"
 
 
 Size = Annotated[int, BeforeValidator(parse_size)]

@@ -79,6 +79,8 @@ class WarmPool(Generic[W]):
 
     async def take(self, shape: Hashable, make: Callable[[], Awaitable[W]]) -> W:
         """A ready chamber of this shape, or a new one; more are made behind the caller's back."""
+        if not self._cap:
+            return await make()
         shelf = self._shelves.setdefault(shape, _Shelf(make, Demand(self._cap, self._idle_s)))
         shelf.demand.asked(self._clock())
         found = await self._pop_healthy(shelf)
@@ -89,14 +91,15 @@ class WarmPool(Generic[W]):
         """Bring every shelf down to what its demand still asks for, and replace the broken."""
         for shape, shelf in list(self._shelves.items()):
             target = shelf.demand.target(self._clock())
-            for broken in [item for item in shelf.ready if item.broken]:
-                shelf.ready.remove(broken)
-                await broken.kill()
+            broken = [item for item in shelf.ready if item.broken]
+            shelf.ready = deque(item for item in shelf.ready if not item.broken)
+            for item in broken:
+                await item.kill()
             while len(shelf.ready) > target:
                 await shelf.ready.popleft().kill()
             self._refill(shelf)
             if not target and not shelf.ready and not shelf.making:
-                del self._shelves[shape]
+                self._shelves.pop(shape, None)
 
     async def close(self) -> None:
         self._cap = 0

@@ -15,7 +15,7 @@ from sandbox.backend import Capabilities
 from sandbox.backends.docker_engine import Engine
 from sandbox.backends.docker_lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.docker_link import DockerLink
-from sandbox.errors import Refused, Unavailable
+from sandbox.errors import Lost, Refused, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Enforcer, Job, Limits
 from sandbox.live import LiveChamber
@@ -45,13 +45,13 @@ class DockerBackend:
     def __init__(self, config: "DockerConfig", engine: Engine, posture: Posture) -> None:
         self._config = config
         self._engine = engine
-        self._posture = posture
-        self._lease = Lease(engine, config.lease)
+        self._posture = self._posture_inside = posture
+        self.lease = Lease(engine, config.lease)
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm)
         self._inputs = InputStore(config.inputs_folder)
         self._open: set[LiveChamber] = set()
         self._warden: asyncio.subprocess.Process | None = None
-        self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
+        self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self.capabilities = _capabilities(config.runtime, posture)
 
     @classmethod
@@ -64,7 +64,7 @@ class DockerBackend:
                 known = ", ".join(sorted(runtimes))
                 raise Refused(f"the engine has no runtime {config.runtime!r} (it has {known}); register it first")
             backend = cls(config, engine, posture)
-            await backend._lease.acquire()
+            await backend.lease.acquire()
             await backend._post_warden()
         except BaseException:
             engine.close()
@@ -73,11 +73,15 @@ class DockerBackend:
 
     @property
     def owner(self) -> str:
-        return self._lease.owner
+        return self.lease.owner
 
     @property
     def engine(self) -> Engine:
         return self._engine
+
+    @property
+    def warm_ready(self) -> int:
+        return self._warm.ready
 
     @property
     def warden_pid(self) -> int | None:
@@ -85,16 +89,17 @@ class DockerBackend:
 
     async def open(self, job: Job) -> LiveChamber:
         self.capabilities.admit(job)
-        self._lease.check()
+        self.lease.check()
         config = container_config(
             self._posture,
             job.limits,
             self._config.runtime,
-            self._boot,
+            self.boot,
             await self._image_id(job.image),
             {str(self._inputs.locate(item)): item for item in job.inputs},
         )
-        shape = json.dumps(config, sort_keys=True)
+        # The kind of a GPU is no part of the create request, but a chamber is compared with it.
+        shape = (json.dumps(config, sort_keys=True), job.limits.gpu)
         chamber = await self._warm.take(shape, lambda: self._make(config, job.limits))
         chamber.serve(job)
         return chamber
@@ -107,7 +112,7 @@ class DockerBackend:
         for chamber in list(self._open):
             await chamber.kill()
         try:
-            await self._lease.release()
+            await self.lease.release()
         finally:
             await self._dismiss_warden()
             self._engine.close()
@@ -124,15 +129,16 @@ class DockerBackend:
 
     async def _make_unshielded(self, config: dict[str, object], limits: Limits) -> LiveChamber:
         name = f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
+        usd_per_second = self._config.rates.per_second(limits)
         labels = {OWNER_LABEL: self.owner, LEASE_LABEL: f"{self._config.lease:g}"}
         try:
             container = await self._engine.create(name, {**config, "Labels": labels})
-            await self._compare(config, container)
+            await self.compare(config, container)
             link = DockerLink(await self._engine.attach(container))
         except BaseException:
             await self._discard(name)
             raise
-        hold = DockerHold(self._engine, container, name, link, self._config.rates.per_second(limits))
+        hold = DockerHold(self._engine, container, name, link, usd_per_second)
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
         self._open.add(chamber)
         try:
@@ -150,19 +156,19 @@ class DockerBackend:
         except Unavailable as error:
             log.warning("chamber.left_to_reap", name=name, reason=str(error))
 
-    async def _compare(self, config: dict[str, object], container: str) -> None:
+    async def compare(self, config: dict[str, object], container: str) -> None:
         reported = await self._engine.inspect(container)
         wanted = {key: value for key, value in config.items() if key not in ("HostConfig", "Image")}
         found = differences(wanted, reported["Config"])
         found += differences({"HostConfig": config["HostConfig"]}, reported)
-        found += [f"mount {mount['Destination']}" for mount in _foreign_mounts(config, reported)]
         if reported["Image"] != config["Image"]:
             found.append("Image: not the one that was asked for")
+        found = found or [f"mount {mount['Destination']}" for mount in _foreign_mounts(config, reported)]
         if found:
             raise Refused(f"the engine would not start what was asked for: {'; '.join(found[:3])}")
 
     def _compare_inside(self, facts: Mapping[str, str], limits: Limits) -> None:
-        found = inside_differences(self._posture, self._config.runtime, facts)
+        found = inside_differences(self._posture_inside, self._config.runtime, facts)
         if limits.gpu and limits.gpu.kind != "any" and limits.gpu.kind.lower() not in facts.get("gpu", "").lower():
             found.append(f"gpu: wanted {limits.gpu.kind}, the chamber sees {facts.get('gpu', 'none')}")
         if found:
@@ -185,7 +191,11 @@ class DockerBackend:
             self._config.host or "",
         ]
         self._warden = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.PIPE, start_new_session=True
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
 
     async def _dismiss_warden(self) -> None:
@@ -207,9 +217,14 @@ class DockerHold:
         self.usd_per_second = usd_per_second
 
     async def ran_out_of_memory(self, timeout: float) -> bool:
+        """Raises Lost also when somebody else killed it: only the engine can tell that from a crash."""
         with contextlib.suppress(Unavailable):  # a container that does not end is no evidence; inspect decides
             await self._engine.wait(self._container, timeout)
-        return bool((await self._engine.inspect(self._container))["State"]["OOMKilled"])
+        if (await self._engine.inspect(self._container))["State"]["OOMKilled"]:
+            return True
+        if "kill" in await self._engine.events(self._container):
+            raise Lost(f"{self.name} was killed by somebody else")
+        return False
 
     async def destroy(self) -> None:
         await self._engine.remove(self._container)

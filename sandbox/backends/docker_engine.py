@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import http.client
+import json
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -26,6 +29,11 @@ _PROVIDER_ERRORS = (
     docker.errors.DockerException,
     requests.exceptions.RequestException,
     urllib3.exceptions.HTTPError,
+    # These four are outside of their packages' own trees.
+    docker.errors.StreamParseError,
+    urllib3.exceptions.ProxySchemeUnsupported,
+    http.client.HTTPException,
+    json.JSONDecodeError,
     OSError,
 )
 
@@ -52,7 +60,7 @@ def _translated(error: Exception, doing: str) -> SandboxError:
             return Refused(f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit")
         if "nknown runtime" in text or "unknown or invalid runtime" in text:
             return Refused(f"{doing}: the engine lacks the runtime that was asked for; register it in its daemon.json")
-        if error.is_client_error():
+        if error.is_client_error() or error.status_code == 501:
             return Refused(f"{doing}: the engine refused: {text}")
         return Unavailable(f"{doing}: the engine failed: {text}")
     for cause in _causes(error):
@@ -161,6 +169,17 @@ class Engine:
     async def wait(self, container: str, timeout: float) -> None:
         """Until the container has exited. Raises Lost when it is gone."""
         await self._call("wait", lambda: self._api.wait(container, timeout=timeout))
+
+    async def events(self, container: str) -> list[str]:
+        """What the engine did to a container so far: create, attach, start, oom, kill, die…"""
+
+        def events() -> list[str]:
+            # To the nanosecond, as text: a whole second in the future would make the engine wait for it.
+            until = f"{time.time():.9f}"
+            found = self._api.events(since=0, until=until, filters={"container": container}, decode=True)
+            return [str(event["Action"]) for event in found]
+
+        return await self._call("events", events)
 
     async def remove(self, container: str) -> bool:
         """Kill and remove, with its anonymous volumes. False when it was gone already."""

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from sandbox.backends.docker_engine import Engine
-from sandbox.errors import Lost, Unavailable
+from sandbox.errors import Lost, SandboxError
 
 OWNER_LABEL = "blastdoor.owner"
 EXPIRY_LABEL = "blastdoor.expires"
@@ -43,6 +43,10 @@ class Lease:
         if self._clock() >= self._expires:
             raise Lost(f"the lease of owner {self.owner} lapsed; its chambers may be gone: start again")
 
+    def expire(self) -> None:
+        """From now on this owner counts as gone, whatever the engine still keeps of it."""
+        self._expires = 0.0
+
     async def renew(self) -> None:
         if self._volumes:
             self.check()
@@ -50,6 +54,9 @@ class Lease:
         name = f"blastdoor-lease-{self.owner}-{expires:.3f}"
         await self._engine.create_volume(name, {OWNER_LABEL: self.owner, EXPIRY_LABEL: f"{expires:.3f}"})
         self._volumes.append(name)
+        if len(self._volumes) > 1:
+            # An engine that took its time: whoever looked meanwhile saw no lease that held.
+            self.check()
         self._expires = expires
         while len(self._volumes) > 2:
             await self._engine.remove_volume(self._volumes.pop(0))
@@ -59,7 +66,7 @@ class Lease:
             self._beat.cancel()
             with suppress(asyncio.CancelledError):
                 await self._beat
-        self._expires = 0.0
+        self.expire()
         while self._volumes:
             await self._engine.remove_volume(self._volumes.pop())
 
@@ -68,11 +75,11 @@ class Lease:
             await asyncio.sleep(self._seconds / 3)
             try:
                 await self.renew()
-            except Unavailable as error:
-                log.warning("lease.not_renewed", owner=self.owner, reason=str(error))
             except Lost:
                 log.warning("lease.lapsed", owner=self.owner)
                 return
+            except SandboxError as error:
+                log.warning("lease.not_renewed", owner=self.owner, reason=str(error))
 
 
 async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> list[str]:
@@ -84,7 +91,9 @@ async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> list[s
     for container in containers:
         owner = container["Labels"][OWNER_LABEL]
         if owner not in live and await engine.remove(container["Id"]):
-            ended.append(container["Names"][0].lstrip("/"))
+            # An engine that is about to remove it has taken its name already.
+            names = container["Names"] or [container["Id"]]
+            ended.append(names[0].lstrip("/"))
     for volume in await engine.volumes(EXPIRY_LABEL):
         if _expiry(volume) <= clock():
             await engine.remove_volume(volume["Name"])

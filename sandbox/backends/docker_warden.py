@@ -10,7 +10,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from sandbox.backends.docker_engine import Engine
 from sandbox.backends.docker_lease import OWNER_LABEL
-from sandbox.errors import SandboxError, Unavailable
+from sandbox.errors import Unavailable
 
 PATIENCE_S = 120
 
@@ -37,10 +37,7 @@ def main() -> None:
     owner, host = sys.argv[1:3]
     while sys.stdin.buffer.read(1):
         pass
-    try:
-        asyncio.run(end_all(owner, host))
-    except SandboxError as error:
-        sys.exit(f"blastdoor: chambers of {owner} may be left ({error}); run 'blastdoor reap' later")
+    asyncio.run(end_all(owner, host))
 
 
 if __name__ == "__main__":

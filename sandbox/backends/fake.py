@@ -184,9 +184,8 @@ class FakeHold:
         lengths = (await self.link.read_line()).split()
         if not lengths or self.job is None:
             return
-        mode, *counts = lengths
-        _, _, packed = [await self.link.read(int(count)) for count in counts]
-        files = _unpacked(packed)
+        mode, _, length = lengths
+        files = _unpacked(await self.link.read(int(length)))
         self._word("unpacked 0")
         job = self.job
         if job.build:
@@ -276,8 +275,8 @@ class FakeBackend:
 
 def _unpacked(packed: bytes) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        members = [(item.name.removeprefix("src/"), archive.extractfile(item)) for item in archive]
-        return {name: content.read() for name, content in members if content}
+        members = [(item.name, archive.extractfile(item)) for item in archive if item.name.startswith("src/")]
+        return {name.removeprefix("src/"): content.read() for name, content in members if content}
 
 
 def _archive(out: Mapping[str, bytes]) -> bytes:

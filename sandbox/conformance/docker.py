@@ -104,7 +104,14 @@ class DockerSubject:
         config = self._config.model_copy(update={"host": proxy.host, "lease": SHORT_LEASE})
         backend = await DockerBackend.connect(config)
         self._left.append(backend.owner)
-        return backend, proxy.cut
+
+        async def cut() -> None:
+            await proxy.cut()
+            # It would try for minutes to reach an engine that never comes back; `close` sweeps in its place.
+            if backend.warden_pid:
+                os.kill(backend.warden_pid, signal.SIGKILL)
+
+        return backend, cut
 
     async def orphan(self) -> DockerOrphan:
         """An owner in a process of its own opens a chamber; its warden is ended first, then the owner is killed."""

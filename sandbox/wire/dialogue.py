@@ -3,7 +3,7 @@
 Words after `unpacked` may be forged by the candidate, so they only ever move the dialogue towards its end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -13,7 +13,7 @@ from sandbox.wire.harvest import Harvest
 from sandbox.wire.log import printable
 
 LINE_CAP = 1024
-FACTS_CAP = 64
+FACTS_CAP = 128
 
 
 class Phase(Enum):
@@ -39,13 +39,14 @@ _WORDS = {"unpacked": Phase.UNPACKED, "built": Phase.BUILT, "done": Phase.DONE}
 
 
 class Dialogue:
-    """Feed it stdout; it returns what was said. In raw mode the bytes go to the harvest or the frame reader."""
+    """Feed it stdout; it yields what was said. In raw mode the bytes go to the harvest or the frame reader."""
 
     def __init__(self, harvest: Harvest | None = None, frames: FrameReader | None = None) -> None:
         self._harvest = harvest
         self._frames = frames
         self._line = bytearray()
         self._facts: dict[str, str] = {}
+        self._facts_left = FACTS_CAP
         self.phase = Phase.HELLO
         self._greeted = False
 
@@ -64,25 +65,23 @@ class Dialogue:
         if rest:
             frames.feed(rest)
 
-    def feed(self, data: bytes | memoryview) -> list[Said]:
-        said: list[Said] = []
+    def feed(self, data: bytes | memoryview) -> Iterator[Said]:
+        """One by one, because a fault must not swallow what was said before it: that decides who pays."""
         view = memoryview(data)
         while view:
             if self.phase is Phase.RAW:
                 self._feed_raw(view)
                 break
             end = bytes(view[: LINE_CAP + 1]).find(b"\n")
+            self._line += view[: end if end >= 0 else LINE_CAP + 1]
+            if len(self._line) > LINE_CAP:
+                raise WireFault(Fault.LINE_TOO_LONG, f"a line of over {LINE_CAP} bytes where a word belongs")
             if end < 0:
-                self._line += view[: LINE_CAP + 1]
-                if len(self._line) > LINE_CAP:
-                    raise WireFault(Fault.LINE_TOO_LONG, f"a line of over {LINE_CAP} bytes where a word belongs")
                 break
-            self._line += view[:end]
             view = view[end + 1 :]
             line, self._line = bytes(self._line), bytearray()
             if heard := self._hear(line):
-                said.append(heard)
-        return said
+                yield heard
 
     def finish(self) -> None:
         """End of stdout."""
@@ -101,7 +100,7 @@ class Dialogue:
             self._harvest.feed(view)
 
     def _hear(self, line: bytes) -> Said | None:
-        word, _, rest = printable(line[:LINE_CAP]).partition(" ")
+        word, _, rest = printable(line).partition(" ")
         if self.phase is Phase.HELLO:
             return self._hear_hello(word, rest)
         if word == "archive" and not rest and self._harvest and self.phase is not Phase.READY:
@@ -117,7 +116,8 @@ class Dialogue:
     def _hear_hello(self, word: str, rest: str) -> Said | None:
         if word == "blastdoor" and rest == "1" and not self._greeted:
             self._greeted = True
-        elif word == "fact" and self._greeted and len(self._facts) < FACTS_CAP:
+        elif word == "fact" and self._greeted and self._facts_left:
+            self._facts_left -= 1
             name, _, value = rest.partition(" ")
             value = " ".join(value.replace("\\t", " ").split())
             self._facts[name] = f"{self._facts[name]}; {value}" if name in self._facts else value

@@ -212,9 +212,10 @@ def safe_name(name: str) -> str:
         name = name[2:]
     if name in ("", "."):
         return ""
-    parts = name.split("/")
-    bad_part = any(part in ("", ".", "..") or part.startswith("-") or len(part.encode()) > PART_CAP for part in parts)
-    if bad_part or len(name.encode()) > NAME_CAP or printable(name.encode()) != name or "\\" in name or "\t" in name:
+    raw = name.encode("utf-8", "surrogatepass")  # our own folders may hold names that are no text
+    parts = raw.split(b"/")
+    bad_part = any(part in (b"", b".", b"..") or part.startswith(b"-") or len(part) > PART_CAP for part in parts)
+    if bad_part or len(raw) > NAME_CAP or printable(raw) != name or "\\" in name or "\t" in name:
         raise WireFault(Fault.ENTRY_NAME, ascii(name[:80]))
     return name
 
@@ -240,5 +241,5 @@ def _octal(raw: bytes) -> int:
 
 
 def _check_sum(block: bytes) -> None:
-    if _octal(block[148:156]) != sum(block) - sum(block[148:156]) + 8 * 0x20:
+    if block[148] & 0x80 or _octal(block[148:156]) != sum(block) - sum(block[148:156]) + 8 * 0x20:
         raise WireFault(Fault.ARCHIVE_MALFORMED, "a header with a wrong checksum")

@@ -17,7 +17,8 @@ REPORT_BYTES = 1024
 # (tags, variation selectors, fillers): nothing that moves a cursor or hides text.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
 )
 
 
@@ -105,15 +106,19 @@ class Log:
         self._partial += data
         *lines, rest = self._partial.split(b"\n")
         for line in lines:
-            self._hand_on(bytes(line))
-        while len(rest) > LINE_BYTES:
-            self._hand_on(bytes(rest[:LINE_BYTES]))
-            rest = rest[LINE_BYTES:]
-        self._partial = rest
+            self._hand_on(bytes(self._without_excess(line)))
+        self._partial = self._without_excess(rest)
+
+    def _without_excess(self, line: bytearray) -> bytearray:
+        """The end of a line; what comes before it is handed on in lines of the greatest length."""
+        while len(line) > LINE_BYTES:
+            self._hand_on(bytes(line[:LINE_BYTES]))
+            line = line[LINE_BYTES:]
+        return line
 
     def _hand_on(self, line: bytes) -> None:
         report = parse_report(line)
         if report and self._on_report:
             self._on_report(report)
         if self._on_line:
-            self._on_line(printable(line[:LINE_BYTES].removesuffix(b"\r")))
+            self._on_line(printable(line.removesuffix(b"\r")))

@@ -1,0 +1,185 @@
+"""What the Docker backend promises beyond the contract, on a real engine."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import Bundle, DockerConfig, Ending, InputStore, Job, Limits, Lost, Refused
+from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.conformance import programs
+from sandbox.conformance.checks import CHECKS
+from sandbox.conformance.docker import DockerSubject
+from sandbox.posture import FULL, container_config
+
+pytestmark = pytest.mark.docker
+
+SMALL = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
+BUSYBOX_ROWS = ("success_with_outputs", "non_zero_exit", "missing_command", "stop_with_partial_outputs", "stop_ignored")
+
+
+@pytest.fixture
+async def backend(tmp_path: Path) -> AsyncIterator[DockerBackend]:
+    connected = await DockerBackend.connect(DockerConfig(inputs_folder=tmp_path / "inputs"))
+    yield connected
+    await connected.close()
+
+
+async def containers_of(backend: DockerBackend) -> list[Any]:
+    return list(await backend.engine.containers(f"{OWNER_LABEL}={backend.owner}"))
+
+
+@pytest.mark.parametrize("row", BUSYBOX_ROWS)
+async def test_needs_only_sh_head_and_tar(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image with BusyBox and nothing else is enough."""
+    original = programs.Program.job
+
+    def on_busybox(self: programs.Program, **wanted: Any) -> Job:
+        return original(self, **{"image": "blastdoor-busybox:latest", **wanted})
+
+    monkeypatch.setattr(programs.Program, "job", on_busybox)
+    subject = DockerSubject(DockerConfig())
+    try:
+        await CHECKS[row](subject)
+    finally:
+        await subject.close()
+
+
+@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+async def test_large_input_is_mounted_read_only(runtime: str, tmp_path: Path) -> None:
+    """A large input is there, whole and read-only, without passing through stdin."""
+    source = tmp_path / "data"
+    source.mkdir()
+    (source / "big").write_bytes(bytes(range(256)) * 40_000)
+    config = DockerConfig(inputs_folder=tmp_path / "store", runtime=runtime)
+    item = InputStore(config.inputs_folder).add("data", source)
+    backend = await DockerBackend.connect(config)
+    script = "head -c 300 /inputs/data/big >/work/out/start; (echo x >/inputs/data/new) 2>/dev/null && exit 9; exit 0"
+    try:
+        job = Job(command=("sh", "-c", script), inputs=(item,), limits=Limits(bundle_bytes=1024))
+        async with await backend.open(job) as chamber:
+            outcome = await chamber.run(Bundle({}))
+    finally:
+        await backend.close()
+    assert outcome.ending is Ending.COMPLETED
+    assert outcome.outputs["start"] == (bytes(range(256)) * 2)[:300]
+
+
+async def test_unknown_input_is_refused(backend: DockerBackend) -> None:
+    """An input that was never added is refused before anything is made."""
+    with pytest.raises(Refused, match="add it first"):
+        await backend.open(Job(command=("true",), inputs=({"name": "x", "digest": "0" * 64},)))
+    assert await containers_of(backend) == []
+
+
+async def test_missing_runtime_is_an_error() -> None:
+    """A runtime that is not there is never silently replaced."""
+    with pytest.raises(Refused, match="no runtime 'runnix'"):
+        await DockerBackend.connect(DockerConfig(runtime="runnix"))
+
+
+async def test_missing_image_says_what_to_do(backend: DockerBackend) -> None:
+    """A missing image is refused with the way to get it, and leaves nothing behind."""
+    with pytest.raises(Refused, match="build it"):
+        await backend.open(Job(command=("true",), image="blastdoor-no-such-image"))
+    assert await containers_of(backend) == []
+
+
+async def test_gpu_without_a_runtime_for_it_is_refused(backend: DockerBackend) -> None:
+    """A GPU that the engine can not give is refused, not forgotten."""
+    if "nvidia" in (await backend.engine.info())["Runtimes"]:
+        pytest.skip("this engine has GPUs: what is tested here is their absence")
+    with pytest.raises(Refused, match="GPU"):
+        await backend.open(Job(command=("true",), limits=Limits(gpu="A100:2")))
+    assert await containers_of(backend) == []
+
+
+HOST_CONFIG: Any = container_config(FULL, SMALL, "runc", "", "x")["HostConfig"]
+
+
+@pytest.mark.parametrize("key", sorted(HOST_CONFIG))
+async def test_any_difference_of_posture_refuses_the_start(backend: DockerBackend, key: str) -> None:
+    """Whichever field the engine reports otherwise than asked, the chamber does not start."""
+    job = programs.NOTHING.job(limits=SMALL)
+    async with await backend.open(job) as chamber:
+        container = (await backend.engine.inspect(chamber.name))["Id"]
+        image = (await backend.engine.image(job.image))["Id"]
+        asked: Any = container_config(FULL, SMALL, "runc", backend.boot, image)
+        await backend.compare(asked, container)
+        asked["HostConfig"][key] = "something else"
+        with pytest.raises(Refused, match=key):
+            await backend.compare(asked, container)
+
+
+async def test_posture_seen_inside_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that reports a flag but does not apply it is found out by the chamber itself."""
+    backend = await DockerBackend.connect(DockerConfig(), dataclasses.replace(FULL, no_new_privileges=False))
+    monkeypatch.setattr(backend, "_posture_inside", FULL)
+    try:
+        with pytest.raises(Refused, match="no_new_privileges"):
+            await backend.open(programs.NOTHING.job(limits=SMALL))
+        assert await containers_of(backend) == []
+    finally:
+        await backend.close()
+
+
+async def test_cancelled_open_leaves_nothing(backend: DockerBackend) -> None:
+    """Whoever gives up while a chamber is being made leaves no container behind, at any moment of it."""
+    for wait in (0.0, 0.02, 0.1, 0.2, 0.3):
+        opening = asyncio.create_task(backend.open(programs.NOTHING.job(limits=SMALL)))
+        await asyncio.sleep(wait)
+        opening.cancel()
+        await asyncio.wait({opening})
+        if not opening.cancelled():
+            await opening.result().kill()
+    assert await containers_of(backend) == []
+
+
+async def test_broken_warm_chamber_is_replaced() -> None:
+    """A warm chamber that died while it waited is never handed out."""
+    backend = await DockerBackend.connect(DockerConfig(warm=1))
+    try:
+        await (await backend.open(programs.NOTHING.job(limits=SMALL))).kill()
+        while not (waiting := await containers_of(backend)) or not backend.warm_ready:
+            await asyncio.sleep(0.05)
+        for container in waiting:
+            await backend.engine.remove(container["Id"])
+        await asyncio.sleep(0.3)
+        async with await backend.open(programs.EXIT_3.job(limits=SMALL)) as chamber:
+            outcome = await chamber.run(Bundle({}))
+        assert outcome.exit_code == 3
+    finally:
+        await backend.close()
+
+
+async def test_chamber_taken_away_is_lost_not_failed(backend: DockerBackend) -> None:
+    """A container that somebody else removed is Lost: the program did not fail."""
+    async with await backend.open(programs.SLEEP.job(limits=SMALL)) as chamber:
+        running = asyncio.create_task(chamber.run(Bundle({})))
+        await asyncio.sleep(0.5)
+        await backend.engine.remove(chamber.name)
+        with pytest.raises(Lost):
+            await running
+
+
+async def test_owner_whose_lease_lapsed_is_fenced(backend: DockerBackend) -> None:
+    """An owner that slept through its lease opens nothing more: others may have reaped it."""
+    backend.lease.expire()
+    with pytest.raises(Lost, match="lapsed"):
+        await backend.open(programs.NOTHING.job(limits=SMALL))
+
+
+async def test_twenty_chambers_in_turn_leave_nothing(backend: DockerBackend) -> None:
+    """Every container is gone when its context is left."""
+
+    async def one() -> None:
+        async with await backend.open(programs.NOTHING.job(limits=SMALL)) as chamber:
+            await chamber.run(Bundle({}))
+
+    for _ in range(5):
+        await asyncio.gather(one(), one(), one(), one())
+    assert await containers_of(backend) == []
