@@ -6,8 +6,7 @@ import sys
 import structlog
 
 
-def configure(*, verbose: bool = False) -> None:
-    level = logging.DEBUG if verbose else logging.WARNING
+def configure(level: int = logging.WARNING) -> None:
     last: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     )

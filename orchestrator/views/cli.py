@@ -1,5 +1,6 @@
 """The command line. Bad input gets one line that says what to do, and an exit code from the table in the README."""
 
+import logging
 import sys
 from typing import Never
 
@@ -20,7 +21,7 @@ from sandbox.units import format_size
 @click.pass_context
 def cli(context: click.Context, verbose: bool) -> None:
     """Runs code that a machine wrote to win, behind a door that holds."""
-    logs.configure(verbose=verbose)
+    logs.configure(logging.DEBUG if verbose else logging.WARNING)
     try:
         context.obj = Settings()
     except ValidationError as error:

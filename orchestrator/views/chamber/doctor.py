@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from orchestrator import logs
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import docker_config
@@ -30,6 +32,7 @@ def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...]
     """Examine the engine, the posture of a chamber, and the contract that every backend must keep."""
     if unknown := [name for name in only if name not in CHECKS]:
         raise click.UsageError(f"no row {unknown[0]!r}; rows are {', '.join(CHECKS)}")
+    logs.configure(logging.ERROR)  # rows break things on purpose, and the sandbox would warn of each
     console = Console(quiet=as_json, highlight=False)
     report = asyncio.run(examine_engine(docker_config(settings)))
     _show_engine(console, report)

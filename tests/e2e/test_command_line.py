@@ -1,0 +1,157 @@
+"""The command line as a user meets it: a process, its output and its exit code."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import DockerConfig
+from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker_lease import OWNER_LABEL
+
+pytestmark = [pytest.mark.docker, pytest.mark.e2e]
+
+BLASTDOOR = [sys.executable, "-c", "from orchestrator.views.cli import main; main()"]
+
+
+def blastdoor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*BLASTDOOR, *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def containers() -> set[str]:
+    async def listed() -> set[str]:
+        engine = await asyncio.to_thread(Engine, DockerConfig().host)
+        try:
+            return {item["Id"] for item in await engine.containers(OWNER_LABEL)}
+        finally:
+            engine.close()
+
+    return asyncio.run(listed())
+
+
+def test_exec_brings_files_in_and_out(tmp_path: Path) -> None:
+    """Files go in, the log is shown, outputs are written, the exit code is 0."""
+    source = tmp_path / "in"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "tool").write_text("#!/bin/sh\necho tool ran\ncp deep/tool $BLASTDOOR_OUT/copy\n")
+    (source / "deep" / "tool").chmod(0o755)
+    ran = blastdoor("exec", "--in", str(source), "--out", str(tmp_path / "out"), "--", "deep/tool")
+    assert (ran.returncode, ran.stdout) == (0, "tool ran\n"), ran.stderr
+    assert (tmp_path / "out" / "copy").read_text() == (source / "deep" / "tool").read_text()
+    assert "completed" in ran.stderr
+
+
+def test_exec_as_json() -> None:
+    """With --json, stdout is one object and the log is on stderr."""
+    ran = blastdoor("exec", "--json", "--", "sh", "-c", "echo hello; exit 4")
+    record = json.loads(ran.stdout)
+    assert (ran.returncode, record["ending"], record["exit_code"]) == (1, "failed", 4)
+    assert "hello" in ran.stderr
+
+
+def test_hostile_log_is_escaped() -> None:
+    """What a candidate prints can not move the cursor or clear the screen."""
+    ran = blastdoor("exec", "--", "printf", r"\033[2J\033]0;owned\007\rover\n")
+    assert ran.returncode == 0
+    assert "\x1b" not in ran.stdout
+    assert "\\x1b[2J" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["exec", "--", "no-such-command"], 1, "exit code 127"),
+        (["exec", "--image", "no-such-image", "--", "true"], 2, "build it"),
+        (["exec", "--image", "Bad Name", "--", "true"], 2, "image"),
+        (["exec", "--memory", "1KiB", "--", "true"], 2, "at least 16MiB"),
+        (["exec", "--memory", "lots", "--", "true"], 2, "write it like 512MiB"),
+        (["exec", "--wall", "-5", "--", "true"], 2, "duration"),
+        (["exec", "--cpus", "0", "--", "true"], 2, "at least 0.01"),
+        (["exec", "--gpu", "A100:x", "--", "true"], 2, "A100:8"),
+        (["exec", "--env", "1x=2", "--", "true"], 2, "not a variable name"),
+        (["exec", "--env", "novalue", "--", "true"], 2, "NAME=VALUE"),
+        (["exec", "--in", "/no/such/folder", "--", "true"], 2, "existing one"),
+        (["exec", "--runtime", "runnix", "--", "true"], 2, "register it"),
+        (["exec", "--bogus", "--", "true"], 2, "No such option"),
+        (["exec"], 2, "Missing argument"),
+        (["doctor", "--only", "nonsense"], 2, "no row"),
+        (["nonsense"], 2, "No such command"),
+    ],
+)
+def test_bad_input(words: list[str], code: int, says: str) -> None:
+    """Bad input gets one clear line, its documented exit code, and leaves nothing behind."""
+    before = containers()
+    ran = blastdoor(*words)
+    assert ran.returncode == code
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert containers() <= before
+
+
+def test_bundle_over_its_cap(tmp_path: Path) -> None:
+    """A folder over the bundle's cap is refused with the limit to raise."""
+    (tmp_path / "big").write_bytes(bytes(5000))
+    ran = blastdoor("exec", "--in", str(tmp_path), "--bundle-bytes", "2KiB", "--", "true")
+    assert ran.returncode == 2
+    assert "raise bundle_bytes" in ran.stderr
+
+
+def test_link_out_of_the_folder(tmp_path: Path) -> None:
+    """A link in the input folder is refused: it could lead anywhere."""
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    ran = blastdoor("exec", "--in", str(tmp_path), "--", "true")
+    assert ran.returncode == 2
+    assert "lead out of the folder" in ran.stderr
+
+
+def test_outputs_never_overwrite(tmp_path: Path) -> None:
+    """A folder with something in it is not written to, and the command is not even run."""
+    (tmp_path / "precious").write_text("keep")
+    ran = blastdoor("exec", "--out", str(tmp_path), "--", "sh", "-c", "echo ran; echo x >$BLASTDOOR_OUT/precious")
+    assert ran.returncode == 2
+    assert "ran" not in ran.stdout
+    assert (tmp_path / "precious").read_text() == "keep"
+
+
+def test_no_engine() -> None:
+    """Without an engine: exit code 3 and the way to get one."""
+    ran = blastdoor("exec", "--", "true", DOCKER_HOST="unix:///no/such/socket")
+    assert ran.returncode == 3
+    assert "no Docker engine answers; start Docker" in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_leaves_nothing() -> None:
+    """Ctrl-C ends the command and its chamber; the exit code is 130."""
+    before = containers()
+    process = subprocess.Popen(
+        [*BLASTDOOR, "exec", "--", "sh", "-c", "echo started; sleep 60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert b"Traceback" not in errors
+    assert containers() <= before
+
+
+def test_reap_says_what_it_did() -> None:
+    """`reap` on a clean engine says that nothing was left, as text or JSON."""
+    deadline = time.monotonic() + 90
+    while (ran := blastdoor("reap", "--json")).returncode == 0 and json.loads(ran.stdout):
+        assert time.monotonic() < deadline
+    assert blastdoor("reap").stdout == "nothing was left behind\n"

@@ -1,0 +1,111 @@
+"""Frames: only what was asked for passes, whole."""
+
+import pytest
+
+from sandbox.wire.faults import Fault, WireFault
+from sandbox.wire.frames import FrameReader, encode_header
+from tests.sandbox.wire.streams import frame, pieces
+
+NONCE = b"\x00noncen\xff"
+OTHER = b"othernon"
+
+
+class Caller:
+    """Keeps the frames that came, and asks again for as many as it was told to."""
+
+    def __init__(self, nonces: list[bytes], payload_cap: int = 64, count_cap: int = 10) -> None:
+        self.frames: list[bytes] = []
+        self._nonces = list(nonces)
+        self.reader = FrameReader(self._arrived, payload_cap, count_cap)
+        self._ask()
+
+    def _ask(self) -> None:
+        if self._nonces:
+            self.reader.await_reply(self._nonces.pop(0))
+
+    def _arrived(self, payload: bytes) -> None:
+        self.frames.append(payload)
+        self._ask()
+
+
+def fault_of(caller: Caller, stream: bytes, piece: int = 1000) -> Fault:
+    with pytest.raises(WireFault) as caught:
+        for part in pieces(stream, piece):
+            caller.reader.feed(part)
+        caller.reader.finish()
+    return caught.value.fault
+
+
+def test_header_is_length_and_nonce() -> None:
+    """What we send is what we read."""
+    assert encode_header(NONCE, 3) + b"abc" == frame(b"abc", NONCE)
+
+
+def test_split_at_every_byte() -> None:
+    """Frames come whole, wherever the stream was cut; one of no bytes too, without waiting for more."""
+    stream = frame(b"first", NONCE) + frame(b"", OTHER) + frame(b"\n" * 40, NONCE) + frame(b"", OTHER)
+    expected = [b"first", b"", b"\n" * 40, b""]
+    for place in range(len(stream) + 1):
+        caller = Caller([NONCE, OTHER, NONCE, OTHER])
+        caller.reader.feed(stream[:place])
+        caller.reader.feed(stream[place:])
+        caller.reader.finish()
+        assert caller.frames == expected
+    caller = Caller([NONCE, OTHER, NONCE, OTHER])
+    for part in pieces(stream, 1):
+        caller.reader.feed(part)
+    assert caller.frames == expected
+
+
+@pytest.mark.parametrize("piece", [1, 5, 1000])
+def test_wrong_nonce(piece: int) -> None:
+    """A reply that does not echo the nonce of its request was made before the question."""
+    caller = Caller([NONCE])
+    assert fault_of(caller, frame(b"x", OTHER), piece) is Fault.FRAME_NONCE
+    assert caller.frames == []
+
+
+@pytest.mark.parametrize("piece", [1, 5, 1000])
+def test_frame_that_nobody_asked_for(piece: int) -> None:
+    """A frame before the first question, or a second answer to it, is extra from its first byte on."""
+    assert fault_of(Caller([]), frame(b"x", NONCE), piece) is Fault.FRAME_EXTRA
+    assert fault_of(Caller([]), b"\0") is Fault.FRAME_EXTRA
+    caller = Caller([NONCE])
+    assert fault_of(caller, frame(b"x", NONCE) * 2, piece) is Fault.FRAME_EXTRA
+    assert caller.frames == [b"x"]
+
+
+def test_asking_within_a_frame() -> None:
+    """A question that finds half a frame there has been answered too early."""
+    caller = Caller([NONCE])
+    caller.reader.feed(frame(b"abc", NONCE)[:13])
+    with pytest.raises(WireFault) as caught:
+        caller.reader.await_reply(OTHER)
+    assert caught.value.fault is Fault.FRAME_EXTRA
+
+
+def test_payload_cap_is_exact() -> None:
+    """As many bytes as the cap pass; one more is refused at the header."""
+    caller = Caller([NONCE], payload_cap=7)
+    caller.reader.feed(frame(b"1234567", NONCE))
+    assert caller.frames == [b"1234567"]
+    assert fault_of(Caller([NONCE], payload_cap=7), frame(b"12345678", NONCE)[:12]) is Fault.FRAME_OVERSIZED
+    assert fault_of(Caller([NONCE], payload_cap=7), b"\xff\xff\xff\xff" + NONCE) is Fault.FRAME_OVERSIZED
+
+
+def test_count_cap_is_exact() -> None:
+    """As many frames as the cap pass; one more is refused."""
+    caller = Caller([NONCE, OTHER, NONCE], count_cap=2)
+    assert fault_of(caller, frame(b"a", NONCE) + frame(b"b", OTHER) + frame(b"c", NONCE)) is Fault.FRAME_LIMIT
+    assert caller.frames == [b"a", b"b"]
+
+
+def test_half_a_frame_at_the_end() -> None:
+    """A stream that ends within a frame, header or payload, has ended early; between frames it has not."""
+    whole = frame(b"abc", NONCE)
+    for length in range(1, len(whole)):
+        assert fault_of(Caller([NONCE]), whole[:length]) is Fault.ENDED_EARLY
+    caller = Caller([NONCE])
+    caller.reader.finish()
+    caller.reader.feed(whole)
+    caller.reader.finish()

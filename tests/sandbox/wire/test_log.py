@@ -1,0 +1,170 @@
+"""The log: capped to the byte, harmless to look at, and the same however it arrives."""
+
+import sys
+import unicodedata
+
+import pytest
+
+from sandbox.wire.faults import Fault, WireFault
+from sandbox.wire.log import LINE_BYTES, REPORT_BYTES, TAIL_BYTES, Log, Report, parse_report, printable
+from tests.sandbox.wire.streams import pieces
+
+# Invisible by Unicode's own list (Default_Ignorable_Code_Point): they hide text from people, not from models.
+INVISIBLE = [
+    *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+    *(*range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
+    *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B)),
+    *range(0xE0000, 0xE1000),
+]
+
+
+def heard(stream: bytes, piece: int, cap: int = 2**20) -> tuple[list[str], list[Report]]:
+    lines: list[str] = []
+    reports: list[Report] = []
+    log = Log(cap, lines.append, reports.append)
+    for part in pieces(stream, piece):
+        log.feed(part)
+    log.close()
+    return lines, reports
+
+
+def test_no_control_or_direction_survives() -> None:
+    """Of all characters, none that moves a cursor, breaks a line or turns the direction of text comes through."""
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if 0xD800 <= code < 0xE000 or code == 9:
+            continue
+        controls = unicodedata.category(character) in ("Cc", "Zl", "Zp")
+        turns = unicodedata.bidirectional(character) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+        if controls or turns:
+            assert printable(character.encode()).isascii(), hex(code)
+            assert printable(character.encode()).startswith("\\"), hex(code)
+
+
+def test_nothing_invisible_survives() -> None:
+    """What nobody can see is written out."""
+    for code in INVISIBLE:
+        assert printable(chr(code).encode()).startswith("\\"), hex(code)
+
+
+def test_ordinary_text_is_left_alone() -> None:
+    """Letters of any script, tabs and symbols are shown as they are."""
+    text = "naïve\tπ 漢字 עברית ∑ 🙂 C:\\x"
+    assert printable(text.encode()) == text
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"a\x80b"])
+def test_broken_text_is_escaped(raw: bytes) -> None:
+    """Bytes that are no UTF-8 are shown as escapes."""
+    assert printable(raw).isascii()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 512, 65_536])
+def test_lines_do_not_depend_on_pieces(piece: int) -> None:
+    """Lines are the same however they arrive; a long one is split, and nothing of it is lost."""
+    long = b"x" * LINE_BYTES + b"y" * LINE_BYTES + b"z"
+    stream = b"one\n\ntwo\r\n" + long + b"\n" + b"e" * LINE_BYTES + b"\nlast"
+    lines, _ = heard(stream, piece)
+    split = ["x" * LINE_BYTES, "y" * LINE_BYTES, "z"]
+    assert lines == ["one", "", "two", *split, "e" * LINE_BYTES, "last"]
+
+
+@pytest.mark.parametrize("piece", [1, 3, 100])
+def test_cap_is_exact(piece: int) -> None:
+    """As many bytes as the cap pass; the next one ends it, and what was within the cap is kept."""
+    lines: list[str] = []
+    log = Log(10, lines.append)
+    for part in pieces(b"12345\n789\n", piece):
+        log.feed(part)
+    with pytest.raises(WireFault) as caught:
+        log.feed(b"x")
+    assert caught.value.fault is Fault.LOG_OVERFLOW
+    assert (log.count, log.tail, lines) == (10, b"12345\n789\n", ["12345", "789"])
+
+
+@pytest.mark.parametrize("piece", [1, 3, 100])
+def test_what_fits_is_kept_on_overflow(piece: int) -> None:
+    """A piece that passes the cap is taken as far as it goes."""
+    lines: list[str] = []
+    log = Log(4, lines.append)
+    with pytest.raises(WireFault):
+        for part in pieces(b"a\nb\nc\n", piece):
+            log.feed(part)
+    assert (log.count, log.tail, lines) == (4, b"a\nb\n", ["a", "b"])
+
+
+def test_cap_of_nothing() -> None:
+    """A cap of zero allows silence."""
+    log = Log(0)
+    log.feed(b"")
+    with pytest.raises(WireFault):
+        log.feed(b"x")
+    assert (log.count, log.tail) == (0, b"")
+
+
+@pytest.mark.parametrize("piece", [1000, 65_536, 10**6])
+def test_tail_is_the_end(piece: int) -> None:
+    """The tail is the last 64 KiB, whatever came before."""
+    stream = b"".join(b"%06d\n" % number for number in range(60_000))
+    log = Log(10**6)
+    for part in pieces(stream, piece):
+        log.feed(part)
+        assert len(log.tail) <= TAIL_BYTES
+    assert log.tail == stream[-TAIL_BYTES:]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 65_536])
+def test_reports_are_heard_among_lines(piece: int) -> None:
+    """A report line is a report and a line; an indented or quoted one is only a line."""
+    stream = b'a\n::report {"step": 1, "value": 0.5}\n ::report {"step": 2, "value": 1}\n::report {"step":3,"value":-2}'
+    lines, reports = heard(stream, piece)
+    assert len(lines) == 4
+    assert reports == [Report(1, 0.5), Report(3, -2.0)]
+
+
+def report(text: str) -> Report | None:
+    return parse_report(b"::report " + text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "nonsense",
+        '{"step": 1}',
+        '{"step": 1, "value": 1, "more": 1}',
+        '{"step": 1, "value": 1, "value": 2}',
+        '{"step": 1.0, "value": 1}',
+        '{"step": true, "value": 1}',
+        '{"step": 1, "value": true}',
+        '{"step": "1", "value": 1}',
+        '{"step": 1, "value": "1"}',
+        '{"step": 1, "value": null}',
+        '{"step": -1, "value": 1}',
+        '{"step": 9007199254740992, "value": 1}',
+        '{"step": 1, "value": NaN}',
+        '{"step": 1, "value": Infinity}',
+        '{"step": 1, "value": -Infinity}',
+        '{"step": 1, "value": 1e999}',
+        '{"step": 1, "value": ' + "9" * 900 + "}",
+        '{"step": ' + "9" * 900 + ', "value": 1}',
+        "[" * 1000,
+        '{"a":' * 200,
+        '{"step": 1, "value": 1} x',
+    ],
+)
+def test_reports_that_are_refused(text: str) -> None:
+    """Whatever is not exactly a step and a finite value is no report, and never an error."""
+    assert report(text) is None
+
+
+def test_reports_at_the_edge() -> None:
+    """The greatest step and the longest line pass; one byte more does not."""
+    assert report('{"step": 9007199254740991, "value": 0}') == Report(2**53 - 1, 0.0)
+    text = '{"step": 1, "value": 2}'
+    padding = REPORT_BYTES - len(b"::report " + text.encode())
+    assert report(text + " " * padding) == Report(1, 2.0)
+    assert report(text + " " * (padding + 1)) is None
+    assert parse_report(b'::report \xff{"step": 1, "value": 2}') is None
