@@ -1,11 +1,173 @@
 """`blastdoor attack`: the attack suite, as a table."""
 
-import click
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
 
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator import logs
+from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
+from orchestrator.wiring import docker_config
+from sandbox import DockerConfig
+from sandbox.attacks.attack import Result
+from sandbox.attacks.mutations import MUTATIONS, Verdict, run_mutations
+from sandbox.attacks.suite import run_suite, selected
+from sandbox.engine_report import examine_engine
+
+WARM = 2
 
 
 @click.command("attack")
-def command() -> int:
-    """Attack a chamber in every way of the threat table."""
-    return Exit.OK
+@click.option("--runtime", "runtimes", multiple=True, help="Runtime to attack; all known ones when left out.")
+@click.option("--only", multiple=True, metavar="ID", help="Rows to run, like T18; all when left out.")
+@click.option("--mutate", is_flag=True, help="Switch each hardening flag off in turn and see which attacks succeed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...], mutate: bool, as_json: bool) -> int:
+    """Attack a chamber in every way of the threat table.
+
+    Exit code 0 only if every attack ran and was blocked and both controls behave; with --mutate, only if every flag
+    is noticed by an attack.
+    """
+    logs.configure(logging.ERROR)  # attacks break things on purpose, and the sandbox would warn of each
+    if mutate and only:
+        raise click.UsageError("--mutate chooses its rows itself; leave --only out")
+    selected(only)
+    chosen = runtimes or asyncio.run(examine_engine(docker_config(settings))).runtimes
+    configs = [docker_config(settings, runtime=name, warm=WARM) for name in chosen]
+    view: _MutationView | _AttackView = _MutationView(as_json) if mutate else _AttackView(as_json, only)
+    return Exit.OK if asyncio.run(view.show(configs)) else Exit.NOT_GOOD
+
+
+class _View:
+    """Runs a suite on every runtime with a progress bar, then shows what came of it."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._console = Console(highlight=False)
+
+    def _progress(self) -> Progress:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+class _AttackView(_View):
+    def __init__(self, as_json: bool, only: Sequence[str]) -> None:
+        super().__init__(as_json)
+        self._only = only
+
+    async def show(self, configs: Sequence[DockerConfig]) -> bool:
+        results: list[Result] = []
+        with self._progress() as progress:
+            for config in configs:
+                task = progress.add_task(config.runtime, total=len(selected(self._only)))
+
+                def advance(result: Result, task: Any = task, runtime: str = config.runtime) -> None:
+                    progress.update(task, advance=1, description=f"{runtime} {result.attack.id}")
+
+                results += await run_suite(config, self._only, advance)
+        if self._as_json:
+            click.echo(json.dumps([_record(result) for result in results], indent=2))
+        else:
+            self._print(results)
+        return all(result.good for result in results)
+
+    def _print(self, results: Sequence[Result]) -> None:
+        table = Table("id", "attack", "runtime", "", "ending", "ms", title="Attacks", title_justify="left")
+        for result in results:
+            table.add_row(
+                result.attack.id,
+                Text(result.attack.title),
+                result.runtime,
+                _word(result),
+                result.finding.ending,
+                f"{result.milliseconds:.0f}",
+            )
+            if not result.good:
+                table.add_row("", Text(result.finding.evidence, style="red"), "", "", "", "")
+        self._console.print(table)
+        for runtime, notes in _differences(results).items():
+            self._console.print(f"\nWhat {runtime} does differently", style="bold")
+            for row, note in notes.items():
+                self._console.print(Text(f"  {row}: {note}"))
+        bad = sum(not result.good for result in results)
+        self._console.print(f"\n{len(results) - bad} blocked, {bad} not", style="bold red" if bad else "bold green")
+
+
+def _word(result: Result) -> str:
+    if result.good:
+        return "[green]as it should[/green]" if result.attack.is_control else "[green]blocked[/green]"
+    return "[red bold]SUCCEEDED[/red bold]" if result.finding.ran else "[red bold]PROVED NOTHING[/red bold]"
+
+
+def _differences(results: Sequence[Result]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for result in results:
+        if note := result.attack.differs.get(result.runtime):
+            found.setdefault(result.runtime, {})[result.attack.id] = note
+    return found
+
+
+def _record(result: Result) -> dict[str, Any]:
+    return {
+        "id": result.attack.id,
+        "attack": result.attack.title,
+        "runtime": result.runtime,
+        "ran": result.finding.ran,
+        "blocked": result.finding.blocked,
+        "ending": result.finding.ending,
+        "evidence": result.finding.evidence,
+        "differs": result.attack.differs.get(result.runtime, ""),
+        "milliseconds": round(result.milliseconds, 1),
+    }
+
+
+class _MutationView(_View):
+    async def show(self, configs: Sequence[DockerConfig]) -> bool:
+        verdicts: list[Verdict] = []
+        with self._progress() as progress:
+            for config in configs:
+                task = progress.add_task(config.runtime, total=len(MUTATIONS))
+
+                def advance(verdict: Verdict, task: Any = task, runtime: str = config.runtime) -> None:
+                    progress.update(task, advance=1, description=f"{runtime} without {verdict.mutation.flag}")
+
+                verdicts += await run_mutations(config, on_verdict=advance)
+        if self._as_json:
+            click.echo(json.dumps([_mutation_record(verdict) for verdict in verdicts], indent=2))
+        else:
+            self._print(verdicts)
+        return all(verdict.good for verdict in verdicts)
+
+    def _print(self, verdicts: Sequence[Verdict]) -> None:
+        title = "Hardening flags, each switched off in turn"
+        table = Table("flag", "runtime", "attacks that then succeed", "", title=title, title_justify="left")
+        for verdict in verdicts:
+            noticed = ", ".join(verdict.red) or verdict.unseen or "none"
+            mark = "[green]noticed[/green]" if verdict.red else "[yellow]not visible[/yellow]"
+            table.add_row(
+                verdict.mutation.flag,
+                verdict.runtime,
+                Text(noticed),
+                mark if verdict.good else "[red bold]UNNOTICED[/red bold]",
+            )
+        self._console.print(table)
+
+
+def _mutation_record(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "flag": verdict.mutation.flag,
+        "runtime": verdict.runtime,
+        "red": verdict.red,
+        "unseen": verdict.unseen,
+        "honest_control": verdict.control.good,
+        "good": verdict.good,
+    }
