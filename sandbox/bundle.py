@@ -5,6 +5,7 @@ import io
 import os
 import stat
 import tarfile
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,20 +79,22 @@ class Bundle:
 
 
 def write_outputs(outputs: Mapping[str, bytes], folder: Path) -> None:
-    """Write harvested files under a new or empty folder of ours. Links in the way are never followed."""
+    """Write harvested files as a new folder, whole or not at all. Links in the way are never followed."""
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise Refused(f"{folder} exists and is not an empty folder; name a new one")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in outputs.items():
-            target = folder / _checked(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
-                file.write(data)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+            staging = Path(beside) / "outputs"
+            staging.mkdir()
+            for name, data in outputs.items():
+                target = staging / _checked(name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+            staging.rename(folder)
     except OSError as error:
-        raise Refused(
-            f"{error.filename or folder} cannot be written ({error.strerror}); name another folder"
-        ) from error
+        why = f"{error.filename or folder} cannot be written ({error.strerror})"
+        raise Refused(f"{why}; name another folder") from error
 
 
 def walk_plain(folder: Path) -> list[Path]:

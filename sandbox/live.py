@@ -12,9 +12,7 @@ from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused, Unavailable
 from sandbox.job import Ending, Job, Outcome, Usage
-from sandbox.session import Deadlines, Link, Order, Session, Told
-
-log = structlog.get_logger()
+from sandbox.session import Deadlines, Link, NotDelivered, Order, Session, Told
 
 DYING_S = 20.0
 
@@ -48,6 +46,7 @@ class LiveChamber:
         self, hold: Hold, deadlines: Deadlines, on_end: Callable[["LiveChamber"], None] = lambda _: None
     ) -> None:
         self._hold = hold
+        self._log = structlog.get_logger().bind(chamber=hold.name)
         self._on_end = on_end
         self._job: Job | None = None
         self._used = False
@@ -71,6 +70,7 @@ class LiveChamber:
     async def greet(self) -> None:
         """Wait until it is ready for a bundle."""
         await self._session.hello()
+        self._log.debug("chamber.ready", seconds=round(time.monotonic() - self._opened, 3))
 
     def serve(self, job: Job) -> None:
         self._job = job
@@ -80,8 +80,7 @@ class LiveChamber:
             raise Refused("a chamber is used once; open another")
         self._used = True
         try:
-            told = await self._session.run(self._job, bundle, listener, talk)
-            told = await self._with_evidence(told)
+            told = await self._with_evidence(await self._told(self._job, bundle, listener, talk))
         except BaseException:
             await self.kill()
             raise
@@ -89,7 +88,17 @@ class LiveChamber:
         if not self._session.over:
             # The end of PID 1's stdout is the end of the whole chamber. Without it, dead means confirmed dead.
             await asyncio.shield(ending)
-        return self._outcome(told)
+        outcome = self._outcome(told)
+        self._log.debug("chamber.outcome", ending=outcome.ending, exit_code=outcome.exit_code, reason=outcome.reason)
+        return outcome
+
+    async def _told(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
+        try:
+            return await self._session.run(job, bundle, listener, talk)
+        except NotDelivered:
+            if await self._hold.ran_out_of_memory(DYING_S):
+                return Told(Ending.OUT_OF_MEMORY, reason="the bundle alone is over the memory limit", told=False)
+            raise
 
     async def stop(self) -> None:
         self._session.order(Order.STOP)
@@ -115,7 +124,7 @@ class LiveChamber:
         try:
             await self._hold.destroy()
         except Unavailable as error:
-            log.warning("chamber.left_to_reap", chamber=self.name, reason=str(error))
+            self._log.warning("chamber.left_to_reap", reason=str(error))
         else:
             await self._session.drained(DYING_S)
         finally:

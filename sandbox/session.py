@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.channel import FrameChannel
-from sandbox.errors import Lost, Refused, Unavailable
+from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.job import Ending, Job, Mode
 from sandbox.wire.demux import Stream
 from sandbox.wire.dialogue import Dialogue, Phase, Said
@@ -46,6 +46,10 @@ class Deadlines:
     collect: float = 60.0
 
 
+class NotDelivered(Unavailable):
+    """The chamber ended while it took the bundle: the provider's fault, unless the bundle was too much for it."""
+
+
 class Order(Enum):
     STOP = auto()
     KILL = auto()
@@ -55,7 +59,7 @@ class Silence(Enum):
     END = auto()
 
 
-Happening = Said | WireFault | Unavailable | Lost | Order | Silence
+Happening = Said | Exception | Order | Silence
 
 
 @dataclass(slots=True)
@@ -116,7 +120,7 @@ class Session:
                 _, event = await self._queue.get()
         except TimeoutError:
             raise Unavailable(f"the chamber was not ready after {self._deadlines.provision:g} s") from None
-        if isinstance(event, Unavailable | Lost):
+        if isinstance(event, SandboxError):
             raise event
         if not (isinstance(event, Said) and event.phase is Phase.READY):
             said = printable(b" ".join(self._log.tail.split()))[:300]
@@ -127,6 +131,8 @@ class Session:
         packed = bundle.pack(job.limits.bundle_bytes, _scripts(job))
         if len(packed) > job.limits.work_bytes:
             raise Refused("the bundle does not fit into the work directory; raise work_bytes")
+        if 2 * len(packed) > job.limits.memory:
+            raise Refused("the bundle takes more than half of the memory, where its files are kept; raise memory")
         self._log = Log(
             job.limits.log_bytes, listener.line if listener else None, listener.report if listener else None
         )
@@ -160,7 +166,7 @@ class Session:
                 for stream, piece in pieces:
                     if not self._draining:
                         self._take(stream, piece)
-        except (Unavailable, Lost) as error:
+        except Exception as error:  # noqa: BLE001  handed on whole: a listener's own failure must reach its owner
             self._note(error)
             return
         if not self._draining:
@@ -198,13 +204,13 @@ class Session:
                 raise Refused("the bundle does not fit into the work directory; raise work_bytes or work_inodes")
             case Order():
                 raise _Ended(Told(Ending.KILLED, reason="killed before it ran", told=False))
-            case Unavailable() | Lost():
-                raise event
             case WireFault(fault=Fault.LOG_OVERFLOW):
                 # The log may overtake PID 1's word, and only a program that runs writes so much.
                 self._end_by(event)
+            case Exception() if not isinstance(event, WireFault):
+                raise event
             case _:
-                raise Unavailable(f"the chamber ended before the bundle was unpacked ({event})")
+                raise NotDelivered(f"the chamber ended before the bundle was unpacked ({event})")
 
     async def _expect(self, phase: Phase, job: Job, limit: float, late: Ending) -> Said:
         """The announcement of a phase, or the ending that came instead."""
@@ -272,10 +278,8 @@ class Session:
             async with asyncio.timeout(1.0):
                 await self._link.send(word.encode() + b"\n")
 
-    def _end_by(self, event: Happening) -> None:
+    def _end_by(self, event: Happening) -> NoReturn:
         match event:
-            case Unavailable() | Lost():
-                raise event
             case Order():
                 raise _Ended(Told(Ending.KILLED, reason="killed by order", told=False))
             case WireFault(fault=Fault.LOG_OVERFLOW):
@@ -286,6 +290,8 @@ class Session:
                 raise _Ended(Told(Ending.OUTPUT_REFUSED, reason=str(event), told=False))
             case WireFault():
                 raise _Ended(Told(Ending.PROTOCOL, reason=str(event), told=False))
+            case Exception():
+                raise event
             case Silence.END:
                 raise _Ended(Told(Ending.FAILED, reason="the chamber ended by itself"))
             case Said():

@@ -1,6 +1,7 @@
 """The command line. Bad input gets one line that says what to do, and an exit code from the table in the README."""
 
 import logging
+import os
 import sys
 from typing import Never
 
@@ -65,6 +66,13 @@ def main() -> Never:
         fail(str(error), Exit.BAD_INPUT, error, verbose)
     except (Unavailable, Lost) as error:
         fail(str(error), Exit.NO_ENGINE, error, verbose)
+    except BrokenPipeError:
+        # Whoever read our output has left; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.NOT_GOOD)
+    except OSError as error:
+        line = f"{error.filename or 'the system'}: {error.strerror}; check rights and free space, then run it again"
+        fail(line, Exit.BAD_INPUT, error, verbose)
 
 
 def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:

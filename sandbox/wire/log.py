@@ -10,6 +10,9 @@ from sandbox.wire.faults import Fault, WireFault
 
 LINE_BYTES = 8192
 TAIL_BYTES = 65_536
+# A line costs more than its bytes: a log of empty lines would hold up everybody else on the event loop.
+MEAN_LINE_BYTES = 16
+SPARE_LINES = 1024
 REPORT_PREFIX = b"::report "
 REPORT_BYTES = 1024
 
@@ -77,6 +80,7 @@ class Log:
         self._on_report = on_report
         self._partial = bytearray()
         self._tail = bytearray()
+        self._lines_left = cap // MEAN_LINE_BYTES + SPARE_LINES
         self.count = 0
 
     @property
@@ -105,6 +109,9 @@ class Log:
     def _split(self, data: bytes | memoryview) -> None:
         self._partial += data
         *lines, rest = self._partial.split(b"\n")
+        if len(lines) > self._lines_left:
+            raise WireFault(Fault.LOG_OVERFLOW, "too many short lines for its size")
+        self._lines_left -= len(lines)
         for line in lines:
             self._hand_on(bytes(self._without_excess(line)))
         self._partial = self._without_excess(rest)

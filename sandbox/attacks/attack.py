@@ -1,0 +1,167 @@
+"""What an attack is, where it is run, and how it is judged.
+
+An attack proves three things: it ran (a typo blocks nothing), it had no effect, and the chamber ended as the taxonomy
+says. `Finding.ran` false is therefore a failure of the suite, not a success of the defence.
+"""
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.backend import Listener, Talk
+from sandbox.backends.docker import DockerBackend
+from sandbox.bundle import Bundle
+from sandbox.config import DockerConfig
+from sandbox.job import Job, Limits, Outcome
+from sandbox.posture import FULL, Posture
+
+IMAGE = "blastdoor-attack:latest"
+QUICK = Limits(wall=20, memory="128MiB", pids=64, work_bytes="16MiB", work_inodes=2000, open_files=256, cpus=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an attack found. `evidence` is one line for a person."""
+
+    ran: bool
+    blocked: bool
+    ending: str
+    evidence: str
+
+
+class Arena:
+    """A backend to attack, with the host's view beside it."""
+
+    def __init__(self, backend: DockerBackend, config: DockerConfig, posture: Posture = FULL) -> None:
+        self.posture = posture
+        self.backend = backend
+        self.config = config
+        self.runtime = config.runtime
+
+    @property
+    def is_gvisor(self) -> bool:
+        return self.runtime.startswith("runsc")
+
+    async def run(
+        self,
+        source: str,
+        *,
+        limits: Limits = QUICK,
+        files: Mapping[str, bytes] | None = None,
+        listener: Listener | None = None,
+        talk: Talk | None = None,
+        **job: Any,
+    ) -> Outcome:
+        """Run Python source as the hostile candidate in a fresh chamber; `probe.py` is importable beside it."""
+        bundle = Bundle({"attack.py": source.encode(), "probe.py": PROBE.encode(), **(files or {})})
+        asked = Job(**{"command": ("python3", "attack.py"), "image": IMAGE, "limits": limits, **job})
+        async with await self.backend.open(asked) as chamber:
+            return await chamber.run(bundle, listener=listener, talk=talk)
+
+
+Attempt = Callable[[Arena], Awaitable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One row. `differs` says, per runtime, what that runtime can not do or does differently, and why."""
+
+    id: str
+    title: str
+    attempt: Attempt
+    differs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_control(self) -> bool:
+        """Controls are honest: they must get through."""
+        return self.id.startswith("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    attack: Attack
+    runtime: str
+    finding: Finding
+    milliseconds: float
+
+    @property
+    def good(self) -> bool:
+        return self.finding.ran and self.finding.blocked
+
+
+_REGISTRY: list[Attack] = []
+
+
+def attack(row: str, title: str, **differs: str) -> Callable[[Attempt], Attempt]:
+    """Register a coroutine function as the attack of a row."""
+
+    def register(attempt: Attempt) -> Attempt:
+        _REGISTRY.append(Attack(row, title, attempt, differs))
+        return attempt
+
+    return register
+
+
+def registered() -> list[Attack]:
+    return sorted(_REGISTRY, key=lambda item: item.id)
+
+
+async def perform(item: Attack, arena: Arena) -> Result:
+    started = time.perf_counter()
+    finding = await item.attempt(arena)
+    return Result(item, arena.runtime, finding, (time.perf_counter() - started) * 1000)
+
+
+async def open_arena(config: DockerConfig, posture: Posture = FULL) -> Arena:
+    return Arena(await DockerBackend.connect(config, posture), config, posture)
+
+
+def told(outcome: Outcome) -> dict[str, Any]:
+    """What the probe wrote to out/probe.json; empty when it wrote nothing. The probe is ours, so it is believed."""
+    raw = outcome.outputs.get("probe.json")
+    return dict(json.loads(raw)) if raw else {}
+
+
+def judged(outcome: Outcome, blocked: Callable[[dict[str, Any]], bool], evidence: str = "") -> Finding:
+    """The usual judgement: the probe says that it ran, and a condition on what it saw."""
+    seen = told(outcome)
+    ran = seen.get("ran") is True
+    text = evidence or json.dumps({key: value for key, value in seen.items() if key != "ran"})[:160]
+    return Finding(ran, ran and blocked(seen), str(outcome.ending), text)
+
+
+PROBE = '''
+"""Small helpers for probes inside the chamber."""
+import ctypes, json, os, platform
+
+libc = ctypes.CDLL(None, use_errno=True)
+X86 = platform.machine() == "x86_64"
+
+
+def tell(**seen):
+    """Publish what was seen; call it whenever there is something new."""
+    with open("/work/out/probe.json.new", "w") as file:
+        json.dump({"ran": True, **seen}, file)
+    os.replace("/work/out/probe.json.new", "/work/out/probe.json")
+
+
+def syscall(x86, arm, *args):
+    """Call by number on this architecture; returns (result, errno name or '')."""
+    import errno
+    ctypes.set_errno(0)
+    words = [ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args]
+    result = libc.syscall(ctypes.c_long(x86 if X86 else arm), *words)
+    return result, errno.errorcode.get(ctypes.get_errno(), "") if result == -1 else ""
+
+
+def denied(action):
+    """The errno name with which an action is refused, '' when it is not."""
+    import errno
+    try:
+        action()
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error.errno))
+    return ""
+'''

@@ -1,0 +1,193 @@
+"""Too many processes, descriptors, seconds of CPU; processes that stay; crashes that leave a core."""
+
+import asyncio
+import re
+import time
+
+from sandbox.attacks.attack import QUICK, Arena, Finding, attack, judged, told
+from sandbox.attacks.forge import TICK, run_seen, ticks
+from sandbox.job import Ending, Limits
+
+FORKS = 120
+RESPONSIVE_S = 5.0
+
+FORK_BOMB = f"""
+import os, sys, time
+for count in range(1, {FORKS} + 1):
+    try:
+        if os.fork() == 0:
+            time.sleep(10)
+            os._exit(0)
+    except OSError as error:
+        os.write(2, f"refused: {{error}}\\n".encode())
+        sys.exit(3)
+    os.write(2, f"forked {{count}}\\n".encode())
+"""
+
+
+@attack(
+    "T13",
+    "fork bomb",
+    runsc="the limit counts the sentry's host threads, several a process; past it the whole sandbox ends",
+)
+async def fork_bomb(arena: Arena) -> Finding:
+    """Forks end at the limit, the ending is the candidate's own, and the engine answers all the while."""
+    # gVisor needs memory for each process of the guest; here only the count of processes shall be the bound.
+    limits = QUICK.model_copy(update={"pids": 16, "memory": 512 << 20})
+    running = asyncio.ensure_future(run_seen(arena, FORK_BOMB, limits=limits))
+    slowest = 0.0
+    while not running.done():
+        started = time.monotonic()
+        await arena.backend.engine.version()
+        slowest = max(slowest, time.monotonic() - started)
+        await asyncio.wait([running], timeout=0.1)
+    seen = running.result()
+    forked = max(map(int, re.findall(r"^forked (\d+)$", seen.log, re.MULTILINE)), default=0)
+    wanted = Ending.FAILED if arena.is_gvisor else Ending.PROCESS_LIMIT
+    held = forked < FORKS and seen.outcome.ending is wanted and slowest < RESPONSIVE_S and seen.gone
+    evidence = f"{forked} of {FORKS} forks, the engine answered within {slowest * 1000:.0f} ms"
+    return Finding(forked > 0, held, str(seen.outcome.ending), evidence)
+
+
+DUP_LOOP = """
+import errno, os, resource, probe
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, max(hard, 4096)))
+except (OSError, ValueError):
+    pass
+held, refusal = [], ""
+while len(held) < 1024 and not refusal:
+    try:
+        held.append(os.dup(2))
+    except OSError as error:
+        refusal = errno.errorcode[error.errno]
+for descriptor in held:
+    os.close(descriptor)
+probe.tell(held=len(held), refusal=refusal, hard=hard)
+"""
+
+
+@attack("T19", "descriptor exhaustion by dup")
+async def descriptors(arena: Arena) -> Finding:
+    """A process gets its limit of descriptors, then EMFILE."""
+    limit = QUICK.open_files
+    outcome = await arena.run(DUP_LOOP)
+    near = range(limit - 16, limit + 1)
+    return judged(outcome, lambda seen: seen["held"] in near and seen["refusal"] == "EMFILE" and seen["hard"] == limit)
+
+
+DAEMON = (
+    TICK
+    + """
+import signal, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    for number in range(1, 32):
+        try:
+            signal.signal(number, signal.SIG_IGN)
+        except OSError:
+            pass
+    os.write(2, b"daemon runs\\n")
+    tick()
+time.sleep(0.5)
+"""
+)
+
+
+@attack("T20", "daemon by double fork, with every signal ignored, after its main has ended")
+async def daemon(arena: Arena) -> Finding:
+    """A daemon is dead before outputs are collected, and its chamber is gone after the ending."""
+    seen = await run_seen(arena, DAEMON)
+    count, apart = ticks(seen.outcome.outputs)
+    dead = seen.outcome.ending is Ending.COMPLETED and apart <= 1 and seen.gone
+    ran = "daemon runs" in seen.log and count > 0
+    return Finding(ran, dead, str(seen.outcome.ending), f"{count} writes, then dead: {apart} apart in the outputs")
+
+
+@attack("T20", "daemon and main that ignore every signal past the wall-clock limit")
+async def overstayer(arena: Arena) -> Finding:
+    """The deadline is held outside: what ignores signals is killed with its chamber."""
+    source = DAEMON + "for number in (1, 2, 15):\n    signal.signal(number, signal.SIG_IGN)\ntime.sleep(60)\n"
+    started = time.monotonic()
+    seen = await run_seen(arena, source, limits=QUICK.model_copy(update={"wall": 2.0}))
+    took = time.monotonic() - started
+    held = seen.outcome.ending is Ending.TIMED_OUT and not seen.outcome.outputs and seen.gone and took < 20
+    return Finding("daemon runs" in seen.log, held, str(seen.outcome.ending), f"gone after {took:.1f} s")
+
+
+CRASH = """
+import mmap, os, resource, signal, probe
+for wanted in (1 << 30, resource.getrlimit(resource.RLIMIT_CORE)[1]):
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (wanted, wanted))
+        break
+    except (OSError, ValueError):
+        pass
+hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+child = os.fork()
+if child == 0:
+    space = mmap.mmap(-1, 16 << 20)
+    space.write(b"secret" * 1000)
+    os.abort()
+status = os.waitpid(child, 0)[1]
+folders = ("/work/src", "/work", "/work/out", "/tmp", "/var/tmp", "/")
+cores = [f"{folder}/{name}" for folder in folders for name in os.listdir(folder) if name.startswith("core")]
+probe.tell(signal=os.WTERMSIG(status), hard=hard, cores=cores)
+"""
+
+
+@attack("T21", "crash with a large mapping", runsc="the sentry writes no core files at all; the limit is set there too")
+async def core_dump(arena: Arena) -> Finding:
+    """A crash leaves no core file, and the limit that says so can not be raised."""
+    outcome = await arena.run(CRASH, limits=QUICK.model_copy(update={"work_bytes": 64 << 20}))
+    return judged(outcome, lambda seen: seen["signal"] == 6 and seen["hard"] == 0 and not seen["cores"])
+
+
+NO_GPU = "judged by absence: no GPU was asked for, so no device of one may be in the chamber"
+
+
+@attack("T22", "GPU hog", runc=NO_GPU, runsc=NO_GPU)
+async def gpu(arena: Arena) -> Finding:
+    """Without a request for a GPU the chamber has no device, driver or library mount of one."""
+    source = (
+        "import glob, os, probe\nfound = []\n"
+        "for pattern in ('nvidia*', 'dri*', 'kfd', 'accel*', '../proc/driver/nvidia/gpus/*'):\n"
+        "    found += glob.glob(f'/dev/{pattern}')\n"
+        "probe.tell(found=found, devices=len(os.listdir('/dev')))"
+    )
+    return judged(await arena.run(source), lambda seen: not seen["found"] and seen["devices"] > 0)
+
+
+SPINNERS = """
+import os, time, probe
+SPIN = 1.5
+started = time.monotonic()
+children = []
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        while time.monotonic() < started + SPIN:
+            pass
+        os._exit(0)
+    children.append(child)
+for child in children:
+    os.waitpid(child, 0)
+wall = time.monotonic() - started
+times = os.times()
+probe.tell(wall=round(wall, 2), used=round(times.children_user + times.children_system, 2))
+"""
+QUARTER_CPU = 0.25
+CPU_MARGIN_S = 0.4
+
+
+@attack("T23", "noisy neighbour: two spinners on a quarter of a CPU")
+async def spinners(arena: Arena) -> Finding:
+    """Spinning processes get their share of CPU seconds and no more."""
+    limits: Limits = QUICK.model_copy(update={"cpus": QUARTER_CPU})
+    outcome = await arena.run(SPINNERS, limits=limits)
+    seen = told(outcome)
+    text = f"{seen.get('used')} s of CPU in {seen.get('wall')} s"
+    return judged(outcome, lambda seen: seen["used"] <= QUARTER_CPU * seen["wall"] + CPU_MARGIN_S, text)

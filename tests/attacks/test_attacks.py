@@ -1,0 +1,57 @@
+"""Every row of the threat table that concerns the chamber, on every local runtime."""
+
+from collections import Counter
+
+import pytest
+
+from sandbox.attacks.attack import Arena, Attack, registered
+from sandbox.attacks.suite import GROUPS, perform_bounded
+
+RUNTIMES = ["runc", "runsc"]
+WANTED = [
+    "C01 C02",
+    "T01 T02 T03 T04 T05 T06 T07 T08 T09 T10 T11 T12",
+    "T13 T14 T15 T16 T17 T18 T19 T20 T21 T22 T23",
+    "T24 T31 T33 T34 T36 T78 T81",
+    "T47 T48 T49 T50 T51 T52 T53 T54 T55 T56 T57 T58",
+    "T59 T60 T61 T62 T63",
+]
+
+
+def names() -> list[str]:
+    """Ids for the report: `T03`, and `T03-2` for the second row of an id."""
+    seen: Counter[str] = Counter()
+    found = []
+    for item in registered():
+        seen[item.id] += 1
+        found.append(item.id if seen[item.id] == 1 else f"{item.id}-{seen[item.id]}")
+    return found
+
+
+@pytest.mark.attack
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("item", registered(), ids=names())
+@pytest.mark.parametrize("arena", RUNTIMES, indirect=True, scope="session")
+async def test_attack(arena: Arena, item: Attack) -> None:
+    """The attack ran, and had no effect."""
+    result = await perform_bounded(item, arena)
+    assert result.finding.ran, f"{item.id} {item.title}: it proved nothing: {result.finding.evidence}"
+    assert result.finding.blocked, f"{item.id} {item.title}: it succeeded: {result.finding.evidence}"
+
+
+@pytest.mark.parametrize("ids", WANTED)
+def test_every_row_has_an_attack(ids: str) -> None:
+    """No row of the chamber's groups is without an attack."""
+    assert set(ids.split()) <= {item.id for item in registered()}
+
+
+def test_no_row_is_unknown() -> None:
+    """Every attack carries an id of the table."""
+    assert GROUPS
+    assert {item.id for item in registered()} <= set(" ".join(WANTED).split())
+
+
+def test_rows_are_told_apart() -> None:
+    """Two rows of one id have different titles: the table and the mutation check need it."""
+    twice = [key for key, count in Counter((item.id, item.title) for item in registered()).items() if count > 1]
+    assert not twice
