@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from sandbox.backend import Backend
+from sandbox.link import Deadlines
 from sandbox.price import LOCAL, Rates
-from sandbox.session import Deadlines
 from sandbox.units import Duration
 
 

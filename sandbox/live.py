@@ -12,7 +12,8 @@ from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused, Unavailable
 from sandbox.job import Ending, Job, Outcome, Usage
-from sandbox.session import Deadlines, Link, NotDelivered, Order, Session, Told
+from sandbox.link import Deadlines, Link
+from sandbox.session import NotDelivered, Order, Session, Told
 
 DYING_S = 20.0
 

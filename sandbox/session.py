@@ -6,19 +6,20 @@ while a full output pipe has no reader.
 """
 
 import asyncio
-import shlex
 import time
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.channel import FrameChannel
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.job import Ending, Job, Mode
+from sandbox.link import Deadlines, Link
+from sandbox.script import scripts
 from sandbox.wire.demux import Stream
 from sandbox.wire.dialogue import Dialogue, Phase, Said
 from sandbox.wire.faults import Fault, WireFault
@@ -26,24 +27,6 @@ from sandbox.wire.harvest import Harvest
 from sandbox.wire.log import Log, printable
 
 HELLO_LOG_CAP = 65_536
-
-
-class Link(Protocol):
-    """Live streams of PID 1. Both methods raise Unavailable when the provider is gone."""
-
-    async def send(self, data: bytes) -> None: ...
-
-    async def receive(self) -> list[tuple[Stream, memoryview]]:
-        """What came next; an empty list is the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """Seconds for the phases that no job sets: until ready, until unpacked, until collected."""
-
-    provision: float = 60.0
-    upload: float = 120.0
-    collect: float = 60.0
 
 
 class NotDelivered(Unavailable):
@@ -128,7 +111,7 @@ class Session:
 
     async def run(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
         """Deliver, run, collect."""
-        packed = bundle.pack(job.limits.bundle_bytes, _scripts(job))
+        packed = bundle.pack(job.limits.bundle_bytes, scripts(job))
         if len(packed) > job.limits.work_bytes:
             raise Refused("the bundle does not fit into the work directory; raise work_bytes")
         if 2 * len(packed) > job.limits.memory:
@@ -340,17 +323,3 @@ def _failure(said: Said, otherwise: Ending) -> Ending:
     if said.full:
         return Ending.WORK_FULL
     return Ending.PROCESS_LIMIT if said.forks_refused else otherwise
-
-
-def _scripts(job: Job) -> dict[str, bytes]:
-    """What PID 1 runs: shell files beside the candidate's own."""
-    scripts = {"run.sh": _script(job.command, job)}
-    return scripts | {"build.sh": _script(job.build, job)} if job.build else scripts
-
-
-def _script(command: tuple[str, ...], job: Job) -> bytes:
-    """A shell line that becomes the command. Everything in it is quoted: names and values stay data."""
-    variables = {"HOME": "/work/tmp", "TMPDIR": "/work/tmp", "BLASTDOOR_OUT": "/work/out", **job.env}
-    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    folder = shlex.quote(f"/work/src/{job.workdir}")
-    return f"cd {folder} && export {exports} && exec {shlex.join(command)}\n".encode()

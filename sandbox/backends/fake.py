@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from sandbox.backend import Capabilities
 from sandbox.errors import Lost, Unavailable
 from sandbox.job import Enforcer, Job, Limits
+from sandbox.link import Deadlines
 from sandbox.live import LiveChamber
-from sandbox.session import Deadlines
 from sandbox.wire.demux import Stream
 
 

@@ -7,7 +7,7 @@ from sandbox.backends.docker import DockerBackend
 from sandbox.bundle import Bundle
 from sandbox.config import DockerConfig
 from sandbox.conformance import programs
-from sandbox.conformance.checks import SMALL, Ear
+from sandbox.conformance.check import SMALL, Ear
 
 
 async def own(config: DockerConfig) -> None:

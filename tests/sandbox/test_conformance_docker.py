@@ -3,17 +3,17 @@
 import pytest
 
 from sandbox import DockerConfig
-from sandbox.conformance.checks import CHECKS
+from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
 
 pytestmark = pytest.mark.docker
 
 
-@pytest.mark.parametrize("row", CHECKS)
+@pytest.mark.parametrize("row", CONTRACT)
 @pytest.mark.parametrize("runtime", ["runc", "runsc"])
 async def test_row(runtime: str, row: str) -> None:
     subject = DockerSubject(DockerConfig(runtime=runtime))
     try:
-        await CHECKS[row](subject)
+        await CONTRACT[row](subject)
     finally:
         await subject.close()

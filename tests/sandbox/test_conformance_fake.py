@@ -2,16 +2,16 @@
 
 import pytest
 
-from sandbox.conformance.checks import CHECKS
+from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.fake import FakeSubject
 
-ROWS = [name for name in CHECKS if name not in FakeSubject.lacks]
+ROWS = [name for name in CONTRACT if name not in FakeSubject.lacks]
 
 
 @pytest.mark.parametrize("row", ROWS)
 async def test_row(row: str) -> None:
     subject = FakeSubject()
     try:
-        await CHECKS[row](subject)
+        await CONTRACT[row](subject)
     finally:
         await subject.close()

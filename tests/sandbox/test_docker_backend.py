@@ -12,7 +12,7 @@ from sandbox import Bundle, DockerConfig, Ending, InputStore, Job, Limits, Lost,
 from sandbox.backends.docker import DockerBackend
 from sandbox.backends.docker_lease import OWNER_LABEL
 from sandbox.conformance import programs
-from sandbox.conformance.checks import CHECKS
+from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
 from sandbox.posture import FULL, container_config
 
@@ -44,7 +44,7 @@ async def test_needs_only_sh_head_and_tar(row: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(programs.Program, "job", on_busybox)
     subject = DockerSubject(DockerConfig())
     try:
-        await CHECKS[row](subject)
+        await CONTRACT[row](subject)
     finally:
         await subject.close()
 
@@ -144,8 +144,12 @@ async def test_broken_warm_chamber_is_replaced() -> None:
     backend = await DockerBackend.connect(DockerConfig(warm=1))
     try:
         await (await backend.open(programs.NOTHING.job(limits=SMALL))).kill()
-        while not (waiting := await containers_of(backend)) or not backend.warm_ready:
+        for _ in range(200):
+            waiting = await containers_of(backend)
+            if waiting and backend.warm_ready:
+                break
             await asyncio.sleep(0.05)
+        assert waiting
         for container in waiting:
             await backend.engine.remove(container["Id"])
         await asyncio.sleep(0.3)

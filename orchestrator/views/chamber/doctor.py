@@ -16,7 +16,8 @@ from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import docker_config
 from sandbox import DockerConfig, Enforcer, Job, Limits, SandboxError
-from sandbox.conformance.checks import CHECKS, NotConforming
+from sandbox.conformance.check import NotConforming
+from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
 from sandbox.engine_report import EngineReport, examine_engine
 
@@ -30,8 +31,8 @@ _MARK = {True: "[green]holds[/green]", False: "[red bold]BROKEN[/red bold]", Non
 @click.pass_obj
 def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...], as_json: bool) -> int:
     """Examine the engine, the posture of a chamber, and the contract that every backend must keep."""
-    if unknown := [name for name in only if name not in CHECKS]:
-        raise click.UsageError(f"no row {unknown[0]!r}; rows are {', '.join(CHECKS)}")
+    if unknown := [name for name in only if name not in CONTRACT]:
+        raise click.UsageError(f"no row {unknown[0]!r}; rows are {', '.join(CONTRACT)}")
     logs.configure(logging.ERROR)  # rows break things on purpose, and the sandbox would warn of each
     console = Console(quiet=as_json, highlight=False)
     report = asyncio.run(examine_engine(docker_config(settings)))
@@ -40,7 +41,7 @@ def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...]
     rows = []
     for runtime in chosen:
         config = docker_config(settings, runtime=runtime)
-        rows += asyncio.run(_examine(console, config, settings.image, only or tuple(CHECKS)))
+        rows += asyncio.run(_examine(console, config, settings.image, only or tuple(CONTRACT)))
     broken = [row for row in rows if row["holds"] is False]
     if as_json:
         click.echo(json.dumps({"engine": report.record(), "rows": rows}, indent=2))
@@ -84,13 +85,13 @@ async def _judge(subject: DockerSubject, name: str) -> dict[str, Any]:
         if name in subject.lacks:
             holds, why = None, subject.lacks[name]
         else:
-            await CHECKS[name](subject)
+            await CONTRACT[name](subject)
     except (NotConforming, SandboxError, TimeoutError) as error:
         holds, why = False, f"{type(error).__name__}: {error}"
     return {
         "subject": subject.name,
         "row": name,
-        "truth": (CHECKS[name].__doc__ or "").strip(),
+        "truth": (CONTRACT[name].__doc__ or "").strip(),
         "holds": holds,
         "why": why,
         "milliseconds": (time.perf_counter() - started) * 1000,

@@ -12,7 +12,7 @@ from typing import Any
 from sandbox.attacks.attack import QUICK, Arena, Finding, attack, open_arena
 from sandbox.attacks.forge import END, FORGING, Seen, member, run_racing, run_seen
 from sandbox.job import Ending
-from sandbox.session import Deadlines
+from sandbox.link import Deadlines
 
 GVISOR = "orders to PID 1 can be stolen there, but not written: the sentry holds only the reading end of its stdin"
 SHORT_WALL = QUICK.model_copy(update={"wall": 3.0})

@@ -1,90 +1,15 @@
-"""The rows of the contract. Each docstring is the truth that the row tests."""
+"""Rows about one job at a time. Each docstring is the truth that the row tests."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
-from sandbox.backend import Backend, Channel, Listener, Talk
+from sandbox.backend import Backend, Channel
 from sandbox.bundle import Bundle
 from sandbox.conformance import programs
+from sandbox.conformance.check import EMPTY, SMALL, Ear, NotConforming, expect, expect_ending, one_backend, run
 from sandbox.conformance.programs import Program
-from sandbox.conformance.subject import Subject
-from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.errors import Refused
 from sandbox.job import Ending, Enforcer, Job, Limits, Mode, Needs, Outcome
 from sandbox.wire.log import Report
-
-SMALL = Limits(wall=30, grace=3, memory="64MiB", work_bytes="16MiB")
-EMPTY = Bundle({})
-
-
-class NotConforming(AssertionError):
-    """A backend broke a row of the contract."""
-
-
-def expect(condition: object, otherwise: object) -> None:
-    if not condition:
-        raise NotConforming(str(otherwise))
-
-
-@dataclass
-class Ear:
-    """A listener that remembers, and tells when it first heard something."""
-
-    lines: list[str] = field(default_factory=list)
-    reports: list[Report] = field(default_factory=list)
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
-        self.heard.set()
-
-    def report(self, report: Report) -> None:
-        self.reports.append(report)
-
-
-Check = Callable[[Subject], Awaitable[None]]
-OneJob = Callable[[Backend], Awaitable[None]]
-CHECKS: dict[str, Check] = {}
-
-
-def check(function: Check) -> Check:
-    CHECKS[function.__name__] = function
-    return function
-
-
-def one_backend(function: OneJob) -> OneJob:
-    """A row that needs no more than a connected backend."""
-
-    async def connected(subject: Subject) -> None:
-        backend = await subject.connect()
-        try:
-            await function(backend)
-        finally:
-            await backend.close()
-
-    connected.__doc__ = function.__doc__
-    CHECKS[function.__name__] = connected
-    return function
-
-
-async def run(
-    backend: Backend,
-    program: Program,
-    bundle: Bundle = EMPTY,
-    *,
-    listener: Listener | None = None,
-    talk: Talk | None = None,
-    limits: Limits = SMALL,
-    **job: object,
-) -> Outcome:
-    async with await backend.open(program.job(limits=limits, **job)) as chamber:
-        return await chamber.run(bundle, listener=listener, talk=talk)
-
-
-def expect_ending(outcome: Outcome, ending: Ending) -> None:
-    tail = outcome.log_tail[-200:]
-    expect(outcome.ending is ending, f"{outcome.ending} instead of {ending}: {outcome.reason} {tail!r}")
 
 
 @one_backend
@@ -310,86 +235,3 @@ async def frame_out_of_turn(backend: Backend) -> None:
 
     outcome = await run(backend, programs.BLURT, mode=Mode.RELAY, talk=talk)
     expect_ending(outcome, Ending.PROTOCOL)
-
-
-@check
-async def neighbours_see_nothing(subject: Subject) -> None:
-    """Two chambers at once share no files, memory, sockets or processes."""
-    backend = await subject.connect()
-
-    async def neighbour(me: str, other: str) -> Outcome:
-        env = {"ME": me, "OTHER": other, "LINGER": "2"}
-        return await run(backend, programs.NEIGHBOUR, env=env)
-
-    try:
-        outcomes = await asyncio.gather(neighbour("A", "B"), neighbour("B", "A"))
-    finally:
-        await backend.close()
-    for outcome in outcomes:
-        expect_ending(outcome, Ending.COMPLETED)
-        expect(outcome.outputs.get("found") == b"[]", f"found {outcome.outputs.get('found')!r}")
-
-
-@check
-async def provider_gone(subject: Subject) -> None:
-    """A provider that goes away half-way is Unavailable, never a failure of the program."""
-    backend, cut = await subject.connect_cuttable()
-    ear = Ear()
-    try:
-        chamber = await backend.open(programs.SLEEP.job(limits=SMALL))
-        running = asyncio.create_task(chamber.run(EMPTY, listener=ear))
-        await asyncio.wait_for(ear.heard.wait(), 20)
-        await cut()
-        try:
-            outcome = await asyncio.wait_for(running, 60)
-        except Unavailable:
-            return
-        raise NotConforming(f"it was called {outcome.ending}")
-    finally:
-        with contextlib.suppress(SandboxError):  # its provider is gone: that is the row
-            await backend.close()
-
-
-@check
-async def orphan_ends_itself(subject: Subject) -> None:
-    """When its owner is killed, nothing in a chamber runs on, even before anybody reaps."""
-    orphan = await subject.orphan()
-    for _ in range(100):
-        if not await orphan.alive():
-            return
-        await asyncio.sleep(0.1)
-    raise NotConforming("it still runs after ten seconds")
-
-
-@check
-async def orphan_is_reaped(subject: Subject) -> None:
-    """What a killed owner left is found and removed."""
-    orphan = await subject.orphan()
-    expect(await orphan.exists(), "nothing was left to reap")
-    backend = await subject.connect()
-    try:
-        for _ in range(100):
-            await backend.reap()
-            if not await orphan.exists():
-                return
-            await asyncio.sleep(0.1)
-    finally:
-        await backend.close()
-    raise NotConforming("it was not removed")
-
-
-@check
-async def live_owner_untouched(subject: Subject) -> None:
-    """Reaping never touches what belongs to an owner who lives."""
-    mine, other = await subject.connect(), await subject.connect()
-    ear = Ear()
-    try:
-        async with await mine.open(programs.FLUSH.job(limits=SMALL)) as chamber:
-            running = asyncio.create_task(chamber.run(EMPTY, listener=ear))
-            await asyncio.wait_for(ear.heard.wait(), 20)
-            await other.reap()
-            await chamber.stop()
-            expect_ending(await running, Ending.STOPPED)
-    finally:
-        await mine.close()
-        await other.close()

@@ -1,0 +1,24 @@
+"""A provider's live streams, and how long we wait for them."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sandbox.wire.demux import Stream
+
+
+class Link(Protocol):
+    """Live streams of PID 1. Both methods raise Unavailable when the provider is gone."""
+
+    async def send(self, data: bytes) -> None: ...
+
+    async def receive(self) -> list[tuple[Stream, memoryview]]:
+        """What came next; an empty list is the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds for the phases that no job sets: until ready, until unpacked, until collected."""
+
+    provision: float = 60.0
+    upload: float = 120.0
+    collect: float = 60.0
