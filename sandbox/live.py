@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
-import structlog
-
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused, Unavailable
 from sandbox.job import Ending, Job, Outcome, Usage
 from sandbox.link import Deadlines, Link
+from sandbox.logger import logger
 from sandbox.session import NotDelivered, Order, Session, Told
 
 DYING_S = 20.0
@@ -47,7 +46,7 @@ class LiveChamber:
         self, hold: Hold, deadlines: Deadlines, on_end: Callable[["LiveChamber"], None] = lambda _: None
     ) -> None:
         self._hold = hold
-        self._log = structlog.get_logger().bind(chamber=hold.name)
+        self._log = logger(chamber=hold.name)
         self._on_end = on_end
         self._job: Job | None = None
         self._used = False

@@ -11,7 +11,11 @@ from typing import Any
 
 from sandbox.job import Input, Limits
 
-NOBODY = "65534:65534"
+# A uid for each chamber, because the kernel keeps quotas per user (inotify, pipes, signals, queues): with one for
+# all, a candidate could starve its neighbours. Above what distributions hand out for users' own containers, and
+# within the 21 bits that an archive header holds.
+FIRST_UID, LAST_UID = 1_500_000, 2_097_151
+ROOT_UID = 0
 
 # Docker's own lists, written out so that another engine's default can not be shorter unnoticed.
 MASKED_PATHS = (
@@ -77,13 +81,15 @@ def container_config(
     boot: str,
     image: str,
     mounts: Mapping[str, Input] | None = None,
+    uid: int = FIRST_UID,
 ) -> dict[str, object]:
     """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared."""
+    uid = uid if posture.user else ROOT_UID
     return {
         "Image": image,
         "Entrypoint": ["sh", "-c"],
         "Cmd": [boot],
-        "User": NOBODY if posture.user else "0:0",
+        "User": f"{uid}:{uid}",
         "WorkingDir": "/",
         "Hostname": "chamber",
         "Tty": False,
@@ -93,11 +99,13 @@ def container_config(
         "AttachStdout": True,
         "AttachStderr": True,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(posture, limits, runtime, mounts or {}),
+        "HostConfig": _host_config(posture, limits, runtime, mounts or {}, uid),
     }
 
 
-def _host_config(posture: Posture, limits: Limits, runtime: str, mounts: Mapping[str, Input]) -> dict[str, object]:
+def _host_config(
+    posture: Posture, limits: Limits, runtime: str, mounts: Mapping[str, Input], uid: int
+) -> dict[str, object]:
     security = ["no-new-privileges"] if posture.no_new_privileges else []
     security.append(f"seccomp={seccomp_profile()}" if posture.seccomp else "seccomp=unconfined")
     if not posture.ipc:
@@ -124,7 +132,7 @@ def _host_config(posture: Posture, limits: Limits, runtime: str, mounts: Mapping
         "NanoCpus": int(limits.cpus * 1e9) if posture.cpus else 0,
         "PidsLimit": _pids(limits, runtime) if posture.pids else 0,
         "Ulimits": _ulimits(posture, limits),
-        "Tmpfs": _tmpfs(posture, limits, runtime),
+        "Tmpfs": _tmpfs(posture, limits, runtime, uid),
         "LogConfig": {"Type": "none" if posture.log_driver else "json-file", "Config": {}},
         "AutoRemove": False,
         "Init": False,
@@ -159,16 +167,15 @@ def _ulimits(posture: Posture, limits: Limits) -> list[dict[str, object]]:
     return wanted
 
 
-def _tmpfs(posture: Posture, limits: Limits, runtime: str) -> dict[str, str]:
+def _tmpfs(posture: Posture, limits: Limits, runtime: str, uid: int) -> dict[str, str]:
     common = ["rw", "nosuid" if posture.work_nosuid else "suid", "nodev" if posture.work_nodev else "dev"]
     if posture.work_size:
         common.append(f"size={limits.work_bytes}")
     if posture.work_inodes and enforces_inodes(runtime):
         common.append(f"nr_inodes={limits.work_inodes}")
-    owner = "uid=65534,gid=65534" if posture.user else "uid=0,gid=0"
     options = ",".join(common)
     return {
-        "/work": f"{options},exec,mode=0700,{owner}",
+        "/work": f"{options},exec,mode=0700,uid={uid},gid={uid}",
         "/tmp": f"{options},noexec,mode=1777",
         "/dev/shm": f"{options},noexec,mode=1777",
     }
@@ -243,11 +250,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def inside_differences(posture: Posture, runtime: str, facts: Mapping[str, str]) -> list[str]:
+def inside_differences(posture: Posture, runtime: str, facts: Mapping[str, str], uid: int) -> list[str]:
     """Where the chamber itself, before any hostile byte, sees another posture than the one asked for."""
     wanted = {}
     if posture.user:
-        wanted["uid"] = "65534 65534 65534 65534"
+        wanted["uid"] = f"{uid} {uid} {uid} {uid}"
     if posture.drop_capabilities:
         wanted["capabilities"] = "0000000000000000"
     if not runtime.startswith("runsc"):

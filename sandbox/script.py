@@ -13,7 +13,14 @@ def scripts(job: Job) -> dict[str, bytes]:
 
 def _script(command: tuple[str, ...], job: Job) -> bytes:
     """A shell line that becomes the command. Everything in it is quoted: names and values stay data."""
-    variables = {"HOME": "/work/tmp", "TMPDIR": "/work/tmp", "BLASTDOOR_OUT": "/work/out", **job.env}
+    variables = {
+        "HOME": "/work/tmp",
+        "USER": "nobody",
+        "LOGNAME": "nobody",
+        "TMPDIR": "/work/tmp",
+        "BLASTDOOR_OUT": "/work/out",
+        **job.env,
+    }
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     folder = shlex.quote(f"/work/src/{job.workdir}")
     return f"cd {folder} && export {exports} && exec {shlex.join(command)}\n".encode()

@@ -215,7 +215,9 @@ class Session:
                         await self._collect(job, Told(Ending.KILLED, reason="ignored the order to stop", told=False))
                     ) from None
                 raise _Ended(Told(late, reason=f"over its limit of {limit:g} s", told=False)) from None
-            if event is Order.STOP and not self._stop_asked:
+            if event is Order.STOP and self._stop_asked:
+                continue
+            if event is Order.STOP:
                 self._stop_asked = True
                 due = min(due, time.monotonic() + job.limits.grace)
                 await self._command("stop")

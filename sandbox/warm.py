@@ -12,11 +12,8 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-import structlog
-
 from sandbox.errors import SandboxError
-
-log = structlog.get_logger()
+from sandbox.logger import logger
 
 MEMORY = 16
 
@@ -136,7 +133,7 @@ class WarmPool(Generic[W]):
             made = await self._timed_make(shelf)
         except SandboxError as error:
             # Whoever asks next makes one itself, and gets this error first hand.
-            log.warning("warm.not_made", reason=str(error))
+            logger().warning("warm.not_made", reason=str(error))
             return
         finally:
             shelf.making -= 1

@@ -30,7 +30,7 @@ def _sentry(reason: str) -> dict[str, str]:
 
 
 MUTATIONS = (
-    Mutation("user", ("T03", "T06")),
+    Mutation("user", ("T03", "T06", "T23")),
     Mutation(
         "network",
         ("T01", "T12", "T59", "T60", "T61"),

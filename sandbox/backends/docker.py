@@ -2,14 +2,15 @@
 
 import asyncio
 import contextlib
+import functools
+import itertools
 import json
+import secrets
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
-
-import structlog
 
 from sandbox.backend import Capabilities
 from sandbox.backends.docker_engine import Engine
@@ -19,8 +20,11 @@ from sandbox.errors import Lost, Refused, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Enforcer, Job, Limits
 from sandbox.live import LiveChamber
+from sandbox.logger import logger
 from sandbox.posture import (
+    FIRST_UID,
     FULL,
+    LAST_UID,
     Posture,
     container_config,
     differences,
@@ -33,10 +37,11 @@ from sandbox.warm import WarmPool
 if TYPE_CHECKING:
     from sandbox.config import DockerConfig
 
-log = structlog.get_logger()
 
 LEASE_LABEL = "blastdoor.lease"
 WARDEN_S = 5.0
+
+ConfigFor = Callable[..., dict[str, object]]
 
 
 class DockerBackend:
@@ -52,6 +57,7 @@ class DockerBackend:
         self._open: set[LiveChamber] = set()
         self._warden: asyncio.subprocess.Process | None = None
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
+        self._uids = _uids()
         self.capabilities = _capabilities(config.runtime, posture)
 
     @classmethod
@@ -90,7 +96,8 @@ class DockerBackend:
     async def open(self, job: Job) -> LiveChamber:
         self.capabilities.admit(job)
         self.lease.check()
-        config = container_config(
+        config_for = functools.partial(
+            container_config,
             self._posture,
             job.limits,
             self._config.runtime,
@@ -99,8 +106,8 @@ class DockerBackend:
             {str(self._inputs.locate(item)): item for item in job.inputs},
         )
         # The kind of a GPU is no part of the create request, but a chamber is compared with it.
-        shape = (json.dumps(config, sort_keys=True), job.limits.gpu)
-        chamber = await self._warm.take(shape, lambda: self._make(config, job.limits))
+        shape = (json.dumps(config_for(), sort_keys=True), job.limits.gpu)
+        chamber = await self._warm.take(shape, lambda: self._make(config_for, job.limits))
         chamber.serve(job)
         return chamber
 
@@ -117,9 +124,9 @@ class DockerBackend:
             await self._dismiss_warden()
             self._engine.close()
 
-    async def _make(self, config: dict[str, object], limits: Limits) -> LiveChamber:
+    async def _make(self, config_for: ConfigFor, limits: Limits) -> LiveChamber:
         """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
-        making = asyncio.ensure_future(self._make_unshielded(config, limits))
+        making = asyncio.ensure_future(self._make_unshielded(config_for, limits))
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
@@ -127,7 +134,9 @@ class DockerBackend:
                 await (await making).kill()
             raise
 
-    async def _make_unshielded(self, config: dict[str, object], limits: Limits) -> LiveChamber:
+    async def _make_unshielded(self, config_for: ConfigFor, limits: Limits) -> LiveChamber:
+        uid = next(self._uids)
+        config = config_for(uid=uid)
         name = f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
         usd_per_second = self._config.rates.per_second(limits)
         labels = {OWNER_LABEL: self.owner, LEASE_LABEL: f"{self._config.lease:g}"}
@@ -144,7 +153,7 @@ class DockerBackend:
         try:
             await self._engine.start(container)
             await chamber.greet()
-            self._compare_inside(chamber.facts, limits)
+            self._compare_inside(chamber.facts, limits, uid)
         except BaseException:
             await chamber.kill()
             raise
@@ -154,7 +163,7 @@ class DockerBackend:
         try:
             await self._engine.remove(name)
         except Unavailable as error:
-            log.warning("chamber.left_to_reap", name=name, reason=str(error))
+            logger(chamber=name).warning("chamber.left_to_reap", reason=str(error))
 
     async def compare(self, config: dict[str, object], container: str) -> None:
         reported = await self._engine.inspect(container)
@@ -167,8 +176,8 @@ class DockerBackend:
         if found:
             raise Refused(f"the engine would not start what was asked for: {'; '.join(found[:3])}")
 
-    def _compare_inside(self, facts: Mapping[str, str], limits: Limits) -> None:
-        found = inside_differences(self._posture_inside, self._config.runtime, facts)
+    def _compare_inside(self, facts: Mapping[str, str], limits: Limits, uid: int) -> None:
+        found = inside_differences(self._posture_inside, self._config.runtime, facts, uid)
         if limits.gpu and limits.gpu.kind != "any" and limits.gpu.kind.lower() not in facts.get("gpu", "").lower():
             found.append(f"gpu: wanted {limits.gpu.kind}, the chamber sees {facts.get('gpu', 'none')}")
         if found:
@@ -231,6 +240,13 @@ class DockerHold:
 
     def release(self) -> None:
         self.link.close()
+
+
+def _uids() -> Iterator[int]:
+    """Uids in a row, from a random start, so that owners on one engine hardly ever meet."""
+    count = LAST_UID - FIRST_UID + 1
+    start = secrets.randbelow(count)
+    return (FIRST_UID + (start + number) % count for number in itertools.count())
 
 
 def _foreign_mounts(config: Mapping[str, Any], reported: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -11,15 +11,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-import structlog
-
 from sandbox.backends.docker_engine import Engine
 from sandbox.errors import Lost, SandboxError
+from sandbox.logger import logger
 
 OWNER_LABEL = "blastdoor.owner"
 EXPIRY_LABEL = "blastdoor.expires"
-
-log = structlog.get_logger()
 
 
 class Lease:
@@ -76,10 +73,10 @@ class Lease:
             try:
                 await self.renew()
             except Lost:
-                log.warning("lease.lapsed", owner=self.owner)
+                logger(owner=self.owner).warning("lease.lapsed")
                 return
             except SandboxError as error:
-                log.warning("lease.not_renewed", owner=self.owner, reason=str(error))
+                logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
 
 
 async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> list[str]:

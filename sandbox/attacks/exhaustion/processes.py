@@ -6,6 +6,7 @@ import time
 
 from sandbox.attacks.attack import QUICK, Arena, Finding, attack, judged, told
 from sandbox.attacks.forge import TICK, run_seen, ticks
+from sandbox.attacks.neighbours import beside
 from sandbox.job import Ending, Limits
 
 FORKS = 120
@@ -191,3 +192,32 @@ async def spinners(arena: Arena) -> Finding:
     seen = told(outcome)
     text = f"{seen.get('used')} s of CPU in {seen.get('wall')} s"
     return judged(outcome, lambda seen: seen["used"] <= QUARTER_CPU * seen["wall"] + CPU_MARGIN_S, text)
+
+
+HOG = """
+import signal, time
+from probe import *
+signal.signal(signal.SIGTERM, lambda *_: (tell(held=len(held)), os._exit(0)))
+held = []
+while len(held) < 240:
+    descriptor, error = syscall(294, 26, 0)
+    if error:
+        break
+    held.append(descriptor)
+print("settled", flush=True)
+time.sleep(15)
+"""
+NEIGHBOUR = """
+from probe import *
+descriptor, error = syscall(294, 26, 0)
+tell(error=error)
+"""
+
+
+@attack("T23", "noisy neighbour: use up what the kernel grants a user", runsc="inotify is the sentry's own there")
+async def per_user_quota(arena: Arena) -> Finding:
+    """A chamber that holds all inotify instances of its user leaves its neighbour's untouched: it is another user."""
+    hog, neighbour = await beside(arena, HOG, NEIGHBOUR, env={})
+    held, error = told(hog).get("held", 0), told(neighbour).get("error", "nothing told")
+    text = f"the hog held {held}, the neighbour got {error or 'its own'}"
+    return Finding(held >= 100 and bool(told(neighbour)), error == "", str(neighbour.ending), text)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sandbox.attacks.attack import Arena, Finding, attack, judged, told
-from sandbox.posture import MASKED_PATHS
+from sandbox.posture import FIRST_UID, LAST_UID, MASKED_PATHS
 
 SOCKETS = """
 import os, socket, stat
@@ -229,11 +229,11 @@ tell(ids=status, read=read, write=write)
 
 @attack("T06", "read and write what is root's in the chamber")
 async def roots_files(arena: Arena) -> Finding:
-    """The candidate is nobody, in all its ids, and root's files stay closed to it."""
+    """The candidate has a uid that nobody else has, in all its ids, and root's files stay closed to it."""
     return judged(
         await arena.run(ROOTS_FILES),
         lambda seen: (
-            all(ids == ["65534"] * 4 for ids in seen["ids"])
+            all(FIRST_UID <= int(value) <= LAST_UID for ids in seen["ids"] for value in ids)
             and all(seen["read"].values())
             and all(seen["write"].values())
         ),

@@ -1,0 +1,244 @@
+"""What was asked of an engine is compared with what it made of it, field by field."""
+
+import copy
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from sandbox import Input, Limits
+from sandbox.posture import (
+    FIRST_UID,
+    FULL,
+    Posture,
+    container_config,
+    differences,
+    image_objections,
+    inside_differences,
+    seccomp_profile,
+)
+
+LIMITS = Limits(gpu="A100:2")
+MOUNTS = {"/somewhere": Input(name="data", digest="0" * 64)}
+WANTED: dict[str, Any] = container_config(FULL, LIMITS, "runc", "boot", "image", MOUNTS)
+NOTHING: list[object] = [None, "", [], {}, 0, False]
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every single value in a request."""
+    if isinstance(value, dict) and value:
+        return [leaf for key, item in value.items() for leaf in leaves(item, (*path, key))]
+    if isinstance(value, list) and value:
+        return [leaf for index, item in enumerate(value) for leaf in leaves(item, (*path, index))]
+    return [path]
+
+
+def replaced(path: tuple[Any, ...], value: object) -> dict[str, Any]:
+    report = copy.deepcopy(WANTED)
+    place: Any = report
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return report
+
+
+def test_same_report_has_no_difference() -> None:
+    """An engine that did as asked is believed."""
+    assert differences(WANTED, copy.deepcopy(WANTED)) == []
+
+
+@pytest.mark.parametrize("path", leaves(WANTED), ids=lambda path: ".".join(map(str, path)))
+def test_each_changed_value_is_reported(path: tuple[Any, ...]) -> None:
+    """Whichever value the engine changed, the difference names its field."""
+    named = str(path[0])
+    if path[0] == "HostConfig":
+        named = f"HostConfig.{path[1]}"
+    found = differences(WANTED, replaced(path, "something else"))
+    assert len(found) == 1
+    assert found[0].startswith(named)
+
+
+@pytest.mark.parametrize("key", sorted(WANTED["HostConfig"]))
+def test_each_missing_field_is_reported_unless_it_was_empty(key: str) -> None:
+    """A field that the engine left out counts as empty, which is a difference where something was asked."""
+    report = copy.deepcopy(WANTED)
+    asked = report["HostConfig"].pop(key)
+    assert bool(differences(WANTED, report)) != (asked in NOTHING)
+
+
+@pytest.mark.parametrize("asked", NOTHING)
+@pytest.mark.parametrize("reported", NOTHING)
+def test_ways_of_saying_nothing_are_alike(asked: object, reported: object) -> None:
+    """None, '', [], {}, 0 and False all say nothing, and an engine may choose."""
+    assert differences({"a": asked}, {"a": reported}) == []
+    assert differences({"a": asked}, {}) == []
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_something_is_not_nothing(nothing: object) -> None:
+    """What was asked for and is gone is a difference, and so is what was not asked for and is there."""
+    for something in ("x", ["x"], {"x": 1}, 1, True):
+        assert differences({"a": something}, {"a": nothing})
+        assert differences({"a": nothing}, {"a": something})
+
+
+@pytest.mark.parametrize("added", [True, 1, "host", ["x"], {"x": 1}])
+def test_what_the_engine_added_is_reported(added: object) -> None:
+    """A field that nobody asked for is a difference at any depth: beside ours, within ours, within a list of ours."""
+    report = copy.deepcopy(WANTED)
+    report["HostConfig"]["Surprise"] = added
+    assert differences(WANTED, report) == ["HostConfig.Surprise: not asked for, the engine added it"]
+    report = copy.deepcopy(WANTED)
+    report["HostConfig"]["LogConfig"]["Surprise"] = added
+    assert differences(WANTED, report) == ["HostConfig.LogConfig.Surprise: not asked for, the engine added it"]
+    report = copy.deepcopy(WANTED)
+    report["HostConfig"]["Mounts"][0]["Surprise"] = added
+    assert len(differences(WANTED, report)) == 1
+
+
+@pytest.mark.parametrize("empty", [None, "", 0, False, [], {}, [""], [0, 0]])
+def test_empty_fields_that_the_engine_knows_besides_are_no_difference(empty: object) -> None:
+    """An engine knows more fields than we ask about; empty ones do no harm."""
+    report = copy.deepcopy(WANTED)
+    report["HostConfig"]["Surprise"] = empty
+    assert differences(WANTED, report) == []
+
+
+def test_what_engines_fill_in() -> None:
+    """The two fields that engines fill in by themselves are known to be harmless."""
+    report = copy.deepcopy(WANTED)
+    report["HostConfig"] |= {"ShmSize": 67_108_864, "ConsoleSize": [24, 80]}
+    assert differences(WANTED, report) == []
+
+
+def test_security_options_are_a_set() -> None:
+    """A security option that is said twice, or elsewhere in the list, is no difference; one more or less is."""
+    asked = WANTED["HostConfig"]["SecurityOpt"]
+    for options in ([*asked, asked[0]], asked[::-1]):
+        assert differences(WANTED, replaced(("HostConfig", "SecurityOpt"), options)) == []
+    for options in (asked[1:], [*asked, "apparmor=unconfined"]):
+        assert len(differences(WANTED, replaced(("HostConfig", "SecurityOpt"), options))) == 1
+
+
+def test_long_values_are_shortened() -> None:
+    """A difference is one line that a person can read, even of a seccomp profile."""
+    (line,) = differences(WANTED, replaced(("HostConfig", "SecurityOpt"), ["x" * 100_000]))
+    assert len(line) < 250
+
+
+@pytest.mark.parametrize("flag", [field.name for field in dataclasses.fields(Posture)])
+def test_each_flag_changes_the_request(flag: str) -> None:
+    """A flag that is switched off shows in the request, and as a difference from the full one."""
+    weak = container_config(dataclasses.replace(FULL, **{flag: False}), LIMITS, "runc", "boot", "image", MOUNTS)
+    assert differences(WANTED, weak)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"memory": "1GiB"},
+        {"cpus": 2},
+        {"pids": 99},
+        {"open_files": 99},
+        {"work_bytes": "2MiB"},
+        {"work_inodes": 99},
+        {"gpu": "A100:3"},
+    ],
+)
+def test_each_limit_of_the_engine_is_in_the_request(limit: dict[str, Any]) -> None:
+    """Every limit that the engine holds is asked of it."""
+    assert container_config(FULL, Limits(**limit), "runc", "", "") != container_config(FULL, Limits(), "runc", "", "")
+
+
+def test_memory_has_no_swap_beside_it() -> None:
+    """Memory and swap together are as much as memory alone: no swap."""
+    host = WANTED["HostConfig"]
+    assert host["Memory"] == host["MemorySwap"] == LIMITS.memory
+
+
+def test_gvisor_gets_room_for_its_own_threads() -> None:
+    """runsc has no limit on inodes, and needs processes of its own beside the guest's."""
+    host: Any = container_config(FULL, LIMITS, "runsc", "", "")["HostConfig"]
+    assert "nr_inodes" not in json.dumps(host["Tmpfs"])
+    assert "nr_inodes" in json.dumps(WANTED["HostConfig"]["Tmpfs"])
+    assert host["PidsLimit"] > LIMITS.pids == WANTED["HostConfig"]["PidsLimit"]
+
+
+def test_inputs_are_read_only() -> None:
+    """A mounted input can not be written, and its mounts do not travel."""
+    (mount,) = WANTED["HostConfig"]["Mounts"]
+    assert (mount["ReadOnly"], mount["Target"]) == (True, "/inputs/data")
+    assert mount["BindOptions"]["Propagation"] == "rprivate"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("ptrace", "process_vm_readv", "process_vm_writev", "io_uring_setup", "io_uring_enter", "io_uring_register"),
+        *("bpf", "perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd", "kexec_load", "setns", "mount"),
+        *("init_module", "finit_module", "open_by_handle_at", "pivot_root", "reboot", "swapon"),
+    ],
+)
+def test_seccomp_profile_does_not_allow(call: str) -> None:
+    """Our profile denies what it does not name, and does not name what widens the kernel's surface."""
+    profile = json.loads(seccomp_profile())
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    allowed = [name for rule in profile["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]]
+    assert call not in allowed
+    assert "read" in allowed
+
+
+FACTS = {
+    "uid": " ".join([str(FIRST_UID)] * 4),
+    "capabilities": "0000000000000000",
+    "no_new_privileges": "1",
+    "seccomp": "2",
+}
+
+
+def test_posture_inside_as_asked() -> None:
+    """A chamber that sees what was asked for has no differences; more facts do no harm."""
+    assert inside_differences(FULL, "runc", {**FACTS, "cpu": "fast"}, FIRST_UID) == []
+
+
+@pytest.mark.parametrize("fact", sorted(FACTS))
+def test_posture_inside_otherwise(fact: str) -> None:
+    """Whichever fact is another or missing is reported; gVisor does not report the last two."""
+    for facts in ({**FACTS, fact: "0"}, {name: value for name, value in FACTS.items() if name != fact}):
+        assert [line.split(":")[0] for line in inside_differences(FULL, "runc", facts, FIRST_UID)] == [fact]
+        unknown_to_gvisor = fact in ("no_new_privileges", "seccomp")
+        assert bool(inside_differences(FULL, "runsc", facts, FIRST_UID)) != unknown_to_gvisor
+
+
+@pytest.mark.parametrize("flag", ["user", "drop_capabilities", "no_new_privileges", "seccomp"])
+def test_posture_inside_of_a_mutation(flag: str) -> None:
+    """A flag that was switched off on purpose is not missed inside."""
+    weak = dataclasses.replace(FULL, **{flag: False})
+    assert len(inside_differences(weak, "runc", {}, FIRST_UID)) == 3
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *("LD_PRELOAD=/evil.so", "LD_LIBRARY_PATH=/evil", "LD_AUDIT=x", "PYTHONPATH=/evil", "PYTHONSTARTUP=x"),
+        *("BASH_ENV=/evil", "ENV=/evil", "PERL5LIB=x", "NODE_OPTIONS=x", "GCONV_PATH=x", "IFS=x", "path=/x", "X", "=x"),
+    ],
+)
+def test_images_that_could_preload_code(variable: str) -> None:
+    """An image with a variable that is not known to be harmless is refused by the variable's name."""
+    (objection,) = image_objections({"Env": ["PATH=/usr/bin", variable]})
+    assert variable.partition("=")[0] in objection
+
+
+def test_images_with_volumes() -> None:
+    """A volume of the image would be writable, and not ours."""
+    assert image_objections({"Volumes": {"/data": {}}}) == ["it declares the writable volume /data"]
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"Env": None, "Volumes": None}, {"Env": ["PATH=/bin", "LANG=C.UTF-8", "NV_X=1"]}]
+)
+def test_ordinary_images(config: dict[str, Any]) -> None:
+    """An image with nothing but the usual has no objections."""
+    assert image_objections(config) == []
