@@ -9,21 +9,21 @@ pick() {
     while IFS= read -r line; do
         case $line in
         '') break ;;
-        "$2"*) say "fact $1 ${line#*:}"; [ "$3" = all ] || break ;;
+        "$2"*) say "fact $1 ${line#*:}"; break ;;
         esac
-    done 2>/dev/null <"$4"
+    done 2>/dev/null <"$3"
 }
 whole() { IFS= read -r line 2>/dev/null <"$2" && say "fact $1 $line"; }
 
 say 'blastdoor 1'
-pick cpu 'model name' one /proc/cpuinfo
-pick cpu 'CPU implementer' one /proc/cpuinfo
-pick cpu 'CPU part' one /proc/cpuinfo
+pick cpu 'model name' /proc/cpuinfo
+pick cpu 'CPU implementer' /proc/cpuinfo
+pick cpu 'CPU part' /proc/cpuinfo
 whole cores /sys/devices/system/cpu/online
-pick memory MemTotal one /proc/meminfo
+pick memory MemTotal /proc/meminfo
 whole kernel /proc/sys/kernel/osrelease
 for gpu in /proc/driver/nvidia/gpus/*/information; do
-    [ -r "$gpu" ] && pick gpu Model one "$gpu"
+    [ -r "$gpu" ] && pick gpu Model "$gpu"
 done
 while IFS= read -r line; do
     case $line in

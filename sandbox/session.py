@@ -106,11 +106,12 @@ class Session:
         if isinstance(event, SandboxError):
             raise event
         if not (isinstance(event, Said) and event.phase is Phase.READY):
-            said = printable(b" ".join(self._log.tail.split()))[:300]
-            raise Unavailable(f"the chamber did not start: {said or event}")
+            raise Unavailable(f"the chamber did not start: {self._last_words() or event}")
 
     async def run(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
         """Deliver, run, collect."""
+        if (job.mode is Mode.RELAY) != (talk is not None):
+            raise Refused("a relay job needs somebody who talks to it (talk=), and a batch job has nobody")
         packed = bundle.pack(job.limits.bundle_bytes, scripts(job))
         if len(packed) > job.limits.work_bytes:
             raise Refused("the bundle does not fit into the work directory; raise work_bytes")
@@ -123,7 +124,7 @@ class Session:
             await self._deliver(job, packed)
             if job.build:
                 await self._expect(Phase.BUILT, job, job.limits.build, Ending.BUILD_TIMED_OUT)
-            if job.mode is Mode.RELAY:
+            if talk:
                 await self._serve(job, talk)
             return await self._batch(job)
         except _Ended as ended:
@@ -139,6 +140,9 @@ class Session:
         self._pump.cancel()
         with suppress(asyncio.CancelledError):
             await self._pump
+
+    def _last_words(self) -> str:
+        return printable(b" ".join(self._log.tail.split()))[:300]
 
     def _note(self, event: Happening) -> None:
         self._queue.put_nowait((time.monotonic(), event))
@@ -184,7 +188,7 @@ class Session:
             case Said(phase=Phase.UNPACKED, code=0):
                 self._mark = at
             case Said(phase=Phase.UNPACKED):
-                raise Refused("the bundle does not fit into the work directory; raise work_bytes or work_inodes")
+                raise Refused(f"the bundle was not unpacked; raise work_bytes or work_inodes ({self._last_words()})")
             case Order():
                 raise _Ended(Told(Ending.KILLED, reason="killed before it ran", told=False))
             case WireFault(fault=Fault.LOG_OVERFLOW):
@@ -282,9 +286,7 @@ class Session:
             case Said():
                 raise _Ended(Told(Ending.PROTOCOL, reason=f"{event.phase.name.lower()} said out of turn", told=False))
 
-    async def _serve(self, job: Job, talk: Talk | None) -> None:
-        if talk is None:
-            raise Refused("a relay job needs somebody who talks to it; pass talk=")
+    async def _serve(self, job: Job, talk: Talk) -> None:
         channel = FrameChannel(self._link.send, self._note, job.limits.frame_bytes, job.limits.frames)
         try:
             self._dialogue.expect_frames(channel.reader)
