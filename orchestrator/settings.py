@@ -12,10 +12,15 @@ def user_file() -> Path:
     return Path(base) / "blastdoor" / "settings.toml"
 
 
+PREFIX = "BLASTDOOR_"
+# Read by the scripts that build images, not by us.
+_OTHERS = {"BLASTDOOR_BASE_IMAGE", "BLASTDOOR_DEBIAN_MIRROR"}
+
+
 class Settings(BaseSettings):
     """Every variable is named BLASTDOOR_ and the field, e.g. BLASTDOOR_RUNTIME."""
 
-    model_config = SettingsConfigDict(env_prefix="BLASTDOOR_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     docker_host: str | None = Field(default=None, description="engine; else DOCKER_HOST, else the default socket")
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
@@ -33,3 +38,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, user_file())
+
+
+def variable_names() -> list[str]:
+    return [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+
+
+def unknown_variables() -> list[str]:
+    """Variables that look like settings and are none: a typo must not be taken for the default."""
+    ours = (name for name in os.environ if name.upper().startswith(PREFIX))
+    return sorted(name for name in ours if name.upper() not in {*variable_names(), *_OTHERS})

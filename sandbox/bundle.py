@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from sandbox.errors import Refused
 from sandbox.units import format_size
@@ -66,6 +66,7 @@ class Bundle:
         size = sum(map(len, self.files.values()))
         if size > byte_cap:
             raise Refused(f"the bundle has {format_size(size)}, its cap is {format_size(byte_cap)}; raise bundle_bytes")
+        self._refuse_file_as_folder()
         stream = io.BytesIO()
         with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
             for folder in FOLDERS:
@@ -76,6 +77,11 @@ class Bundle:
             for name, script in (scripts or {}).items():
                 _add(archive, name, script, 0o644)
         return stream.getvalue()
+
+    def _refuse_file_as_folder(self) -> None:
+        folders = {str(parent) for name in self.files for parent in PurePosixPath(name).parents}
+        if both := sorted(folders & set(self.files)):
+            raise Refused(f"{both[0]!r} is a file and a folder of the bundle; rename one")
 
 
 def write_outputs(outputs: Mapping[str, bytes], folder: Path) -> None:

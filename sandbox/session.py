@@ -142,7 +142,7 @@ class Session:
             await self._pump
 
     def _last_words(self) -> str:
-        return printable(b" ".join(self._log.tail.split()))[:300]
+        return printable(self._log.tail.strip().partition(b"\n")[0])[:200]
 
     def _note(self, event: Happening) -> None:
         self._queue.put_nowait((time.monotonic(), event))

@@ -9,7 +9,7 @@ import click
 from pydantic import ValidationError
 
 from orchestrator import logs
-from orchestrator.settings import Settings, user_file
+from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
 from orchestrator.views.chamber import attack, doctor, execute, reap
 from orchestrator.views.exits import Exit
 from sandbox import Lost, Refused, Unavailable
@@ -23,6 +23,9 @@ from sandbox.units import format_size
 def cli(context: click.Context, verbose: bool) -> None:
     """Runs code that a machine wrote to win, behind a door that holds."""
     logs.configure(logging.DEBUG if verbose else logging.WARNING)
+    if unknown := unknown_variables():
+        known = ", ".join(variable_names())
+        raise click.UsageError(f"the variable {unknown[0]} is not a setting; settings are {known}")
     try:
         context.obj = Settings()
     except ValidationError as error:
@@ -58,8 +61,9 @@ def main() -> Never:
     except click.Abort:
         sys.exit(Exit.INTERRUPTED)
     except click.ClickException as error:
-        error.show()
-        sys.exit(Exit.BAD_INPUT)
+        where = getattr(error, "ctx", None)
+        command = where.command_path if where else "blastdoor"
+        fail(f"{error.format_message()} ({command} --help tells more)", Exit.BAD_INPUT, error, verbose)
     except ValidationError as error:
         fail(first_line(error), Exit.BAD_INPUT, error, verbose)
     except Refused as error:

@@ -30,10 +30,14 @@ class Caller:
 
 def fault_of(caller: Caller, stream: bytes, piece: int = 1000) -> Fault:
     with pytest.raises(WireFault) as caught:
-        for part in pieces(stream, piece):
-            caller.reader.feed(part)
-        caller.reader.finish()
+        read(caller, stream, piece)
     return caught.value.fault
+
+
+def read(caller: Caller, stream: bytes, piece: int) -> None:
+    for part in pieces(stream, piece):
+        caller.reader.feed(part)
+    caller.reader.finish()
 
 
 def test_header_is_length_and_nonce() -> None:
@@ -52,17 +56,18 @@ def test_split_at_every_byte() -> None:
         caller.reader.finish()
         assert caller.frames == expected
     caller = Caller([NONCE, OTHER, NONCE, OTHER])
-    for part in pieces(stream, 1):
-        caller.reader.feed(part)
+    read(caller, stream, 1)
     assert caller.frames == expected
 
 
 @pytest.mark.parametrize("piece", [1, 5, 1000])
 def test_wrong_nonce(piece: int) -> None:
     """A reply that does not echo the nonce of its request was made before the question."""
-    caller = Caller([NONCE])
-    assert fault_of(caller, frame(b"x", OTHER), piece) is Fault.FRAME_NONCE
-    assert caller.frames == []
+    nearly = [NONCE[:place] + b"?" + NONCE[place + 1 :] for place in range(len(NONCE))]
+    for nonce in (OTHER, *nearly):
+        caller = Caller([NONCE])
+        assert fault_of(caller, frame(b"x", nonce), piece) is Fault.FRAME_NONCE
+        assert caller.frames == []
 
 
 @pytest.mark.parametrize("piece", [1, 5, 1000])

@@ -22,10 +22,14 @@ def heard(stream: bytes, piece: int, cap: int = 2**20) -> tuple[list[str], list[
     lines: list[str] = []
     reports: list[Report] = []
     log = Log(cap, lines.append, reports.append)
-    for part in pieces(stream, piece):
-        log.feed(part)
+    feed(log, stream, piece)
     log.close()
     return lines, reports
+
+
+def feed(log: Log, stream: bytes, piece: int) -> None:
+    for part in pieces(stream, piece):
+        log.feed(part)
 
 
 def test_no_control_or_direction_survives() -> None:
@@ -74,8 +78,7 @@ def test_cap_is_exact(piece: int) -> None:
     """As many bytes as the cap pass; the next one ends it, and what was within the cap is kept."""
     lines: list[str] = []
     log = Log(10, lines.append)
-    for part in pieces(b"12345\n789\n", piece):
-        log.feed(part)
+    feed(log, b"12345\n789\n", piece)
     with pytest.raises(WireFault) as caught:
         log.feed(b"x")
     assert caught.value.fault is Fault.LOG_OVERFLOW
@@ -88,8 +91,7 @@ def test_what_fits_is_kept_on_overflow(piece: int) -> None:
     lines: list[str] = []
     log = Log(4, lines.append)
     with pytest.raises(WireFault):
-        for part in pieces(b"a\nb\nc\n", piece):
-            log.feed(part)
+        feed(log, b"a\nb\nc\n", piece)
     assert (log.count, log.tail, lines) == (4, b"a\nb\n", ["a", "b"])
 
 

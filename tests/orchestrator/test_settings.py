@@ -1,0 +1,58 @@
+"""Settings: a flag wins over the environment, that over the file, that over the default."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from orchestrator.settings import Settings, user_file
+from orchestrator.wiring import docker_config
+
+
+def test_file_is_the_users(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file lies where the user keeps such files."""
+    assert user_file() == own_settings
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert user_file() == Path("/home/somebody/.config/blastdoor/settings.toml")
+
+
+def test_cascade(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Default, file, environment, flag: each wins over the ones before it."""
+    assert docker_config(Settings()).runtime == "runc"
+    own_settings.write_text('runtime = "of-file"\nwarm = 3\n')
+    assert (docker_config(Settings()).runtime, docker_config(Settings()).warm) == ("of-file", 3)
+    monkeypatch.setenv("BLASTDOOR_RUNTIME", "of-environment")
+    assert (docker_config(Settings()).runtime, docker_config(Settings()).warm) == ("of-environment", 3)
+    assert docker_config(Settings(), runtime="of-flag").runtime == "of-flag"
+    assert docker_config(Settings(), runtime=None).runtime == "of-environment"
+
+
+def test_engine_cascade(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine of the settings wins over DOCKER_HOST, and that over the default socket."""
+    assert docker_config(Settings()).host == "unix:///var/run/docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", "unix:///of/docker-host")
+    assert docker_config(Settings()).host == "unix:///of/docker-host"
+    own_settings.write_text('docker_host = "unix:///of/file"\n')
+    assert docker_config(Settings()).host == "unix:///of/file"
+
+
+def test_unknown_key_is_an_error(own_settings: Path) -> None:
+    """A misspelt key is never silently ignored."""
+    own_settings.write_text('runtme = "runsc"\n')
+    with pytest.raises(ValidationError, match="runtme"):
+        Settings()
+
+
+@pytest.mark.parametrize("line", ["warm = -1", "warm = 257", 'warm = "many"', "runtime = 5"])
+def test_bad_values_are_errors(own_settings: Path, line: str) -> None:
+    """A value that can not be is an error that names its key."""
+    own_settings.write_text(line + "\n")
+    with pytest.raises(ValidationError, match=line.split()[0]):
+        Settings()
+
+
+def test_settings_do_not_change() -> None:
+    """What was read once stays."""
+    with pytest.raises(ValidationError):
+        setattr(Settings(), "runtime", "other")  # noqa: B010  the type checker knows it too

@@ -1,0 +1,170 @@
+"""Bad input gets one line that says what to do and a documented exit code; no engine is needed to say so."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.views.cli import main
+from orchestrator.views.exits import Exit
+
+
+@pytest.fixture
+def blastdoor(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> "Blastdoor":
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    monkeypatch.chdir(tmp_path)
+    return Blastdoor(monkeypatch, capfd)
+
+
+class Blastdoor:
+    """Runs a command line; gives back its exit code and what it wrote on stderr."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capfd = capfd
+        self.stdout = ""
+
+    def __call__(self, *words: str) -> tuple[int, str]:
+        self._monkeypatch.setattr(sys, "argv", ["blastdoor", *words])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        self.stdout, stderr = self._capfd.readouterr()
+        assert isinstance(caught.value.code, int)
+        return caught.value.code, stderr
+
+
+def test_exit_codes_are_as_documented() -> None:
+    """The numbers are a promise to scripts."""
+    assert {code.name: int(code) for code in Exit} == {
+        "OK": 0,
+        "NOT_GOOD": 1,
+        "BAD_INPUT": 2,
+        "NO_ENGINE": 3,
+        "INTERRUPTED": 130,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--memory", "1", "--", "true"], "memory: must be at least 16MiB"),
+        (["--memory", "lots", "--", "true"], "write it like 512MiB"),
+        (["--wall", "0", "--", "true"], "wall: must be more than 0"),
+        (["--wall", "9d", "--", "true"], "wall: must be at most 604800"),
+        (["--wall", "nan", "--", "true"], "write it like 90s"),
+        (["--cpus", "nan", "--", "true"], "cpus: must be at most 1024"),
+        (["--cpus", "many", "--", "true"], "cpus: "),
+        (["--pids", "1", "--", "true"], "pids: must be at least 8"),
+        (["--gpu", "A100:x", "--", "true"], "write it like A100:8"),
+        (["--runtime", "a b", "--", "true"], "runtime: "),
+        (["--image", "-v", "--", "true"], "image: "),
+        (["--env", "A-B=1", "--", "true"], "use letters, digits and _"),
+        (["--input", "data=nowhere", "--", "true"], "nowhere cannot be copied"),
+        (["--in", "nowhere", "--", "true"], "nowhere is not a folder; name an existing one"),
+        (["--in", "linked", "--", "true"], "is a link"),
+        (["--in", "full", "--bundle-bytes", "1KiB", "--", "true"], "raise bundle_bytes or use an input"),
+        (["--out", "full", "--", "true"], "name a new folder for --out"),
+        (["--out", "full/file", "--", "true"], "full/file"),
+        (["--", "--help-me"], "name a program first"),
+    ],
+)
+def test_bad_input_to_exec(blastdoor: "Blastdoor", tmp_path: Path, words: list[str], line: str) -> None:
+    """Each mistake gets exactly one line, which names it, and exit code 2; nothing goes to stdout."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_bytes(bytes(2000))
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "link").symlink_to("/etc/passwd")
+    code, stderr = blastdoor("exec", *words)
+    assert code == Exit.BAD_INPUT
+    assert len(stderr.splitlines()) == 1, stderr
+    assert stderr.startswith("blastdoor: ")
+    assert line in stderr
+    assert blastdoor.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["exec"], "COMMAND"),
+        (["exec", "--no-such-option", "--", "true"], "--no-such-option"),
+        (["exec", "--env", "NOVALUE", "--", "true"], "write NAME=VALUE"),
+        (["exec", "--input", "data", "--", "true"], "write NAME=VALUE"),
+        (["nonsense"], "nonsense"),
+        (["--nope"], "--nope"),
+        (["doctor", "--only", "no_such_row"], "rows are"),
+        (["attack", "--mutate", "--only", "T18"], "leave --only out"),
+    ],
+)
+def test_bad_command_lines(blastdoor: "Blastdoor", words: list[str], line: str) -> None:
+    """A command line that can not be understood is bad input, too: one line, and where to read more."""
+    code, stderr = blastdoor(*words)
+    assert code == Exit.BAD_INPUT
+    assert len(stderr.splitlines()) == 1, stderr
+    assert line in stderr
+    assert "--help tells more" in stderr
+
+
+def test_unknown_variable(blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that looks like a setting and is none is a typo, not the default."""
+    monkeypatch.setenv("BLASTDOOR_RUNTIM", "runsc")
+    code, stderr = blastdoor("exec", "--", "true")
+    assert code == Exit.BAD_INPUT
+    assert "BLASTDOOR_RUNTIM is not a setting" in stderr
+
+
+@pytest.mark.parametrize("words", [["exec", "--", "true"], ["doctor"], ["attack"], ["reap"]])
+def test_no_engine(blastdoor: "Blastdoor", words: list[str]) -> None:
+    """Without an engine, every command says how to get one, in one line, with exit code 3."""
+    code, stderr = blastdoor(*words)
+    assert code == Exit.NO_ENGINE
+    assert len(stderr.splitlines()) == 1, stderr
+    assert "start Docker, or set DOCKER_HOST" in stderr
+
+
+@pytest.mark.parametrize("words", [["exec", "--", "true"], ["doctor"], ["attack"], ["reap"]])
+def test_engine_that_can_not_be_used(blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """An address of a kind that we do not speak is bad input."""
+    monkeypatch.setenv("DOCKER_HOST", "ssh://me@there")
+    code, stderr = blastdoor(*words)
+    assert code == Exit.BAD_INPUT
+    assert "forward the socket" in stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("runtme = 1\n", "runtme"), ("warm = 1000\n", "must be at most 256"), ("this is = = not\n", "is not TOML")],
+)
+def test_bad_settings_file(blastdoor: "Blastdoor", own_settings: Path, text: str, line: str) -> None:
+    """A mistake in the settings names the file and the key."""
+    own_settings.write_text(text)
+    code, stderr = blastdoor("reap")
+    assert code == Exit.BAD_INPUT
+    assert str(own_settings) in stderr
+    assert line in stderr
+    assert "Traceback" not in stderr
+
+
+def test_bad_variable(blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in a variable is bad input as well."""
+    monkeypatch.setenv("BLASTDOOR_WARM", "lots")
+    code, stderr = blastdoor("reap")
+    assert code == Exit.BAD_INPUT
+    assert "warm" in stderr
+
+
+def test_verbose_shows_the_trace(
+    blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With --verbose, the error itself comes out behind its line."""
+    monkeypatch.setattr(sys, "argv", ["blastdoor", "--verbose", "reap"])
+    with pytest.raises(Exception, match="no Docker engine answers"):
+        main()
+    assert "no Docker engine answers" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["exec", "-h"], ["--version"]])
+def test_help_is_no_error(blastdoor: "Blastdoor", words: list[str]) -> None:
+    """Whoever asks for help gets it on stdout."""
+    code, stderr = blastdoor(*words)
+    assert (code, stderr) == (Exit.OK, "")
+    assert blastdoor.stdout

@@ -1,0 +1,263 @@
+"""Leases: an owner that lives is always seen to live, one that does not is reaped, and a late one is fenced."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker_lease import EXPIRY_LABEL, OWNER_LABEL, Lease, reap
+from sandbox.errors import Lost, Refused, Unavailable
+
+LEASE_S = 60.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class FakeEngine:
+    """Keeps volumes and containers as an engine does, and lets somebody look at every step."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, dict[str, str]] = {}
+        self.running: dict[str, Mapping[str, Any]] = {}
+        self.at_each_step: Callable[[], None] = lambda: None
+        self.failure: Exception | None = None
+        self.creating: Callable[[], None] = lambda: None
+
+    def _step(self) -> None:
+        self.at_each_step()
+        if self.failure:
+            raise self.failure
+
+    async def create_volume(self, name: str, labels: dict[str, str]) -> None:
+        self._step()
+        self.creating()
+        self.kept[name] = labels
+        self.at_each_step()
+
+    async def remove_volume(self, name: str) -> None:
+        self._step()
+        self.kept.pop(name, None)
+        self.at_each_step()
+
+    async def volumes(self, label: str) -> Sequence[Mapping[str, Any]]:
+        self._step()
+        return [{"Name": name, "Labels": labels} for name, labels in self.kept.items() if label in labels]
+
+    async def containers(self, label: str) -> Sequence[Mapping[str, Any]]:
+        self._step()
+        return list(self.running.values())
+
+    async def remove(self, container: str) -> bool:
+        self._step()
+        return self.running.pop(container, None) is not None
+
+    def run(self, name: str, owner: str) -> None:
+        self.running[name] = {"Id": name, "Names": [f"/{name}"], "Labels": {OWNER_LABEL: owner}}
+
+    def sees(self, owner: str, now: float) -> bool:
+        """Whether a reader of this moment finds a lease of the owner that holds."""
+        return any(labels[OWNER_LABEL] == owner and float(labels[EXPIRY_LABEL]) > now for labels in self.kept.values())
+
+
+def lease_on(engine: FakeEngine, clock: Clock) -> Lease:
+    return Lease(cast("Engine", engine), LEASE_S, clock)
+
+
+async def reaped(engine: FakeEngine, clock: Clock) -> list[str]:
+    return await reap(cast("Engine", engine), clock)
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_new_lease_does_not_hold_yet(engine: FakeEngine, clock: Clock) -> None:
+    """An owner without a lease opens nothing."""
+    with pytest.raises(Lost, match="start again"):
+        lease_on(engine, clock).check()
+
+
+async def test_lease_holds_until_its_end(engine: FakeEngine, clock: Clock) -> None:
+    """A lease holds for its length, to the moment, for the owner and for everybody else."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    clock.now += LEASE_S - 0.01
+    lease.check()
+    assert engine.sees(lease.owner, clock.now)
+    clock.now += 0.01
+    with pytest.raises(Lost, match="lapsed"):
+        lease.check()
+    assert not engine.sees(lease.owner, clock.now)
+
+
+async def test_reader_sees_a_live_owner_at_every_step(engine: FakeEngine, clock: Clock) -> None:
+    """At every step of every renewal, and whatever a reaper does in between, a live owner has a lease that holds."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    seen: list[bool] = []
+    engine.at_each_step = lambda: seen.append(engine.sees(lease.owner, clock.now))
+    for _ in range(20):
+        clock.now += LEASE_S / 3
+        await lease.renew()
+        await reaped(engine, clock)
+        lease.check()
+    assert len(seen) > 80
+    assert all(seen)
+
+
+async def test_reaping_in_the_middle_of_a_renewal(engine: FakeEngine, clock: Clock) -> None:
+    """A reaper that strikes at any single step of a renewal leaves a live owner's chambers alone."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    engine.run("chamber", lease.owner)
+    strikes = 0
+
+    def strike() -> None:
+        nonlocal strikes
+        strikes += 1
+        listed = reaped(engine, clock)
+        look, engine.at_each_step = engine.at_each_step, lambda: None
+        with pytest.raises(StopIteration):
+            listed.send(None)
+        engine.at_each_step = look
+
+    engine.at_each_step = strike
+    for _ in range(10):
+        clock.now += LEASE_S / 3
+        await lease.renew()
+    assert strikes > 30
+    assert list(engine.running) == ["chamber"]
+
+
+async def test_renewals_do_not_pile_up(engine: FakeEngine, clock: Clock) -> None:
+    """Of many renewals, the last two are kept; after release, none."""
+    lease = lease_on(engine, clock)
+    for _ in range(10):
+        await lease.renew()
+        clock.now += LEASE_S / 3
+    assert len(engine.kept) == 2
+    await lease.release()
+    assert engine.kept == {}
+    with pytest.raises(Lost):
+        lease.check()
+
+
+async def test_lapsed_lease_is_not_renewed(engine: FakeEngine, clock: Clock) -> None:
+    """Whoever slept through the end of its lease is fenced for good."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    clock.now += LEASE_S
+    for _ in range(2):
+        with pytest.raises(Lost):
+            await lease.renew()
+    assert not engine.sees(lease.owner, clock.now)
+
+
+async def test_renewal_that_took_too_long(engine: FakeEngine, clock: Clock) -> None:
+    """A renewal that arrives after the old lease ended comes too late: somebody may have reaped meanwhile."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    clock.now += LEASE_S / 2
+
+    def dawdle() -> None:
+        clock.now += LEASE_S / 2
+
+    engine.creating = dawdle
+    with pytest.raises(Lost):
+        await lease.renew()
+    with pytest.raises(Lost):
+        lease.check()
+    engine.creating = lambda: None
+    await lease.release()
+    assert engine.kept == {}
+
+
+@pytest.mark.parametrize("failure", [Unavailable("away"), Refused("in use")])
+async def test_failed_renewal_is_no_end(engine: FakeEngine, clock: Clock, failure: Exception) -> None:
+    """An engine that fails for a while costs nothing as long as it is back before the lease ends."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    clock.now += LEASE_S / 3
+    engine.failure = failure
+    with pytest.raises(type(failure)):
+        await lease.renew()
+    lease.check()
+    engine.failure = None
+    clock.now += LEASE_S / 3
+    await lease.renew()
+    clock.now += LEASE_S / 2
+    lease.check()
+
+
+@pytest.mark.parametrize("failure", [Unavailable("away"), Refused("in use")])
+async def test_beat_goes_on_after_a_failure(
+    engine: FakeEngine, clock: Clock, failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever an attempt to renew fails by, the next one is made; only a lapse ends it."""
+    naps = 0
+
+    async def nap(_: float) -> None:
+        nonlocal naps
+        naps += 1
+        engine.failure = failure if naps < 4 else None
+        clock.now += LEASE_S if naps == 6 else 1
+
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    monkeypatch.setattr("sandbox.backends.docker_lease.asyncio.sleep", nap)
+    await lease._renew_for_ever()
+    assert naps == 6
+
+
+async def test_reap_ends_only_what_lapsed(engine: FakeEngine, clock: Clock) -> None:
+    """Chambers and leases of lapsed owners go, of owners without any lease too; a live one's stay."""
+    dead, live = lease_on(engine, clock), lease_on(engine, clock)
+    await dead.renew()
+    clock.now += LEASE_S / 2
+    await live.renew()
+    engine.run("of-dead", dead.owner)
+    engine.run("of-live", live.owner)
+    engine.run("of-nobody", "somebody")
+    assert await reaped(engine, clock) == ["of-nobody"]
+    clock.now += LEASE_S / 2
+    ended = await reaped(engine, clock)
+    assert sorted(engine.running) == ["of-live"]
+    assert len(engine.kept) == 1
+    assert ended[0] == "of-dead"
+    assert len(ended) == 2
+    assert await reaped(engine, clock) == []
+
+
+async def test_reap_says_only_what_it_ended(engine: FakeEngine, clock: Clock) -> None:
+    """A chamber that somebody else removed first is not claimed; one without a name is called by its id."""
+    engine.run("a", "gone")
+    engine.running["nameless"] = {"Id": "nameless", "Names": [], "Labels": {OWNER_LABEL: "gone"}}
+    assert await reaped(engine, clock) == ["a", "nameless"]
+    engine.run("b", "gone")
+    listed = await engine.containers(OWNER_LABEL)
+    engine.running.clear()
+
+    async def stale(_: str) -> Sequence[Mapping[str, Any]]:
+        return listed
+
+    engine.containers = stale  # type: ignore[method-assign, assignment]  # a list that is out of date when it is used
+    assert await reaped(engine, clock) == []
+
+
+async def test_reap_with_a_label_that_is_no_time(engine: FakeEngine, clock: Clock) -> None:
+    """A lease that says nonsense holds nothing."""
+    engine.kept["odd"] = {OWNER_LABEL: "odd", EXPIRY_LABEL: "tomorrow"}
+    assert await reaped(engine, clock) == ["odd"]

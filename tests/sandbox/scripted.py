@@ -1,0 +1,102 @@
+"""A chamber whose PID 1 is played by the test itself, word by word."""
+
+import asyncio
+
+from sandbox import Bundle, Ending, Job, Lost, Outcome, Talk, Unavailable
+from sandbox.backends.fake import FakeLink
+from sandbox.link import Deadlines
+from sandbox.live import LiveChamber
+from sandbox.wire.demux import Stream
+from tests.sandbox.wire.streams import END, member
+
+HELLO = b"blastdoor 1\nfact cpu pretended\nready\n"
+ARCHIVE = b"archive\n" + member(b"out", b"42") + END
+QUICK = Deadlines(provision=5, upload=5, collect=5)
+
+
+class ScriptedHold:
+    """Holds the streams; remembers whether it was destroyed and let go."""
+
+    name = "scripted"
+    usd_per_second = 2.0
+
+    def __init__(self) -> None:
+        self.link = FakeLink()
+        self.out_of_memory: bool | Lost = False
+        self.unreachable = False
+        self.destroyed = 0
+        self.released = 0
+
+    def out(self, data: bytes) -> None:
+        self.link.say(Stream.STDOUT, data)
+
+    def err(self, data: bytes) -> None:
+        self.link.say(Stream.STDERR, data)
+
+    async def take_bundle(self) -> None:
+        """Read what is delivered, as PID 1 does."""
+        _mode, _build, length = (await self.order()).split()
+        await self.link.read(int(length))
+
+    async def order(self) -> str:
+        """The next order that PID 1 would read."""
+        return await asyncio.wait_for(self.link.read_line(), 20)
+
+    async def reply(self, payload: bytes) -> None:
+        """Answer the next request."""
+        header = await self.link.read(12)
+        await self.link.read(int.from_bytes(header[:4], "big"))
+        self.out(len(payload).to_bytes(4, "big") + header[4:] + payload)
+
+    async def ran_out_of_memory(self, timeout: float) -> bool:
+        if isinstance(self.out_of_memory, Lost):
+            raise self.out_of_memory
+        return self.out_of_memory
+
+    async def destroy(self) -> None:
+        self.destroyed += 1
+        if self.unreachable:
+            raise Unavailable("the provider does not answer")
+        self.link.end()
+
+    def release(self) -> None:
+        self.released += 1
+
+
+async def chamber_of(hold: ScriptedHold, job: Job, deadlines: Deadlines = QUICK) -> LiveChamber:
+    """A chamber that has greeted and waits for its bundle."""
+    chamber = LiveChamber(hold, deadlines)
+    hold.out(HELLO)
+    await chamber.greet()
+    chamber.serve(job)
+    return chamber
+
+
+async def settled() -> None:
+    """Let every task run as far as it gets."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+class Played:
+    """A run in the making: the test plays PID 1 while it goes on."""
+
+    def __init__(self, hold: ScriptedHold, chamber: LiveChamber, running: "asyncio.Task[Outcome]") -> None:
+        self.hold = hold
+        self.chamber = chamber
+        self.running = running
+
+    async def outcome(self) -> Outcome:
+        return await asyncio.wait_for(self.running, 20)
+
+    async def ending(self) -> Ending:
+        return (await self.outcome()).ending
+
+
+async def play(job: Job, deadlines: Deadlines = QUICK, talk: Talk | None = None) -> Played:
+    """Greeted and served; the bundle is on its way."""
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, job, deadlines)
+    running = asyncio.create_task(chamber.run(Bundle({}), talk=talk))
+    await hold.take_bundle()
+    return Played(hold, chamber, running)

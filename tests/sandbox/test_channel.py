@@ -1,0 +1,227 @@
+"""Calls into a serving chamber, with the other side played by the test."""
+
+import asyncio
+
+import pytest
+
+from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply
+from tests.sandbox.scripted import play
+
+RELAY = Job(command=("serve",), mode=Mode.RELAY)
+PATIENT = 20.0
+
+
+async def test_call_and_reply() -> None:
+    """A reply comes to its caller with the seconds that it took by our clock; then the talk is over."""
+    replies: list[Reply] = []
+
+    async def talk(channel: Channel) -> None:
+        replies.extend([await channel.call(b"one", PATIENT), await channel.call(b"", PATIENT)])
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    await played.hold.reply(b"eno")
+    await played.hold.reply(b"")
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told) == (Ending.COMPLETED, False)
+    assert [reply.payload for reply in replies] == [b"eno", b""]
+    assert all(0 <= reply.elapsed_s < PATIENT for reply in replies)
+
+
+async def test_calls_take_turns() -> None:
+    """Two calls at once wait for each other: each gets its own reply."""
+    replies: list[Reply] = []
+
+    async def talk(channel: Channel) -> None:
+        replies.extend(await asyncio.gather(channel.call(b"a", PATIENT), channel.call(b"b", PATIENT)))
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    await played.hold.reply(b"A")
+    await played.hold.reply(b"B")
+    assert await played.ending() is Ending.COMPLETED
+    assert [reply.payload for reply in replies] == [b"A", b"B"]
+
+
+@pytest.mark.parametrize("swallowed", [False, True])
+async def test_late_frame(swallowed: bool) -> None:
+    """A reply that does not come in time is a typed ending, even if the talk pretends that nothing was."""
+
+    async def talk(channel: Channel) -> None:
+        try:
+            await channel.call(b"x", 0.01)
+        except ChannelClosed:
+            if not swallowed:
+                raise
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told) == (Ending.PROTOCOL, False)
+    assert "late" in outcome.reason
+
+
+async def test_call_after_the_end() -> None:
+    """A channel that outlived its chamber is closed."""
+    kept: list[Channel] = []
+
+    async def talk(channel: Channel) -> None:
+        kept.append(channel)
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    assert await played.ending() is Ending.COMPLETED
+    with pytest.raises(ChannelClosed):
+        await kept[0].call(b"x", PATIENT)
+
+
+async def test_call_after_a_fault() -> None:
+    """Once a call has failed, the channel is closed for good."""
+    closed = []
+
+    async def talk(channel: Channel) -> None:
+        for _ in range(2):
+            try:
+                await channel.call(b"x", 0.01)
+            except ChannelClosed as error:
+                closed.append(error)
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    assert await played.ending() is Ending.PROTOCOL
+    assert closed
+
+
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        (b"\0\0\0\1wrongnon", "nonce"),
+        (b"\0\0\0\1wrongnonx" * 2, "nonce"),
+        (b"\xff\xff\xff\xff", None),
+    ],
+)
+async def test_forged_replies(header: bytes, what: str | None) -> None:
+    """A reply with another nonce, or half a reply at the end, is the program's own ending."""
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"x", PATIENT)
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    await played.hold.link.read(13)
+    played.hold.out(header)
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert outcome.ending is (Ending.PROTOCOL if what else Ending.FAILED)
+    assert (what or "ended early") in outcome.reason
+
+
+async def test_second_reply() -> None:
+    """A second reply to one request is extra, even when the talk is still busy elsewhere."""
+    busy = asyncio.Event()
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"x", PATIENT)
+        await busy.wait()
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    await played.hold.reply(b"y")
+    played.hold.out(b"\0")
+    outcome = await played.outcome()
+    assert (outcome.ending, "extra" in outcome.reason) == (Ending.PROTOCOL, True)
+
+
+async def test_blurt_before_the_talk() -> None:
+    """Bytes before the first request are a broken protocol, with or without a newline in them."""
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"x", PATIENT)
+
+    for blurted in (b"\0\0\0\1", b"hello\n"):
+        played = await play(RELAY, talk=talk)
+        played.hold.out(b"unpacked 0\n" + blurted)
+        assert await played.ending() is Ending.PROTOCOL
+
+
+async def test_chamber_that_ends_during_a_call() -> None:
+    """A program that ends instead of answering has failed."""
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"x", PATIENT)
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    await played.hold.link.read(13)
+    played.hold.link.end()
+    assert await played.ending() is Ending.FAILED
+
+
+async def test_talk_that_raises() -> None:
+    """An error of the talk is the caller's own: it comes out as it is, and the chamber is ended."""
+
+    async def talk(_: Channel) -> None:
+        raise ZeroDivisionError("the talk's own mistake")
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(ZeroDivisionError, match="own mistake"):
+        await played.outcome()
+    assert (played.hold.destroyed, played.hold.released) == (1, 1)
+
+
+async def test_talk_that_trips_over_another_channel() -> None:
+    """A talk that fails because another chamber ended is an error of the talk, not something to wait for."""
+
+    async def talk(_: Channel) -> None:
+        raise ChannelClosed
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(ChannelClosed):
+        await played.outcome()
+    assert played.hold.destroyed == 1
+
+
+async def test_frame_of_ours_that_is_too_large() -> None:
+    """A request over the cap is our own mistake: the talk hears of it, and nothing is sent."""
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"12345", PATIENT)
+
+    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(frame_bytes=4)), talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(Refused, match="raise frame_bytes"):
+        await played.outcome()
+
+
+@pytest.mark.parametrize("order", ["kill", "stop"])
+async def test_orders_end_a_talk(order: str) -> None:
+    """A relay that is told to stop or killed ends as killed; the talk is cancelled."""
+    reached, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def talk(channel: Channel) -> None:
+        try:
+            reached.set()
+            await channel.call(b"x", PATIENT)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    await reached.wait()
+    await (played.chamber.kill() if order == "kill" else played.chamber.stop())
+    assert await played.ending() is Ending.KILLED
+    assert cancelled.is_set()
+
+
+async def test_wall_clock_of_a_talk() -> None:
+    """A talk has the job's wall clock; past it, the chamber has timed out."""
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"x", PATIENT)
+
+    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    assert await played.ending() is Ending.TIMED_OUT

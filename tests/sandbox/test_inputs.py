@@ -1,0 +1,140 @@
+"""Inputs are kept once, under the digest of their content."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from sandbox import Input, InputStore, Refused
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep/file").write_bytes(b"\x00\xff")
+    (folder / "other").write_bytes(b"other")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> InputStore:
+    return InputStore(tmp_path / "store")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_added_is_located(store: InputStore, source: Path) -> None:
+    """What was added is found, whole and not writable."""
+    item = store.add("data", source)
+    place = store.locate(item)
+    assert contents(place) == contents(source)
+    assert {path.stat().st_mode & 0o777 for path in place.rglob("*") if path.is_file()} == {0o444}
+    assert {path.stat().st_mode & 0o777 for path in [place, *place.rglob("*")] if path.is_dir()} == {0o755}
+
+
+def test_same_content_is_kept_once(store: InputStore, source: Path, tmp_path: Path) -> None:
+    """The name is not part of the address; adding twice leaves one copy and no scraps."""
+    first, second = store.add("a", source), store.add("b", source)
+    assert (first.digest, second.name) == (second.digest, "b")
+    assert [path.name for path in (tmp_path / "store").iterdir()] == [first.digest]
+
+
+def test_other_content_is_another_input(store: InputStore, source: Path) -> None:
+    """Another byte, another name or another place is another address, and the old one stays as it was."""
+    item = store.add("a", source)
+    before = contents(store.locate(item))
+    (source / "other").write_bytes(b"Other")
+    changed = store.add("a", source)
+    (source / "other").rename(source / "renamed")
+    renamed = store.add("a", source)
+    (source / "renamed").rename(source / "deep/renamed")
+    moved = store.add("a", source)
+    assert len({one.digest for one in (item, changed, renamed, moved)}) == 4
+    assert contents(store.locate(item)) == before
+
+
+def test_single_file(store: InputStore, source: Path) -> None:
+    """A file is an input of its own, under its name."""
+    assert contents(store.locate(store.add("a", source / "other"))) == {"other": b"other"}
+
+
+def test_empty_folder(store: InputStore, tmp_path: Path) -> None:
+    """Nothing is a content, too; twice as well."""
+    (tmp_path / "empty").mkdir()
+    store.add("a", tmp_path / "empty")
+    assert contents(store.locate(store.add("a", tmp_path / "empty"))) == {}
+
+
+def test_two_at_once(store: InputStore, source: Path, tmp_path: Path) -> None:
+    """Whoever adds the same content at the same moment gets the same input, whole."""
+    (source / "large").write_bytes(os.urandom(3 * 2**20))
+    barrier = threading.Barrier(4)
+    found: list[Input] = []
+
+    def add() -> None:
+        barrier.wait()
+        found.append(store.add("a", source))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len(set(found)) == 1
+    assert [path.name for path in (tmp_path / "store").iterdir()] == [found[0].digest]
+    assert contents(store.locate(found[0])) == contents(source)
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "deep", "nowhere"])
+def test_links_are_refused(store: InputStore, source: Path, tmp_path: Path, target: str) -> None:
+    """A link among the files is refused, and nothing is left of the attempt."""
+    (source / "link").symlink_to(target)
+    with pytest.raises(Refused, match="is a link"):
+        store.add("a", source)
+    assert not list((tmp_path / "store").glob("*"))
+
+
+def test_link_instead_of_a_file_is_refused(store: InputStore, source: Path) -> None:
+    """A single file that is a link is not followed."""
+    (source / "link").symlink_to("/etc/passwd")
+    with pytest.raises(Refused, match="cannot be copied"):
+        store.add("a", source / "link")
+
+
+def test_fifo_is_refused_without_waiting(store: InputStore, source: Path, tmp_path: Path) -> None:
+    """A FIFO that nobody writes into is refused at once, alone or in a folder."""
+    os.mkfifo(source / "fifo")
+    for place in (source, source / "fifo"):
+        with pytest.raises(Refused, match="not a plain file"):
+            store.add("a", place)
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_missing_source_is_refused(store: InputStore, tmp_path: Path) -> None:
+    """A source that is not there is one line."""
+    with pytest.raises(Refused, match="cannot be copied"):
+        store.add("a", tmp_path / "nowhere")
+
+
+def test_names_that_are_no_text(store: InputStore, source: Path) -> None:
+    """Data may have names that are no UTF-8; they are kept as they are."""
+    (source / os.fsdecode(b"bad\xff")).write_bytes(b"x")
+    assert contents(store.locate(store.add("a", source))) == contents(source)
+
+
+def test_store_that_can_not_be_made(source: Path, tmp_path: Path) -> None:
+    """A store without a place is one line that says what to check."""
+    (tmp_path / "file").touch()
+    with pytest.raises(Refused, match="cannot hold inputs"):
+        InputStore(tmp_path / "file/store").add("a", source)
+
+
+def test_unknown_input_is_refused(store: InputStore) -> None:
+    """What was never added is not there."""
+    with pytest.raises(Refused, match="add it first"):
+        store.locate(Input(name="a", digest="0" * 64))

@@ -1,0 +1,364 @@
+"""The boot protocol, with PID 1 played by the test: what each word, fault and silence leads to, and who pays."""
+
+import asyncio
+
+import pytest
+
+from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, Mode, Refused, Unavailable
+from sandbox.link import Deadlines
+from sandbox.live import LiveChamber
+from tests.sandbox.scripted import ARCHIVE, HELLO, QUICK, ScriptedHold, chamber_of, play, settled
+from tests.sandbox.wire.streams import END, member
+
+JOB = Job(command=("true",))
+BUILT = Job(command=("true",), build=("make",), limits=Limits(grace=5))
+AT_ONCE = 0.01
+
+
+async def test_whole_run() -> None:
+    """A program that says done hands over its outputs; times, sizes and dollars are measured by us."""
+    played = await play(JOB)
+    played.hold.err(b"a line\n")
+    played.hold.out(b"unpacked 0\ndone 0 0 0\n")
+    assert await played.hold.order() == "harvest"
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.exit_code, outcome.outputs) == (Ending.COMPLETED, 0, {"out": b"42"})
+    assert (outcome.usage.log_bytes, outcome.usage.output_bytes, outcome.log_tail) == (7, 2, b"a line\n")
+    assert outcome.usage.usd == pytest.approx(2 * outcome.usage.held_s)
+    assert outcome.facts == {"cpu": "pretended"}
+
+
+async def test_chamber_that_never_greets() -> None:
+    """A chamber that is silent from the start is the provider's failure, after a deadline."""
+    with pytest.raises(Unavailable, match=r"not ready after 0\.01 s"):
+        await LiveChamber(ScriptedHold(), Deadlines(provision=AT_ONCE)).greet()
+
+
+async def test_chamber_that_dies_before_its_greeting() -> None:
+    """What a chamber printed instead of a greeting is shown, in one line and harmless to look at."""
+    hold = ScriptedHold()
+    hold.err(b"sh: \x1b[31mnot found\n" + "\u202ereversed\n".encode())
+    hold.link.end()
+    with pytest.raises(Unavailable, match="did not start: sh: ") as caught:
+        await LiveChamber(hold, QUICK).greet()
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("words", [b"hello\n", b"blastdoor 9\n", b"x" * 5000])
+async def test_other_greetings(words: bytes) -> None:
+    """A greeting that is none of ours is the provider's failure: nothing hostile is inside yet."""
+    hold = ScriptedHold()
+    hold.out(words)
+    with pytest.raises(Unavailable, match="did not start"):
+        await LiveChamber(hold, QUICK).greet()
+
+
+async def test_provider_that_breaks_off_during_the_greeting() -> None:
+    """A connection that breaks is Unavailable."""
+    hold = ScriptedHold()
+    hold.link.break_off()
+    with pytest.raises(Unavailable, match="broke"):
+        await LiveChamber(hold, QUICK).greet()
+
+
+async def test_upload_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chamber that does not take its bundle is Unavailable after a deadline, and ended."""
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, JOB, Deadlines(upload=AT_ONCE))
+
+    async def never(_: bytes) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(hold.link, "send", never)
+    with pytest.raises(Unavailable, match="not delivered"):
+        await chamber.run(Bundle({}))
+    assert (hold.destroyed, hold.released) == (1, 1)
+
+
+async def test_bundle_that_is_never_unpacked() -> None:
+    """A chamber that took its bundle and then says nothing is Unavailable after a deadline."""
+    played = await play(JOB, Deadlines(upload=AT_ONCE))
+    with pytest.raises(Unavailable, match="not delivered"):
+        await played.outcome()
+
+
+async def test_bundle_that_does_not_fit_inside() -> None:
+    """A bundle that could not be unpacked is our own mistake, with the limits to raise."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 1\n")
+    with pytest.raises(Refused, match="raise work_bytes or work_inodes"):
+        await played.outcome()
+    assert played.hold.destroyed == 1
+
+
+async def test_bundle_larger_than_the_work_folder() -> None:
+    """A bundle that can not fit is refused before it is sent."""
+    hold = ScriptedHold()
+    job = Job(command=("true",), limits=Limits(work_bytes="1MiB", bundle_bytes="2MiB"))
+    chamber = await chamber_of(hold, job)
+    with pytest.raises(Refused, match="raise work_bytes"):
+        await chamber.run(Bundle({"a": bytes(1024**2)}))
+    assert hold.destroyed == 1
+
+
+async def test_end_before_unpacked() -> None:
+    """A chamber that ends before the program ran is the provider's failure."""
+    played = await play(JOB)
+    played.hold.link.end()
+    with pytest.raises(Unavailable, match="before the bundle was unpacked"):
+        await played.outcome()
+
+
+async def test_forged_word_in_the_same_breath() -> None:
+    """A program that is quick to break the protocol pays for it: it can not pass for a failed delivery."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\nforged\n")
+    assert await played.ending() is Ending.PROTOCOL
+
+
+async def test_log_that_overtakes_the_delivery() -> None:
+    """A flood that arrives before PID 1's own word is the program's all the same."""
+    played = await play(Job(command=("true",), limits=Limits(log_bytes=10)))
+    played.hold.err(b"x" * 11)
+    assert await played.ending() is Ending.LOG_OVERFLOW
+
+
+@pytest.mark.parametrize(
+    ("words", "ending"),
+    [
+        (b"built 0\n", Ending.PROTOCOL),
+        (b"unpacked 0\n", Ending.PROTOCOL),
+        (b"archive\n" + END, Ending.PROTOCOL),
+        (b"ready\n", Ending.PROTOCOL),
+        (b"done -1\n", Ending.PROTOCOL),
+        (b"x" * 2000, Ending.PROTOCOL),
+        (b"\x00\xff\n", Ending.PROTOCOL),
+    ],
+)
+async def test_words_out_of_turn(words: bytes, ending: Ending) -> None:
+    """Whatever a program forges on PID 1's stdout, it only ends itself, on our own evidence."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\n")
+    played.hold.out(words)
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told, outcome.outputs) == (ending, False, {})
+    assert played.hold.destroyed == 1
+
+
+@pytest.mark.parametrize(
+    ("done", "ending"),
+    [
+        (b"done 0 1 1\n", Ending.COMPLETED),
+        (b"done 3\n", Ending.FAILED),
+        (b"done 3 0 0\n", Ending.FAILED),
+        (b"done 3 1 0\n", Ending.WORK_FULL),
+        (b"done 3 0 7\n", Ending.PROCESS_LIMIT),
+        (b"done 3 1 7\n", Ending.WORK_FULL),
+    ],
+)
+async def test_endings_that_pid_1_saw(done: bytes, ending: Ending) -> None:
+    """A failed program whose cause PID 1 saw ends by that cause; one that succeeded has none."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\n" + done)
+    await played.hold.order()
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    assert await played.ending() is ending
+
+
+async def test_memory_is_the_providers_word() -> None:
+    """Out of memory is an ending on the provider's evidence, whatever the program's code was."""
+    played = await play(JOB)
+    played.hold.out_of_memory = True
+    played.hold.out(b"unpacked 0\n")
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told) == (Ending.OUT_OF_MEMORY, False)
+
+
+async def test_chamber_that_is_gone_is_lost() -> None:
+    """A chamber that the provider no longer knows did not fail: it is Lost."""
+    played = await play(JOB)
+    played.hold.out_of_memory = Lost("gone")
+    played.hold.out(b"unpacked 0\n")
+    played.hold.link.end()
+    with pytest.raises(Lost):
+        await played.outcome()
+
+
+async def test_collect_that_never_ends() -> None:
+    """A chamber that does not hand over its outputs is timed out, and pays: the clock is ours."""
+    played = await play(JOB, Deadlines(collect=AT_ONCE))
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told, outcome.outputs) == (Ending.TIMED_OUT, False, {})
+    assert played.hold.destroyed == 1
+
+
+@pytest.mark.parametrize(
+    ("archive", "ending"),
+    [
+        (b"archive\n" + member(b"../x") + END, Ending.OUTPUT_REFUSED),
+        (b"archive\n" + END + b"more", Ending.OUTPUT_REFUSED),
+        (b"archive\n" + member(b"x"), Ending.OUTPUT_REFUSED),
+        (b"built 0\n", Ending.PROTOCOL),
+        (b"", Ending.FAILED),
+    ],
+)
+async def test_bad_archives(archive: bytes, ending: Ending) -> None:
+    """Outputs that are refused are all refused; none is no output."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    await played.hold.order()
+    if archive:
+        played.hold.out(archive)
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.outputs) == (ending, {})
+
+
+async def test_stop_during_the_build() -> None:
+    """A build that is told to stop ends as stopped, with the outputs so far; the program is never waited for."""
+    played = await play(BUILT)
+    played.hold.out(b"unpacked 0\n")
+    await settled()
+    await played.chamber.stop()
+    await played.chamber.stop()
+    assert await played.hold.order() == "stop"
+    played.hold.out(b"built 143\n")
+    assert await played.hold.order() == "harvest"
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.exit_code, outcome.outputs) == (Ending.STOPPED, 143, {"out": b"42"})
+
+
+async def test_build_that_ignores_the_stop() -> None:
+    """A build that ignores the order is killed after its grace; its outputs so far are taken."""
+    played = await play(BUILT.model_copy(update={"limits": Limits(grace=0)}))
+    played.hold.out(b"unpacked 0\n")
+    await settled()
+    await played.chamber.stop()
+    assert await played.hold.order() == "stop"
+    assert await played.hold.order() == "harvest"
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told, outcome.outputs) == (Ending.KILLED, False, {"out": b"42"})
+
+
+async def test_stop_while_collecting() -> None:
+    """An order to stop that comes too late changes nothing."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    await played.hold.order()
+    await played.chamber.stop()
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    assert await played.ending() is Ending.COMPLETED
+
+
+async def test_kill_while_it_runs() -> None:
+    """A kill ends the run at once, as killed by order."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\n")
+    await settled()
+    await played.chamber.kill()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told) == (Ending.KILLED, False)
+    assert played.hold.destroyed == 1
+
+
+@pytest.mark.parametrize("order", ["kill", "stop"])
+async def test_order_before_the_run(order: str) -> None:
+    """A chamber that was ended before its run runs nothing, and says so."""
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, JOB)
+    await (chamber.kill() if order == "kill" else chamber.stop())
+    outcome = await asyncio.wait_for(chamber.run(Bundle({})), 20)
+    assert (outcome.ending, outcome.reason) == (Ending.KILLED, "killed before it ran")
+    await chamber.kill()
+    assert (hold.destroyed, hold.released) == (1, 1)
+
+
+async def test_chamber_that_serves_nobody() -> None:
+    """A chamber that was not given a job takes no bundle."""
+    hold = ScriptedHold()
+    hold.out(HELLO)
+    async with LiveChamber(hold, QUICK) as chamber:
+        await chamber.greet()
+        with pytest.raises(Refused, match="open another"):
+            await chamber.run(Bundle({}))
+    assert hold.released == 1
+
+
+async def test_waiting_chamber_that_ends_is_broken() -> None:
+    """A warm chamber whose streams ended will never serve, and is known to be broken."""
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, JOB)
+    assert not chamber.broken
+    hold.link.end()
+    await chamber._session.drained(20)
+    assert chamber.broken
+    await chamber.kill()
+
+
+async def test_cancelled_run_ends_the_chamber() -> None:
+    """Whoever gives up on a run leaves nothing behind."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\n")
+    played.running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await played.running
+    assert (played.hold.destroyed, played.hold.released) == (1, 1)
+
+
+async def test_provider_that_does_not_answer_in_the_end() -> None:
+    """A chamber that can not be removed is left to the reaper; what it handed over counts."""
+    played = await play(JOB)
+    played.hold.unreachable = True
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    await played.hold.order()
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    assert await played.ending() is Ending.COMPLETED
+    await played.chamber.kill()
+    assert played.hold.released == 1
+
+
+async def test_relay_without_a_talk() -> None:
+    """A relay job without somebody to talk to it is our own mistake."""
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, Job(command=("true",), mode=Mode.RELAY))
+    hold.out(b"unpacked 0\n")
+    with pytest.raises(Refused, match="talk="):
+        await chamber.run(Bundle({}))
+    assert hold.destroyed == 1
+
+
+async def test_batch_with_a_talk() -> None:
+    """A batch job answers nobody: a talk that would never be heard is our own mistake."""
+
+    async def talk(_: Channel) -> None:
+        raise AssertionError("nobody serves")
+
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, JOB)
+    with pytest.raises(Refused, match="talk="):
+        await chamber.run(Bundle({}), talk=talk)
+    assert hold.destroyed == 1
+
+
+async def test_relay_build_that_fails() -> None:
+    """A build that fails in relay mode ends it: there is no archive to wait for, and nobody is talked to."""
+
+    async def talk(_: Channel) -> None:
+        raise AssertionError("nobody serves")
+
+    played = await play(Job(command=("true",), build=("make",), mode=Mode.RELAY), talk=talk)
+    played.hold.out(b"unpacked 0\nbuilt 2\n")
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.exit_code) == (Ending.BUILD_FAILED, 2)
