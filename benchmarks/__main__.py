@@ -13,7 +13,7 @@ from benchmarks.figure import Figure
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", help="latency, throughput, flood, endurance; all when left out")
-    parser.add_argument("--exchanges", type=int, default=1000, help="how many exchanges endurance makes")
+    parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     chosen = parser.parse_args()
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,

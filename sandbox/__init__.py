@@ -1,7 +1,7 @@
 """One hostile job, in and out. This is the package's face; everything else is private to it."""
 
 from sandbox.backend import Backend, Capabilities, Chamber, Channel, Listener, Talk
-from sandbox.bundle import Bundle, write_outputs
+from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
 from sandbox.config import BackendConfig, DockerConfig
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
@@ -38,6 +38,7 @@ __all__ = [
     "Talk",
     "Unavailable",
     "Usage",
+    "check_outputs_folder",
     "printable",
     "write_outputs",
 ]

@@ -84,10 +84,18 @@ class Bundle:
             raise Refused(f"{both[0]!r} is a file and a folder of the bundle; rename one")
 
 
-def write_outputs(outputs: Mapping[str, bytes], folder: Path) -> None:
-    """Write harvested files as a new folder, whole or not at all. Links in the way are never followed."""
+def check_outputs_folder(folder: Path) -> None:
+    """Refuse early what `write_outputs` would refuse after the work is done."""
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise Refused(f"{folder} exists and is not an empty folder; name a new one")
+    nearest = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not os.access(nearest, os.W_OK):
+        raise Refused(f"{nearest} cannot be written; name another folder")
+
+
+def write_outputs(outputs: Mapping[str, bytes], folder: Path) -> None:
+    """Write harvested files as a new folder, whole or not at all. Links in the way are never followed."""
+    check_outputs_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:

@@ -3,18 +3,27 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from types import TracebackType
 from typing import Protocol, Self
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.errors import Refused, Unavailable
+from sandbox.errors import Lost, Refused, Unavailable
+from sandbox.happenings import NotDelivered, Order, Told
 from sandbox.job import Ending, Job, Outcome, Usage
 from sandbox.link import Deadlines, Link
 from sandbox.logger import logger
-from sandbox.session import NotDelivered, Order, Session, Told
+from sandbox.session import Session
 
 DYING_S = 20.0
+
+
+class Death(Enum):
+    """What a chamber died of."""
+
+    ITS_OWN_DOING = auto()
+    MEMORY = auto()
 
 
 class Hold(Protocol):
@@ -29,8 +38,11 @@ class Hold(Protocol):
     @property
     def usd_per_second(self) -> float: ...
 
-    async def ran_out_of_memory(self, timeout: float) -> bool:
-        """The provider's own evidence, once the program has ended. Raises Lost when the chamber is gone."""
+    async def cause_of_death(self, timeout: float) -> Death:
+        """The provider's own evidence, once the streams have ended.
+
+        Raises Lost when the chamber is gone or was ended by somebody else, Unavailable without an answer.
+        """
 
     async def destroy(self) -> None:
         """Kill and remove; harmless when gone. Raises Unavailable when the provider does not answer."""
@@ -50,7 +62,7 @@ class LiveChamber:
         self._on_end = on_end
         self._job: Job | None = None
         self._used = False
-        self._end: asyncio.Task[None] | None = None
+        self._end: asyncio.Task[bool] | None = None
         self._opened = time.monotonic()
         self._session = Session(hold.link, deadlines)
 
@@ -73,7 +85,9 @@ class LiveChamber:
         self._log.debug("chamber.ready", seconds=round(time.monotonic() - self._opened, 3))
 
     def serve(self, job: Job) -> None:
+        """From here on its time is the job's; what it spent waiting is not."""
         self._job = job
+        self._opened = time.monotonic()
 
     async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
         if self._used or not self._job:
@@ -85,9 +99,9 @@ class LiveChamber:
             await self.kill()
             raise
         ending = self._begin_end()
-        if not self._session.over:
-            # The end of PID 1's stdout is the end of the whole chamber. Without it, dead means confirmed dead.
-            await asyncio.shield(ending)
+        # The end of PID 1's stdout is the end of the whole chamber. Without it, dead means confirmed dead.
+        if not self._session.over and not await asyncio.shield(ending):
+            raise Unavailable(f"{self.name} could not be ended, the provider does not answer; it is tried again")
         outcome = self._outcome(told)
         self._log.debug("chamber.outcome", ending=outcome.ending, exit_code=outcome.exit_code, reason=outcome.reason)
         return outcome
@@ -96,7 +110,7 @@ class LiveChamber:
         try:
             return await self._session.run(job, bundle, listener, talk)
         except NotDelivered:
-            if await self._hold.ran_out_of_memory(DYING_S):
+            if await self._hold.cause_of_death(DYING_S) is Death.MEMORY:
                 return Told(Ending.OUT_OF_MEMORY, reason="the bundle alone is over the memory limit", told=False)
             raise
 
@@ -114,30 +128,38 @@ class LiveChamber:
     ) -> None:
         await self.kill()
 
-    def _begin_end(self) -> "asyncio.Task[None]":
+    def _begin_end(self) -> "asyncio.Task[bool]":
         if self._end is None:
             self._end = asyncio.create_task(self._destroy())
         return self._end
 
-    async def _destroy(self) -> None:
+    async def _destroy(self) -> bool:
+        """Whether its death is confirmed."""
         self._session.order(Order.KILL)
         try:
             await self._hold.destroy()
-        except Unavailable as error:
-            self._log.warning("chamber.left_to_reap", reason=str(error))
-        else:
             await self._session.drained(DYING_S)
+        except Unavailable as error:
+            self._log.warning("chamber.not_ended", reason=str(error))
+            return False
         finally:
             await self._session.close()
             self._hold.release()
             self._on_end(self)
+        return True
 
     async def _with_evidence(self, told: Told) -> Told:
         """Ask the provider what a failed program died of, and whether it is the program that failed at all."""
-        if told.ending not in (Ending.FAILED, Ending.BUILD_FAILED):
+        if not told.doubtful:
             return told
         await self._session.drained(DYING_S)
-        if await self._hold.ran_out_of_memory(DYING_S):
+        try:
+            death = await self._hold.cause_of_death(DYING_S)
+        except Lost:
+            if self._end is None:
+                raise
+            return Told(Ending.KILLED, reason="killed by order", told=False)
+        if death is Death.MEMORY:
             return Told(Ending.OUT_OF_MEMORY, told.exit_code, "over its memory limit", told=False)
         return told
 

@@ -4,12 +4,13 @@ Every field is a flag that the attack suite can switch off; one whose removal no
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from sandbox.job import Input, Limits
+from sandbox.job import Gpu, Input, Limits
 
 # A uid for each chamber, because the kernel keeps quotas per user (inotify, pipes, signals, queues): with one for
 # all, a candidate could starve its neighbours. Above what distributions hand out for users' own containers, and
@@ -80,7 +81,7 @@ def container_config(
     runtime: str,
     boot: str,
     image: str,
-    mounts: Mapping[str, Input] | None = None,
+    mounts: Sequence[tuple[str, Input]] = (),
     uid: int = FIRST_UID,
 ) -> dict[str, object]:
     """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared."""
@@ -99,12 +100,12 @@ def container_config(
         "AttachStdout": True,
         "AttachStderr": True,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(posture, limits, runtime, mounts or {}, uid),
+        "HostConfig": _host_config(posture, limits, runtime, mounts, uid),
     }
 
 
 def _host_config(
-    posture: Posture, limits: Limits, runtime: str, mounts: Mapping[str, Input], uid: int
+    posture: Posture, limits: Limits, runtime: str, mounts: Sequence[tuple[str, Input]], uid: int
 ) -> dict[str, object]:
     security = ["no-new-privileges"] if posture.no_new_privileges else []
     security.append(f"seccomp={seccomp_profile()}" if posture.seccomp else "seccomp=unconfined")
@@ -147,7 +148,7 @@ def _host_config(
         "ExtraHosts": [],
         "Dns": [],
         "Sysctls": {},
-        "Mounts": [_mount(source, item) for source, item in sorted(mounts.items())],
+        "Mounts": [_mount(source, item) for source, item in mounts],
         "RestartPolicy": {"Name": "", "MaximumRetryCount": 0},
     }
 
@@ -268,6 +269,22 @@ def inside_differences(posture: Posture, runtime: str, facts: Mapping[str, str],
         for name, value in wanted.items()
         if facts.get(name) != value
     ]
+
+
+def gpu_differences(wanted: Gpu | None, facts: Mapping[str, str]) -> list[str]:
+    """Where the GPUs that the chamber sees are fewer or of another kind. Names differ in blanks and dashes only."""
+    if not wanted:
+        return []
+    seen = [item for item in facts.get("gpu", "").split("; ") if item]
+    kind = "" if wanted.kind == "any" else _bare(wanted.kind)
+    fitting = [item for item in seen if kind in _bare(item)]
+    if len(fitting) >= wanted.count:
+        return []
+    return [f"gpu: wanted {wanted}, the chamber sees {', '.join(seen) or 'none'}"]
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 _HARMLESS_VARIABLES = frozenset(

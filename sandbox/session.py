@@ -7,16 +7,15 @@ while a full output pipe has no reader.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import NoReturn
+from functools import partial
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.channel import FrameChannel
 from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.happenings import Ended, Happening, NotDelivered, Order, Silence, Told, end_by
 from sandbox.job import Ending, Job, Mode
 from sandbox.link import Deadlines, Link
 from sandbox.script import scripts
@@ -27,38 +26,6 @@ from sandbox.wire.harvest import Harvest
 from sandbox.wire.log import Log, printable
 
 HELLO_LOG_CAP = 65_536
-
-
-class NotDelivered(Unavailable):
-    """The chamber ended while it took the bundle: the provider's fault, unless the bundle was too much for it."""
-
-
-class Order(Enum):
-    STOP = auto()
-    KILL = auto()
-
-
-class Silence(Enum):
-    END = auto()
-
-
-Happening = Said | Exception | Order | Silence
-
-
-@dataclass(slots=True)
-class Told:
-    """How the conversation ended. `told` is False when our own clock, counters or orders decided it."""
-
-    ending: Ending
-    exit_code: int | None = None
-    reason: str = ""
-    told: bool = True
-    outputs: Mapping[str, bytes] = field(default_factory=dict)
-
-
-class _Ended(Exception):
-    def __init__(self, told: Told) -> None:
-        self.told = told
 
 
 class Session:
@@ -127,7 +94,7 @@ class Session:
             if talk:
                 await self._serve(job, talk)
             return await self._batch(job)
-        except _Ended as ended:
+        except Ended as ended:
             return ended.told
 
     async def drained(self, timeout: float) -> bool:
@@ -138,8 +105,7 @@ class Session:
 
     async def close(self) -> None:
         self._pump.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._pump
+        await asyncio.wait([self._pump])
 
     def _last_words(self) -> str:
         return printable(self._log.tail.strip().partition(b"\n")[0])[:200]
@@ -152,29 +118,32 @@ class Session:
             while pieces := await self._link.receive():
                 for stream, piece in pieces:
                     if not self._draining:
-                        self._take(stream, piece)
-        except Exception as error:  # noqa: BLE001  handed on whole: a listener's own failure must reach its owner
+                        self._heed(partial(self._take, stream, piece))
+        except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
             self._note(error)
             return
         if not self._draining:
-            try:
-                self._log.close()
-                self._dialogue.finish()
-            except WireFault as fault:
-                self._note(fault)
-            else:
-                self._note(Silence.END)
+            self._heed(self._take_end)
+
+    def _heed(self, work: Callable[[], None]) -> None:
+        """A rule that the chamber broke, or a listener's own failure, is noted; reading goes on without heeding."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
+            self._draining = True
+            self._note(error)
 
     def _take(self, stream: Stream, piece: memoryview) -> None:
-        try:
-            if stream is Stream.STDERR:
-                self._log.feed(piece)
-            else:
-                for said in self._dialogue.feed(piece):
-                    self._note(said)
-        except WireFault as fault:
-            self._draining = True
-            self._note(fault)
+        if stream is Stream.STDERR:
+            self._log.feed(piece)
+        else:
+            for said in self._dialogue.feed(piece):
+                self._note(said)
+
+    def _take_end(self) -> None:
+        self._log.close()
+        self._dialogue.finish()
+        self._note(Silence.END)
 
     async def _deliver(self, job: Job, packed: bytes) -> None:
         header = f"{job.mode} {int(bool(job.build))} {len(packed)}\n"
@@ -190,10 +159,10 @@ class Session:
             case Said(phase=Phase.UNPACKED):
                 raise Refused(f"the bundle was not unpacked; raise work_bytes or work_inodes ({self._last_words()})")
             case Order():
-                raise _Ended(Told(Ending.KILLED, reason="killed before it ran", told=False))
+                raise Ended(Told(Ending.KILLED, reason="killed before it ran", told=False))
             case WireFault(fault=Fault.LOG_OVERFLOW):
                 # The log may overtake PID 1's word, and only a program that runs writes so much.
-                self._end_by(event)
+                end_by(event)
             case Exception() if not isinstance(event, WireFault):
                 raise event
             case _:
@@ -203,7 +172,7 @@ class Session:
         """The announcement of a phase, or the ending that came instead."""
         try:
             return await self._announced(phase, job, limit, late)
-        except _Ended:
+        except Ended:
             self._seconds.setdefault(phase.name.lower(), time.monotonic() - self._mark)
             raise
 
@@ -215,10 +184,10 @@ class Session:
                     at, event = await self._queue.get()
             except TimeoutError:
                 if self._stop_asked:
-                    raise _Ended(
+                    raise Ended(
                         await self._collect(job, Told(Ending.KILLED, reason="ignored the order to stop", told=False))
                     ) from None
-                raise _Ended(Told(late, reason=f"over its limit of {limit:g} s", told=False)) from None
+                raise Ended(Told(late, reason=f"over its limit of {limit:g} s", told=False)) from None
             if event is Order.STOP and self._stop_asked:
                 continue
             if event is Order.STOP:
@@ -228,18 +197,19 @@ class Session:
             elif isinstance(event, Said) and event.phase is phase:
                 self._seconds[phase.name.lower()], self._mark = at - self._mark, at
                 if self._stop_asked:
-                    raise _Ended(await self._collect(job, Told(Ending.STOPPED, event.code)))
+                    raise Ended(await self._collect(job, Told(Ending.STOPPED, event.code)))
                 if phase is Phase.BUILT and event.code:
-                    failed = Told(_failure(event, Ending.BUILD_FAILED), event.code, "the build step failed")
-                    raise _Ended(await self._collect(job, failed) if job.mode is Mode.BATCH else failed)
+                    ending = _failure(event, Ending.BUILD_FAILED)
+                    failed = Told(ending, event.code, "the build step failed", doubtful=True)
+                    raise Ended(await self._collect(job, failed) if job.mode is Mode.BATCH else failed)
                 return event
             else:
-                self._end_by(event)
+                end_by(event)
 
     async def _batch(self, job: Job) -> Told:
         done = await self._expect(Phase.DONE, job, job.limits.wall, Ending.TIMED_OUT)
         ending = _failure(done, Ending.FAILED) if done.code else Ending.COMPLETED
-        return await self._collect(job, Told(ending, done.code))
+        return await self._collect(job, Told(ending, done.code, doubtful=bool(done.code)))
 
     async def _collect(self, job: Job, told: Told) -> Told:
         """Ask PID 1 to end everything else and send the outputs."""
@@ -254,7 +224,7 @@ class Session:
                     if event is Silence.END:
                         break
                     if not isinstance(event, Said) and event is not Order.STOP:
-                        self._end_by(event)
+                        end_by(event)
         except TimeoutError:
             return Told(Ending.TIMED_OUT, reason="the outputs were not handed over in time", told=False)
         self._seconds["collect"] = at - started
@@ -267,55 +237,49 @@ class Session:
             async with asyncio.timeout(1.0):
                 await self._link.send(word.encode() + b"\n")
 
-    def _end_by(self, event: Happening) -> NoReturn:
-        match event:
-            case Order():
-                raise _Ended(Told(Ending.KILLED, reason="killed by order", told=False))
-            case WireFault(fault=Fault.LOG_OVERFLOW):
-                raise _Ended(Told(Ending.LOG_OVERFLOW, reason=str(event), told=False))
-            case WireFault(fault=Fault.ENDED_EARLY):
-                raise _Ended(Told(Ending.FAILED, reason=str(event)))
-            case WireFault() if event.fault.is_about_outputs:
-                raise _Ended(Told(Ending.OUTPUT_REFUSED, reason=str(event), told=False))
-            case WireFault():
-                raise _Ended(Told(Ending.PROTOCOL, reason=str(event), told=False))
-            case Exception():
-                raise event
-            case Silence.END:
-                raise _Ended(Told(Ending.FAILED, reason="the chamber ended by itself"))
-            case Said():
-                raise _Ended(Told(Ending.PROTOCOL, reason=f"{event.phase.name.lower()} said out of turn", told=False))
-
     async def _serve(self, job: Job, talk: Talk) -> None:
-        channel = FrameChannel(self._link.send, self._note, job.limits.frame_bytes, job.limits.frames)
+        channel = FrameChannel(self._link.send, job.limits.frame_bytes, job.limits.frames)
         try:
             self._dialogue.expect_frames(channel.reader)
         except WireFault as fault:
-            self._end_by(fault)
+            end_by(fault)
         talking = asyncio.create_task(_awaited(talk(channel)))
         try:
-            await self._watch(talking, job.limits.wall)
+            await self._watch(talking, channel, job.limits.wall)
         finally:
             channel.close()
             talking.cancel()
             await asyncio.wait([talking])
             self._seconds["done"] = time.monotonic() - self._mark
         if channel.cause:
-            self._end_by(channel.cause)
+            end_by(channel.cause)
         await talking
-        raise _Ended(Told(Ending.COMPLETED, told=False))
+        raise Ended(Told(Ending.COMPLETED, told=False))
 
-    async def _watch(self, talking: "asyncio.Task[None]", wall: float) -> None:
+    async def _watch(self, talking: "asyncio.Task[None]", channel: FrameChannel, wall: float) -> None:
         """Until the talk is over; a fault, an order or the deadline ends it first."""
         due = self._mark + wall
         while not talking.done():
             event = asyncio.ensure_future(self._queue.get())
-            await asyncio.wait([talking, event], timeout=due - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
-            if event.done():
-                self._end_by(event.result()[1])
-            event.cancel()
+            try:
+                await asyncio.wait(
+                    [talking, event], timeout=due - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
+                )
+                if event.done():
+                    self._heed_in_talk(event.result()[1], channel)
+            finally:
+                event.cancel()
             if not talking.done() and time.monotonic() >= due:
-                raise _Ended(Told(Ending.TIMED_OUT, reason=f"over its limit of {wall:g} s", told=False))
+                if channel.busy:
+                    raise Ended(Told(Ending.TIMED_OUT, reason=f"over its limit of {wall:g} s", told=False))
+                raise Ended(Told(Ending.KILLED, reason=f"the talk outlasted the limit of {wall:g} s", told=False))
+
+    def _heed_in_talk(self, event: Happening, channel: FrameChannel) -> None:
+        if event is Silence.END and not channel.busy:
+            # Nobody is waiting for an answer: whether this was too early depends on whether another call comes.
+            channel.end(event)
+        else:
+            end_by(event)
 
 
 async def _awaited(work: Awaitable[None]) -> None:

@@ -151,4 +151,7 @@ class WarmPool(Generic[W]):
     async def _sweep_for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._idle_s / 4)
-            await self.sweep()
+            try:
+                await self.sweep()
+            except SandboxError as error:
+                logger().warning("warm.not_swept", reason=str(error))

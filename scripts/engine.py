@@ -1,4 +1,4 @@
-"""Runs a command with a Docker engine: the one in DOCKER_HOST, else the machine's, else a private one.
+"""Runs a command with a Docker engine: one that is named (settings, DOCKER_HOST), the machine's, or a private one.
 
 usage: with-engine COMMAND...    exit code: the command's; 3 without an engine
        with-engine --clean       removes the private engine and its data
@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,9 +26,9 @@ NO_ENGINE = 3
 @contextlib.contextmanager
 def engine() -> Iterator[str]:
     """The address of an engine that answers."""
-    if host := os.environ.get("DOCKER_HOST"):
+    if host := _named():
         if not _reachable(host):
-            raise Unprepared(f"no engine answers at DOCKER_HOST={host}: start it, or unset DOCKER_HOST")
+            raise Unprepared(f"no engine answers at {host}: start it, or take it out of DOCKER_HOST and the settings")
         yield host
     elif _default_answers():
         yield f"unix://{DEFAULT_SOCKET}"
@@ -42,6 +43,17 @@ def engine() -> Iterator[str]:
         else:
             with private.running() as host:
                 yield host
+
+
+def _named() -> str | None:
+    """What the user named, in the order in which the command itself looks."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    settings = Path(base) / "blastdoor" / "settings.toml"
+    try:
+        from_file = tomllib.loads(settings.read_text()).get("docker_host")
+    except (OSError, ValueError):
+        from_file = None  # missing, or broken: the command itself says so
+    return os.environ.get("BLASTDOOR_DOCKER_HOST") or from_file or os.environ.get("DOCKER_HOST")
 
 
 def _default_answers() -> bool:
@@ -72,7 +84,7 @@ def run(command: list[str], host: str) -> int:
     try:
         process = subprocess.Popen(
             command,
-            env=os.environ | {"DOCKER_HOST": host},
+            env=os.environ | {"DOCKER_HOST": host, "BLASTDOOR_DOCKER_HOST": host},
             # Safe here: there is one thread, and the command must not start with signals blocked.
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
         )

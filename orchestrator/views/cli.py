@@ -1,8 +1,10 @@
 """The command line. Bad input gets one line that says what to do, and an exit code from the table in the README."""
 
+import itertools
 import logging
 import os
 import sys
+import traceback
 from typing import Never
 
 import click
@@ -54,7 +56,8 @@ def first_line(error: ValidationError) -> str:
 
 def main() -> Never:
     """Run a command; errors become one line on stderr and a documented exit code."""
-    verbose = "--verbose" in sys.argv
+    # The flag of ours, which stands before the command; a candidate's own words come after it.
+    verbose = "--verbose" in list(itertools.takewhile(lambda word: word.startswith("-"), sys.argv[1:]))
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else Exit.OK)
@@ -80,7 +83,7 @@ def main() -> Never:
 
 
 def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:
-    click.echo(f"blastdoor: {line}", err=True)
     if verbose:
-        raise error
+        traceback.print_exception(error)
+    click.echo(f"blastdoor: {line}", err=True)
     sys.exit(code)

@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import secrets
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
@@ -14,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.backend import Capabilities
 from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker_guard import Guard
+from sandbox.backends.docker_hold import DockerHold
 from sandbox.backends.docker_lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.docker_link import DockerLink
-from sandbox.errors import Lost, Refused, Unavailable
+from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Enforcer, Job, Limits
 from sandbox.live import LiveChamber
@@ -29,6 +30,7 @@ from sandbox.posture import (
     container_config,
     differences,
     enforces_inodes,
+    gpu_differences,
     image_objections,
     inside_differences,
 )
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
     from sandbox.config import DockerConfig
 
 
-LEASE_LABEL = "blastdoor.lease"
-WARDEN_S = 5.0
+LEASE_LABEL = "blastdoor.lease"  # for people who look at a container: how long its owner's lease is
 
 ConfigFor = Callable[..., dict[str, object]]
 
@@ -47,15 +48,18 @@ ConfigFor = Callable[..., dict[str, object]]
 class DockerBackend:
     """Use `await DockerBackend.connect(config)`; `close` it in the end."""
 
-    def __init__(self, config: "DockerConfig", engine: Engine, posture: Posture) -> None:
+    def __init__(self, config: "DockerConfig", engine: Engine, lease: Lease, posture: Posture) -> None:
         self._config = config
         self._engine = engine
         self._posture = self._posture_inside = posture
-        self.lease = Lease(engine, config.lease)
+        self.lease = lease
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm)
         self._inputs = InputStore(config.inputs_folder)
         self._open: set[LiveChamber] = set()
-        self._warden: asyncio.subprocess.Process | None = None
+        self._making: set[asyncio.Task[LiveChamber]] = set()
+        self._not_removed: set[str] = set()
+        self._closed = False
+        self._guard = Guard(lease.owner, config.host)
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.capabilities = _capabilities(config.runtime, posture)
@@ -69,11 +73,17 @@ class DockerBackend:
             if config.runtime not in runtimes:
                 known = ", ".join(sorted(runtimes))
                 raise Refused(f"the engine has no runtime {config.runtime!r} (it has {known}); register it first")
-            backend = cls(config, engine, posture)
-            await backend.lease.acquire()
-            await backend._post_warden()
+            # A client of its own: renewing must not queue behind calls that hang.
+            beat = await asyncio.to_thread(Engine, config.host, threads=2, timeout=max(2.0, config.lease / 4))
         except BaseException:
             engine.close()
+            raise
+        backend = cls(config, engine, Lease(beat, config.lease), posture)
+        try:
+            await backend._guard.post()
+            await backend.lease.acquire(backend.remove_left)
+        except BaseException:
+            await backend.close()
             raise
         return backend
 
@@ -91,11 +101,14 @@ class DockerBackend:
 
     @property
     def warden_pid(self) -> int | None:
-        return self._warden.pid if self._warden else None
+        return self._guard.pid
 
     async def open(self, job: Job) -> LiveChamber:
+        if self._closed:
+            raise Refused("this backend is closed; connect again")
         self.capabilities.admit(job)
         self.lease.check()
+        await self._guard.ready()
         config_for = functools.partial(
             container_config,
             self._posture,
@@ -103,7 +116,7 @@ class DockerBackend:
             self._config.runtime,
             self.boot,
             await self._image_id(job.image),
-            {str(self._inputs.locate(item)): item for item in job.inputs},
+            [(str(self._inputs.locate(item)), item) for item in job.inputs],
         )
         # The kind of a GPU is no part of the create request, but a chamber is compared with it.
         shape = (json.dumps(config_for(), sort_keys=True), job.limits.gpu)
@@ -115,22 +128,31 @@ class DockerBackend:
         return await reap(self._engine)
 
     async def close(self) -> None:
+        """End everything; what the engine does not let us end now is left to the warden."""
+        self._closed = True
         await self._warm.close()
-        for chamber in list(self._open):
-            await chamber.kill()
+        await asyncio.gather(*self._making, return_exceptions=True)
+        ended = await asyncio.gather(*(chamber.kill() for chamber in self._open), return_exceptions=True)
         try:
+            await self.remove_left()
             await self.lease.release()
         finally:
-            await self._dismiss_warden()
+            await self._guard.dismiss()
+            self.lease.engine.close()
             self._engine.close()
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
 
     async def _make(self, config_for: ConfigFor, limits: Limits) -> LiveChamber:
         """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
-        making = asyncio.ensure_future(self._make_unshielded(config_for, limits))
+        making = asyncio.create_task(self._make_unshielded(config_for, limits))
+        self._making.add(making)
+        making.add_done_callback(self._making.discard)
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
-            with contextlib.suppress(Exception):  # its own failure was cleaned up where it happened
+            with contextlib.suppress(SandboxError):  # its own failure was cleaned up where it happened
                 await (await making).kill()
             raise
 
@@ -147,7 +169,7 @@ class DockerBackend:
         except BaseException:
             await self._discard(name)
             raise
-        hold = DockerHold(self._engine, container, name, link, usd_per_second)
+        hold = DockerHold(self._engine, container, name, link, usd_per_second, self._remove)
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
         self._open.add(chamber)
         try:
@@ -161,9 +183,20 @@ class DockerBackend:
 
     async def _discard(self, name: str) -> None:
         try:
-            await self._engine.remove(name)
+            await self._remove(name)
         except Unavailable as error:
-            logger(chamber=name).warning("chamber.left_to_reap", reason=str(error))
+            logger(chamber=name).warning("chamber.not_ended", reason=str(error))
+
+    async def _remove(self, name: str) -> None:
+        self._not_removed.add(name)
+        await self._engine.remove(name)
+        self._not_removed.discard(name)
+
+    async def remove_left(self) -> None:
+        """Try once more to end what could not be ended: it may still run, and the owner's lease protects it."""
+        for name in list(self._not_removed):
+            with contextlib.suppress(Unavailable):
+                await self._remove(name)
 
     async def compare(self, config: dict[str, object], container: str) -> None:
         reported = await self._engine.inspect(container)
@@ -178,8 +211,7 @@ class DockerBackend:
 
     def _compare_inside(self, facts: Mapping[str, str], limits: Limits, uid: int) -> None:
         found = inside_differences(self._posture_inside, self._config.runtime, facts, uid)
-        if limits.gpu and limits.gpu.kind != "any" and limits.gpu.kind.lower() not in facts.get("gpu", "").lower():
-            found.append(f"gpu: wanted {limits.gpu.kind}, the chamber sees {facts.get('gpu', 'none')}")
+        found += gpu_differences(limits.gpu, facts)
         if found:
             raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
 
@@ -189,57 +221,6 @@ class DockerBackend:
         if objections := image_objections(record["Config"] or {}):
             raise Refused(f"the image {name} is refused: {objections[0]}")
         return str(record["Id"])
-
-    async def _post_warden(self) -> None:
-        """A process beside us that ends our chambers when we are gone, even if a candidate outwits its own PID 1."""
-        command = [
-            sys.executable,
-            "-m",
-            "sandbox.backends.docker_warden",
-            self.owner,
-            self._config.host or "",
-        ]
-        self._warden = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    async def _dismiss_warden(self) -> None:
-        """It sweeps once more and goes; while the engine does not answer, it stays behind and keeps trying."""
-        if self._warden and self._warden.stdin:
-            self._warden.stdin.close()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._warden.wait(), WARDEN_S)
-
-
-class DockerHold:
-    """One container."""
-
-    def __init__(self, engine: Engine, container: str, name: str, link: DockerLink, usd_per_second: float) -> None:
-        self._engine = engine
-        self._container = container
-        self.name = name
-        self.link = link
-        self.usd_per_second = usd_per_second
-
-    async def ran_out_of_memory(self, timeout: float) -> bool:
-        """Raises Lost also when somebody else killed it: only the engine can tell that from a crash."""
-        with contextlib.suppress(Unavailable):  # a container that does not end is no evidence; inspect decides
-            await self._engine.wait(self._container, timeout)
-        if (await self._engine.inspect(self._container))["State"]["OOMKilled"]:
-            return True
-        if "kill" in await self._engine.events(self._container):
-            raise Lost(f"{self.name} was killed by somebody else")
-        return False
-
-    async def destroy(self) -> None:
-        await self._engine.remove(self._container)
-
-    def release(self) -> None:
-        self.link.close()
 
 
 def _uids() -> Iterator[int]:

@@ -87,16 +87,16 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 class Engine:
     """A Docker engine. Every method may raise Unavailable; what else it raises stands with it."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, threads: int = THREADS, timeout: float = CALL_TIMEOUT_S) -> None:
         if not host.startswith(("unix://", "tcp://", "http://")):
             raise Refused(f"DOCKER_HOST {host!r} can not be used; forward the socket and name it as unix:// or tcp://")
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="docker")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="docker")
         with translating_docker_errors("connect"):
             self._api = docker.APIClient(
                 base_url=host,
                 version="auto",
-                timeout=CALL_TIMEOUT_S,
-                max_pool_size=THREADS,
+                timeout=timeout,
+                max_pool_size=threads,
                 use_ssh_client=False,
             )
         if tuple(map(int, self._api.api_version.split("."))) < MINIMUM_API:

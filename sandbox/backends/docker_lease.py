@@ -7,7 +7,7 @@ at least one at any moment. An owner that let its lease lapse is fenced: its cha
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -24,16 +24,17 @@ class Lease:
 
     def __init__(self, engine: Engine, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self.owner = uuid.uuid4().hex[:16]
-        self._engine = engine
+        self.engine = engine
         self._seconds = seconds
         self._clock = clock
         self._expires = 0.0
         self._volumes: list[str] = []
         self._beat: asyncio.Task[None] | None = None
 
-    async def acquire(self) -> None:
+    async def acquire(self, after_beat: Callable[[], Awaitable[None]]) -> None:
+        """Hold the lease, and renew it until released; `after_beat` is called whenever that worked."""
         await self.renew()
-        self._beat = asyncio.create_task(self._renew_for_ever())
+        self._beat = asyncio.create_task(self._renew_for_ever(after_beat))
 
     def check(self) -> None:
         """Raises Lost once the lease has lapsed: somebody else may have reaped."""
@@ -49,14 +50,14 @@ class Lease:
             self.check()
         expires = self._clock() + self._seconds
         name = f"blastdoor-lease-{self.owner}-{expires:.3f}"
-        await self._engine.create_volume(name, {OWNER_LABEL: self.owner, EXPIRY_LABEL: f"{expires:.3f}"})
+        await self.engine.create_volume(name, {OWNER_LABEL: self.owner, EXPIRY_LABEL: f"{expires:.3f}"})
         self._volumes.append(name)
         if len(self._volumes) > 1:
             # An engine that took its time: whoever looked meanwhile saw no lease that held.
             self.check()
         self._expires = expires
         while len(self._volumes) > 2:
-            await self._engine.remove_volume(self._volumes.pop(0))
+            await self.engine.remove_volume(self._volumes.pop(0))
 
     async def release(self) -> None:
         if self._beat:
@@ -65,13 +66,14 @@ class Lease:
                 await self._beat
         self.expire()
         while self._volumes:
-            await self._engine.remove_volume(self._volumes.pop())
+            await self.engine.remove_volume(self._volumes.pop())
 
-    async def _renew_for_ever(self) -> None:
+    async def _renew_for_ever(self, after_beat: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(self._seconds / 3)
             try:
                 await self.renew()
+                await after_beat()
             except Lost:
                 logger(owner=self.owner).warning("lease.lapsed")
                 return

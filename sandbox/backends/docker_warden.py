@@ -35,6 +35,8 @@ async def end_all(owner: str, host: str) -> None:
 
 def main() -> None:
     owner, host = sys.argv[1:3]
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     while sys.stdin.buffer.read(1):
         pass
     asyncio.run(end_all(owner, host))

@@ -15,8 +15,10 @@ from sandbox.backend import Capabilities
 from sandbox.errors import Lost, Unavailable
 from sandbox.job import Enforcer, Job, Limits
 from sandbox.link import Deadlines
-from sandbox.live import LiveChamber
+from sandbox.live import Death, LiveChamber
 from sandbox.wire.demux import Stream
+
+HELD_BY_NOBODY = {"cpus", "pids", "open_files", "work_bytes", "work_inodes", "gpu"}
 
 
 class Died(Exception):
@@ -149,12 +151,12 @@ class FakeHold:
     def alive(self) -> bool:
         return not self._life.done()
 
-    async def ran_out_of_memory(self, timeout: float) -> bool:
+    async def cause_of_death(self, timeout: float) -> Death:
         self._world.check()
         if self.name not in self._world.chambers:
             raise Lost("the fake provider no longer knows the chamber")
         await asyncio.wait({self._life}, timeout=timeout)
-        return self._out_of_memory
+        return Death.MEMORY if self._out_of_memory else Death.ITS_OWN_DOING
 
     async def destroy(self) -> None:
         self._world.check()
@@ -243,7 +245,7 @@ class FakeBackend:
             relay=True,
             live_log=True,
             stop=True,
-            enforced=dict.fromkeys(Limits.model_fields, Enforcer.CONTROLLER),
+            enforced=dict.fromkeys(set(Limits.model_fields) - HELD_BY_NOBODY, Enforcer.CONTROLLER),
         )
     )
 

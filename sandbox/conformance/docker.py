@@ -91,7 +91,11 @@ class DockerSubject:
     def __init__(self, config: DockerConfig) -> None:
         self._config = config
         self.name = f"docker/{config.runtime}"
-        self.lacks: Mapping[str, str] = {}
+        self.lacks: Mapping[str, str] = (
+            {}
+            if config.runtime.startswith("runsc")
+            else {"needs_refused_at_open": "every limit is held by somebody here"}
+        )
         self._left: list[str] = []
         self._engine: Engine | None = None
 

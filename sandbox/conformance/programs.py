@@ -161,17 +161,18 @@ async def _blurt(guest: Guest) -> int:
 
 BLURT = Program("printf '\\000\\000\\000\\00112345678x'; sleep 300", _blurt)
 
-# Leaves something in every place that two chambers could share, then looks for what the other one left.
+# Leaves something in every place that two chambers could share; told to stop, it looks for what the other one left.
 _NEIGHBOUR = """
-import ctypes, glob, os, socket, sys, time
+import ctypes, glob, os, signal, socket
 me, other = os.environ["ME"], os.environ["OTHER"]
 for place in ("/dev/shm", "/tmp", "/work/tmp"):
     open(f"{place}/left-by-{me}", "w").close()
 abstract = socket.socket(socket.AF_UNIX); abstract.bind(f"\\0left-by-{me}"); abstract.listen()
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmget(ctypes.c_int(7000 + ord(me)), ctypes.c_size_t(4096), ctypes.c_int(0o1666))
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print("left", flush=True)
-time.sleep(float(os.environ["LINGER"]))
+signal.sigwait({signal.SIGTERM})
 found = [p for place in ("/dev/shm", "/tmp", "/work/tmp") for p in glob.glob(f"{place}/left-by-{other}")]
 try:
     socket.socket(socket.AF_UNIX).connect(f"\\0left-by-{other}"); found.append("abstract socket")
@@ -188,7 +189,7 @@ open(os.environ["BLASTDOOR_OUT"] + "/found", "w").write(repr(found))
 
 async def _neighbour(guest: Guest) -> int:
     guest.log(b"left\n")
-    await asyncio.sleep(0.05)
+    await guest.stopped.wait()
     guest.out["found"] = b"[]"
     return 0
 

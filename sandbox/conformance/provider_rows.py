@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 from sandbox.conformance import programs
-from sandbox.conformance.check import EMPTY, SMALL, Ear, NotConforming, check, expect, expect_ending, run
+from sandbox.conformance.check import EMPTY, SMALL, Ear, NotConforming, check, expect, expect_ending
 from sandbox.conformance.subject import Subject
 from sandbox.errors import SandboxError, Unavailable
 from sandbox.job import Ending, Outcome
@@ -14,17 +14,23 @@ from sandbox.job import Ending, Outcome
 async def neighbours_see_nothing(subject: Subject) -> None:
     """Two chambers at once share no files, memory, sockets or processes."""
     backend = await subject.connect()
+    ears = {"A": Ear(), "B": Ear()}
+    everybody_settled = asyncio.Barrier(2)
 
     async def neighbour(me: str, other: str) -> Outcome:
-        env = {"ME": me, "OTHER": other, "LINGER": "2"}
-        return await run(backend, programs.NEIGHBOUR, env=env)
+        async with await backend.open(programs.NEIGHBOUR.job(limits=SMALL, env={"ME": me, "OTHER": other})) as chamber:
+            running = asyncio.create_task(chamber.run(EMPTY, listener=ears[me]))
+            await asyncio.wait_for(ears[me].heard.wait(), 20)
+            await asyncio.wait_for(everybody_settled.wait(), 30)
+            await chamber.stop()
+            return await running
 
     try:
         outcomes = await asyncio.gather(neighbour("A", "B"), neighbour("B", "A"))
     finally:
         await backend.close()
     for outcome in outcomes:
-        expect_ending(outcome, Ending.COMPLETED)
+        expect_ending(outcome, Ending.STOPPED)
         expect(outcome.outputs.get("found") == b"[]", f"found {outcome.outputs.get('found')!r}")
 
 

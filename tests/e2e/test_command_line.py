@@ -17,6 +17,8 @@ from sandbox.backends.docker_lease import OWNER_LABEL
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
+# Nobody's own settings take part.
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 BLASTDOOR = [sys.executable, "-c", "from orchestrator.views.cli import main; main()"]
 
 

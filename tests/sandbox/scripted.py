@@ -5,7 +5,7 @@ import asyncio
 from sandbox import Bundle, Ending, Job, Lost, Outcome, Talk, Unavailable
 from sandbox.backends.fake import FakeLink
 from sandbox.link import Deadlines
-from sandbox.live import LiveChamber
+from sandbox.live import Death, LiveChamber
 from sandbox.wire.demux import Stream
 from tests.sandbox.wire.streams import END, member
 
@@ -48,10 +48,10 @@ class ScriptedHold:
         await self.link.read(int.from_bytes(header[:4], "big"))
         self.out(len(payload).to_bytes(4, "big") + header[4:] + payload)
 
-    async def ran_out_of_memory(self, timeout: float) -> bool:
+    async def cause_of_death(self, timeout: float) -> Death:
         if isinstance(self.out_of_memory, Lost):
             raise self.out_of_memory
-        return self.out_of_memory
+        return Death.MEMORY if self.out_of_memory else Death.ITS_OWN_DOING
 
     async def destroy(self) -> None:
         self.destroyed += 1

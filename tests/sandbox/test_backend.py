@@ -13,7 +13,14 @@ JOB = Job(command=("true",))
 def test_what_is_given_is_admitted() -> None:
     """A backend that has everything refuses nothing."""
     enforced = dict.fromkeys(Limits.model_fields, Enforcer.CONTROLLER)
-    ALL.admit(Job(command=("true",), mode=Mode.RELAY, needs=Needs(live_log=True, stop=True, enforced=enforced)))
+    ALL.admit(Job(command=("true",), mode=Mode.RELAY, needs=Needs(live_log=True, enforced=enforced)))
+    ALL.admit(Job(command=("true",), needs=Needs(live_log=True, stop=True, enforced=enforced)))
+
+
+def test_relay_has_no_grace() -> None:
+    """A relay job that wants to be stopped with grace is refused wherever it goes."""
+    with pytest.raises(Refused, match="no grace"):
+        ALL.admit(Job(command=("true",), mode=Mode.RELAY, needs=Needs(stop=True)))
 
 
 @pytest.mark.parametrize(

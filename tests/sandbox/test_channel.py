@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply
-from tests.sandbox.scripted import play
+from tests.sandbox.scripted import play, settled
 
 RELAY = Job(command=("serve",), mode=Mode.RELAY)
 PATIENT = 20.0
@@ -225,3 +225,49 @@ async def test_wall_clock_of_a_talk() -> None:
     played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk)
     played.hold.out(b"unpacked 0\n")
     assert await played.ending() is Ending.TIMED_OUT
+
+
+async def test_talk_that_is_slow_by_itself() -> None:
+    """A talk that outlasts the wall clock with no call outstanding is not the candidate's delay."""
+
+    async def talk(channel: Channel) -> None:
+        await asyncio.sleep(PATIENT)
+
+    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told) == (Ending.KILLED, False)
+
+
+@pytest.mark.parametrize("calls_again", [False, True])
+async def test_chamber_that_ends_after_its_last_reply(calls_again: bool) -> None:
+    """Falling silent while nobody waits is fine, unless another call comes, whatever the talk's pace."""
+    silent = asyncio.Event()
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"x", PATIENT)
+        await silent.wait()
+        if calls_again:
+            await channel.call(b"y", PATIENT)
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    await played.hold.reply(b"")
+    played.hold.link.end()
+    await settled()
+    silent.set()
+    assert await played.ending() is (Ending.FAILED if calls_again else Ending.COMPLETED)
+
+
+async def test_call_that_its_caller_gives_up() -> None:
+    """A call that the judge itself gave up closes the channel; the candidate broke no rule."""
+
+    async def talk(channel: Channel) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(channel.call(b"x", PATIENT), 0.01)
+        await channel.call(b"y", PATIENT)
+
+    played = await play(RELAY, talk=talk)
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(ChannelClosed):
+        await played.outcome()

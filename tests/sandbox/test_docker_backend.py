@@ -2,13 +2,15 @@
 
 import asyncio
 import dataclasses
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox import Bundle, DockerConfig, Ending, InputStore, Job, Limits, Lost, Refused
+from sandbox import Bundle, DockerConfig, Ending, InputStore, Job, Limits, Lost, Refused, Unavailable
 from sandbox.backends.docker import DockerBackend
 from sandbox.backends.docker_lease import OWNER_LABEL
 from sandbox.conformance import programs
@@ -69,6 +71,20 @@ async def test_large_input_is_mounted_read_only(runtime: str, tmp_path: Path) ->
     assert outcome.outputs["start"] == (bytes(range(256)) * 2)[:300]
 
 
+async def test_two_inputs_of_the_same_content(backend: DockerBackend, tmp_path: Path) -> None:
+    """Equal content under two names is there twice."""
+    (tmp_path / "data").write_text("same")
+    store = InputStore(tmp_path / "inputs")
+    inputs = tuple(store.add(name, tmp_path / "data") for name in ("one", "two"))
+    job = Job(
+        command=("sh", "-c", "cp /inputs/one/data $BLASTDOOR_OUT/1; cp /inputs/two/data $BLASTDOOR_OUT/2"),
+        inputs=inputs,
+    )
+    async with await backend.open(job) as chamber:
+        outcome = await chamber.run(Bundle({}))
+    assert outcome.outputs == {"1": b"same", "2": b"same"}
+
+
 async def test_unknown_input_is_refused(backend: DockerBackend) -> None:
     """An input that was never added is refused before anything is made."""
     with pytest.raises(Refused, match="add it first"):
@@ -108,7 +124,8 @@ async def test_any_difference_of_posture_refuses_the_start(backend: DockerBacken
     async with await backend.open(job) as chamber:
         container = (await backend.engine.inspect(chamber.name))["Id"]
         image = (await backend.engine.image(job.image))["Id"]
-        asked: Any = container_config(FULL, SMALL, "runc", backend.boot, image)
+        uid = int(chamber.facts["uid"].split()[0])
+        asked: Any = container_config(FULL, SMALL, "runc", backend.boot, image, uid=uid)
         await backend.compare(asked, container)
         asked["HostConfig"][key] = "something else"
         with pytest.raises(Refused, match=key):
@@ -168,6 +185,58 @@ async def test_chamber_taken_away_is_lost_not_failed(backend: DockerBackend) -> 
         await backend.engine.remove(chamber.name)
         with pytest.raises(Lost):
             await running
+
+
+async def test_what_could_not_be_removed_is_tried_again(
+    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chamber that the engine would not let us end is not called ended, and is removed at the next beat."""
+    remove = backend.engine.remove
+
+    async def refuse(name: str) -> bool:
+        raise Unavailable("pretended")
+
+    limits = SMALL.model_copy(update={"wall": 0.3})
+    async with await backend.open(programs.SLEEP.job(limits=limits)) as chamber:
+        monkeypatch.setattr(backend.engine, "remove", refuse)
+        with pytest.raises(Unavailable, match="could not be ended"):
+            await chamber.run(Bundle({}))
+    assert len(await containers_of(backend)) == 1
+    monkeypatch.setattr(backend.engine, "remove", remove)
+    await backend.remove_left()
+    assert await containers_of(backend) == []
+
+
+async def test_dead_warden_is_replaced(backend: DockerBackend) -> None:
+    """Nothing is started unguarded: a warden that died is replaced before the next chamber opens."""
+    first = backend.warden_pid
+    assert first
+    os.kill(first, signal.SIGKILL)
+    await asyncio.sleep(0.2)
+    async with await backend.open(programs.NOTHING.job(limits=SMALL)):
+        assert backend.warden_pid not in (None, first)
+
+
+async def test_closed_backend_opens_nothing() -> None:
+    """After close, opening is refused."""
+    backend = await DockerBackend.connect(DockerConfig())
+    await backend.close()
+    with pytest.raises(Refused, match="closed"):
+        await backend.open(programs.NOTHING.job(limits=SMALL))
+
+
+async def test_close_during_open_leaves_nothing() -> None:
+    """A chamber that is being made while the backend is closed does not stay."""
+    backend = await DockerBackend.connect(DockerConfig())
+    opening = asyncio.create_task(backend.open(programs.NOTHING.job(limits=SMALL)))
+    await asyncio.sleep(0.6)
+    await backend.close()
+    await asyncio.wait({opening})
+    other = await DockerBackend.connect(DockerConfig())
+    try:
+        assert list(await other.engine.containers(f"{OWNER_LABEL}={backend.owner}")) == []
+    finally:
+        await other.close()
 
 
 async def test_owner_whose_lease_lapsed_is_fenced(backend: DockerBackend) -> None:

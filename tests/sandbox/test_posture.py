@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
-from sandbox import Input, Limits
+from sandbox import Gpu, Input, Limits
 from sandbox.posture import (
     FIRST_UID,
     FULL,
     Posture,
     container_config,
     differences,
+    gpu_differences,
     image_objections,
     inside_differences,
     seccomp_profile,
 )
 
 LIMITS = Limits(gpu="A100:2")
-MOUNTS = {"/somewhere": Input(name="data", digest="0" * 64)}
+MOUNTS = [("/somewhere", Input(name="data", digest="0" * 64))]
 WANTED: dict[str, Any] = container_config(FULL, LIMITS, "runc", "boot", "image", MOUNTS)
 NOTHING: list[object] = [None, "", [], {}, 0, False]
 
@@ -242,3 +243,19 @@ def test_images_with_volumes() -> None:
 def test_ordinary_images(config: dict[str, Any]) -> None:
     """An image with nothing but the usual has no objections."""
     assert image_objections(config) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen", "good"),
+    [
+        ("A100-80GB:1", "NVIDIA A100 80GB PCIe", True),
+        ("A100:2", "NVIDIA A100-SXM4-40GB; NVIDIA A100-SXM4-40GB", True),
+        ("A100:2", "NVIDIA A100-SXM4-40GB", False),
+        ("H100:1", "NVIDIA A100-SXM4-40GB", False),
+        ("any:1", "NVIDIA H200", True),
+        ("any:1", "", False),
+    ],
+)
+def test_gpus_seen_inside(wanted: str, seen: str, good: bool) -> None:
+    """Kind and count of the GPUs that a chamber sees are compared with what was asked for."""
+    assert (gpu_differences(Gpu.parse(wanted), {"gpu": seen}) == []) is good

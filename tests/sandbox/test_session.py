@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, Mode, Refused, Unavailable
+from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, Mode, Refused, Report, Unavailable
 from sandbox.link import Deadlines
 from sandbox.live import LiveChamber
 from tests.sandbox.scripted import ARCHIVE, HELLO, QUICK, ScriptedHold, chamber_of, play, settled
@@ -362,3 +362,57 @@ async def test_relay_build_that_fails() -> None:
     played.hold.link.end()
     outcome = await played.outcome()
     assert (outcome.ending, outcome.exit_code) == (Ending.BUILD_FAILED, 2)
+
+
+@pytest.mark.parametrize("evidence", ["gone", "memory", "its own"])
+async def test_archive_that_breaks_off(evidence: str) -> None:
+    """Who pays for an archive that breaks off is the provider's word: it may have gone, or run out of memory."""
+    played = await play(JOB)
+    played.hold.out_of_memory = Lost("gone") if evidence == "gone" else evidence == "memory"
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    await played.hold.order()
+    played.hold.out(ARCHIVE[:700])
+    played.hold.link.end()
+    if evidence == "gone":
+        with pytest.raises(Lost):
+            await played.outcome()
+    else:
+        expected = Ending.OUT_OF_MEMORY if evidence == "memory" else Ending.OUTPUT_REFUSED
+        assert await played.ending() is expected
+
+
+async def test_death_that_is_not_confirmed() -> None:
+    """A chamber that can not be ended has no outcome: it may still run."""
+    played = await play(Job(command=("true",), limits=Limits(wall=AT_ONCE)))
+    played.hold.unreachable = True
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(Unavailable, match="could not be ended"):
+        await played.outcome()
+
+
+class FailingListener:
+    """Chokes on a line."""
+
+    def line(self, text: str) -> None:
+        raise OSError(f"nobody reads {text}")
+
+    def report(self, report: Report) -> None:
+        """Nothing is reported here."""
+
+
+@pytest.mark.parametrize("line", [b"with an end\n", b"without an end"])
+async def test_listener_that_fails(line: bytes) -> None:
+    """A listener's own failure reaches whoever runs the chamber, and the chamber is ended and let go."""
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, JOB)
+    running = asyncio.create_task(chamber.run(Bundle({}), listener=FailingListener()))
+    await hold.take_bundle()
+    hold.out(b"unpacked 0\n")
+    hold.err(line)
+    hold.out(b"done 0\n")
+    await settled()
+    hold.out(ARCHIVE)
+    hold.link.end()
+    with pytest.raises(OSError, match="nobody reads"):
+        await asyncio.wait_for(running, 10)
+    assert (hold.destroyed, hold.released) == (1, 1)

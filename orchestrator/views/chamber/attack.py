@@ -16,18 +16,19 @@ from orchestrator import logs
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import docker_config
-from sandbox import DockerConfig
+from sandbox import DockerConfig, Refused
 from sandbox.attacks.attack import Result
 from sandbox.attacks.mutations import MUTATIONS, Verdict, run_mutations
 from sandbox.attacks.suite import run_suite, selected
 from sandbox.engine_report import examine_engine
 
 WARM = 2
+CONTROLS = ("C01", "C02")
 
 
 @click.command("attack")
 @click.option("--runtime", "runtimes", multiple=True, help="Runtime to attack; all known ones when left out.")
-@click.option("--only", multiple=True, metavar="ID", help="Rows to run, like T18; all when left out.")
+@click.option("--only", multiple=True, metavar="ID", help="Rows to run beside the controls, like T18.")
 @click.option("--mutate", is_flag=True, help="Switch each hardening flag off in turn and see which attacks succeed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
@@ -40,8 +41,11 @@ def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...]
     logs.configure(logging.ERROR)  # attacks break things on purpose, and the sandbox would warn of each
     if mutate and only:
         raise click.UsageError("--mutate chooses its rows itself; leave --only out")
+    only = (*only, *CONTROLS) if only else ()
     selected(only)
     chosen = runtimes or asyncio.run(examine_engine(docker_config(settings))).runtimes
+    if not chosen:
+        raise Refused("the engine has neither runc nor runsc; name its runtime with --runtime")
     configs = [docker_config(settings, runtime=name, warm=WARM) for name in chosen]
     view: _MutationView | _AttackView = _MutationView(as_json) if mutate else _AttackView(as_json, only)
     return Exit.OK if asyncio.run(view.show(configs)) else Exit.NOT_GOOD

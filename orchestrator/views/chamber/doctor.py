@@ -10,12 +10,13 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from orchestrator import logs
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import docker_config
-from sandbox import DockerConfig, Enforcer, Job, Limits, SandboxError
+from sandbox import DockerConfig, Enforcer, Job, Limits, Refused, SandboxError
 from sandbox.conformance.check import NotConforming
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
@@ -38,6 +39,8 @@ def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...]
     report = asyncio.run(examine_engine(docker_config(settings)))
     _show_engine(console, report)
     chosen = runtimes or report.runtimes
+    if not chosen:
+        raise Refused("the engine has neither runc nor runsc; name its runtime with --runtime")
     rows = []
     for runtime in chosen:
         config = docker_config(settings, runtime=runtime)
@@ -64,15 +67,17 @@ async def _examine(console: Console, config: DockerConfig, image: str, names: Se
     )
     rows = []
     subject = DockerSubject(config)
-    with console.status("") as status:
-        for number, name in enumerate(names, 1):
-            status.update(f"docker/{config.runtime}: {number} of {len(names)}, {name}")
-            row = await _judge(subject, name)
-            rows.append(row)
-            table.add_row(name, row["truth"], _MARK[row["holds"]], f"{row['milliseconds']:.0f}")
-            if row["why"]:
-                table.add_row("", f"[red]{row['why']}[/red]", "", "")
-    await subject.close()
+    try:
+        with console.status("") as status:
+            for number, name in enumerate(names, 1):
+                status.update(f"docker/{config.runtime}: {number} of {len(names)}, {name}")
+                row = await _judge(subject, name)
+                rows.append(row)
+                table.add_row(name, row["truth"], _MARK[row["holds"]], f"{row['milliseconds']:.0f}")
+                if row["why"]:
+                    table.add_row("", Text(row["why"], style="yellow" if row["holds"] is None else "red"), "", "")
+    finally:
+        await subject.close()
     console.print(table)
     return rows
 

@@ -11,7 +11,18 @@ import click
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import docker_config
-from sandbox import Bundle, DockerConfig, Ending, InputStore, Job, Limits, Outcome, Refused, Report, write_outputs
+from sandbox import (
+    Bundle,
+    DockerConfig,
+    Ending,
+    InputStore,
+    Job,
+    Limits,
+    Outcome,
+    Report,
+    check_outputs_folder,
+    write_outputs,
+)
 from sandbox.units import format_size
 
 _DEFAULTS = Limits()
@@ -84,8 +95,8 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     """
     config = docker_config(settings, runtime=flags["runtime"])
     limits = {name: flags[name] for name in _HELP if flags[name] is not None}
-    if flags["target"] and (flags["target"].exists() and any(flags["target"].iterdir())):
-        raise Refused(f"{flags['target']} is not empty; name a new folder for --out")
+    if flags["target"]:
+        check_outputs_folder(flags["target"])
     job = Job(
         command=words,
         build=("sh", "-c", flags["build_step"]) if flags["build_step"] else (),
@@ -97,9 +108,9 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     source = flags["source"]
     bundle = Bundle.from_folder(source, byte_cap=job.limits.bundle_bytes) if source else Bundle({})
     outcome = asyncio.run(_execute(config, job, bundle, Echo(flags["as_json"])))
-    if flags["target"] and outcome.outputs:
-        write_outputs(outcome.outputs, flags["target"])
     _show(outcome, flags["as_json"])
+    if flags["target"]:
+        write_outputs(outcome.outputs, flags["target"])
     return Exit.OK if outcome.ending is Ending.COMPLETED else Exit.NOT_GOOD
 
 

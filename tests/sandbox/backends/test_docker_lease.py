@@ -218,8 +218,14 @@ async def test_beat_goes_on_after_a_failure(
     lease = lease_on(engine, clock)
     await lease.renew()
     monkeypatch.setattr("sandbox.backends.docker_lease.asyncio.sleep", nap)
-    await lease._renew_for_ever()
+    beats: list[int] = []
+
+    async def after_beat() -> None:
+        beats.append(naps)
+
+    await lease._renew_for_ever(after_beat)
     assert naps == 6
+    assert beats == [4, 5], "called after every renewal that worked, and only then"
 
 
 async def test_reap_ends_only_what_lapsed(engine: FakeEngine, clock: Clock) -> None:

@@ -1,0 +1,61 @@
+"""The owner's side of its warden: posted at the start, replaced when it died, dismissed in the end."""
+
+import asyncio
+import contextlib
+import sys
+
+from sandbox.errors import Unavailable
+from sandbox.logger import logger
+
+READY_S = 60.0
+DISMISS_S = 5.0
+
+
+class Guard:
+    """A process beside us that ends our chambers when we are gone, even if a candidate outwits its own PID 1."""
+
+    def __init__(self, owner: str, host: str) -> None:
+        self._command = (sys.executable, "-m", "sandbox.backends.docker_warden", owner, host)
+        self._owner = owner
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+        self._heard = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def post(self) -> None:
+        self._heard = False
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    async def ready(self) -> None:
+        """Nothing is started unguarded: raises Unavailable when no warden can be had."""
+        async with self._turn:
+            if self._process and self._process.returncode is not None:
+                logger(owner=self._owner).warning("warden.died", code=self._process.returncode)
+                await self.post()
+            if not self._heard:
+                await self._hear()
+
+    async def _hear(self) -> None:
+        word = b""
+        if self._process and self._process.stdout:
+            with contextlib.suppress(TimeoutError):
+                word = await asyncio.wait_for(self._process.stdout.readline(), READY_S)
+        if word != b"ready\n":
+            raise Unavailable("the warden did not start, so no chamber is; run with --verbose, or try again")
+        self._heard = True
+
+    async def dismiss(self) -> None:
+        """It sweeps once more and goes; while the engine does not answer, it stays behind and keeps trying."""
+        if self._process and self._process.stdin:
+            self._process.stdin.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), DISMISS_S)
