@@ -37,9 +37,7 @@ class Capabilities:
             if wanted and not has[name]:
                 raise Refused(f"this backend ({self.boundary}) has no {name}, which the job needs")
         if job.mode is Mode.RELAY and job.needs.stop:
-            raise Refused(
-                "a relay job can not be asked to stop with grace, its stdin carries frames; leave needs.stop out"
-            )
+            raise Refused("a relay job has no grace, its stdin carries frames; leave needs.stop out")
         for limit, least in job.needs.enforced.items():
             if not self.enforcer(limit).meets(least):
                 raise Refused(

@@ -41,8 +41,9 @@ read -r mode has_build length <&3 || exit 0
 cd /work || exit 1
 head -c "$length" <&3 | tar -xf - 4>&- || { say 'unpacked 1'; exit 1; }
 say 'unpacked 0'
+read -r _ <&3 || exit 0
 
-# From here on, candidate and PID 1 share a uid: whatever is said after this line counts as the candidate's words.
+# We were told to go. From here on, candidate and PID 1 share a uid: whatever is said counts as the candidate's words.
 step() { sh "/work/$1.sh" 3<&- 4>&-; }
 # Could anything still be written, and was a fork ever refused? Builtins only: here a fork may fail.
 strain() {

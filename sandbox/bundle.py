@@ -12,11 +12,15 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from sandbox.errors import Refused
+from sandbox.job import Limits
 from sandbox.units import format_size
 from sandbox.wire.faults import WireFault
 from sandbox.wire.harvest import safe_name
 
 FOLDERS = ("src", "out", "tmp")
+PAGE = 4096
+ENTRY_BYTES = 1536
+SPARE_ENTRIES = 8
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,18 @@ class Bundle:
             for name, script in (scripts or {}).items():
                 _add(archive, name, script, 0o644)
         return stream.getvalue()
+
+    def check_room(self, limits: Limits) -> None:
+        """Refuse a bundle that would not fit when unpacked: files take whole pages there, and each its bookkeeping."""
+        folders = {parent for name in self.files for parent in PurePosixPath(name).parents}
+        entries = len(self.files) + len(folders) + SPARE_ENTRIES
+        if entries > limits.work_inodes:
+            raise Refused(f"the bundle has {entries} files and folders; raise work_inodes")
+        room = entries * ENTRY_BYTES + sum(-(-len(data) // PAGE) * PAGE for data in self.files.values())
+        if room > limits.work_bytes:
+            raise Refused(f"the bundle needs {format_size(room)} of the work directory; raise work_bytes")
+        if 2 * room > limits.memory:
+            raise Refused(f"the bundle needs {format_size(room)}, over half of the memory it is kept in; raise memory")
 
     def _refuse_file_as_folder(self) -> None:
         folders = {str(parent) for name in self.files for parent in PurePosixPath(name).parents}

@@ -141,7 +141,10 @@ class Input(BaseModel, extra="forbid", frozen=True):
 
 
 class Job(BaseModel, extra="forbid", frozen=True):
-    """What runs, in which image, under which limits. The files travel beside it as a bundle."""
+    """What runs, in which image, under which limits. The files travel beside it as a bundle.
+
+    `loopback` allows internet sockets on the chamber's own loopback, for programs that talk to themselves over TCP.
+    """
 
     command: Annotated[Command, Field(min_length=1)]
     build: Command = ()
@@ -149,6 +152,7 @@ class Job(BaseModel, extra="forbid", frozen=True):
     env: Mapping[str, PlainText] = Field(default_factory=dict)
     workdir: InsidePath = "."
     mode: Mode = Mode.BATCH
+    loopback: bool = False
     limits: Limits = Field(default_factory=Limits)
     needs: Needs = Field(default_factory=Needs)
     inputs: tuple[Input, ...] = Field(default=(), max_length=64)

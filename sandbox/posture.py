@@ -5,8 +5,10 @@ Every field is a flag that the attack suite can switch off; one whose removal no
 
 import json
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from errno import EAFNOSUPPORT
 from importlib import resources
 from typing import Any
 
@@ -18,20 +20,34 @@ from sandbox.job import Gpu, Input, Limits
 FIRST_UID, LAST_UID = 1_500_000, 2_097_151
 ROOT_UID = 0
 
-# Docker's own lists, written out so that another engine's default can not be shorter unnoticed.
+# Docker's own lists, written out so that another engine's default can not be shorter unnoticed, and what else tells
+# of the host or of neighbours and is of no use to a program.
 MASKED_PATHS = (
     "/proc/acpi",
     "/proc/asound",
+    "/proc/buddyinfo",
+    "/proc/cmdline",
+    "/proc/config.gz",
+    "/proc/diskstats",
     "/proc/interrupts",
     "/proc/kcore",
+    "/proc/key-users",
     "/proc/keys",
     "/proc/latency_stats",
+    "/proc/locks",
+    "/proc/partitions",
+    "/proc/pressure",
     "/proc/sched_debug",
     "/proc/scsi",
     "/proc/timer_list",
     "/proc/timer_stats",
+    "/proc/zoneinfo",
+    "/sys/block",
     "/sys/devices/virtual/powercap",
     "/sys/firmware",
+    "/sys/fs/ext4",
+    "/sys/kernel/notes",
+    "/sys/kernel/slab",
 )
 READ_ONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 
@@ -63,16 +79,26 @@ class Posture:
     work_inodes: bool = True
     work_nosuid: bool = True
     work_nodev: bool = True
+    no_terminals: bool = True
     log_driver: bool = True
 
 
 FULL = Posture()
 
 
-def seccomp_profile() -> str:
-    """Our profile as the engine wants it: one line of JSON."""
-    text = resources.files("sandbox").joinpath("seccomp.json").read_text("utf-8")
-    return json.dumps(json.loads(text), separators=(",", ":"))
+def seccomp_profile(*, loopback: bool = False) -> str:
+    """Our profile as the engine wants it: one line of JSON.
+
+    Internet sockets only reach the chamber's own loopback, but what they buffer is charged to the host's TCP and UDP
+    memory, not to the chamber's. So they are there only for jobs that ask for them.
+    """
+    profile = json.loads(resources.files("sandbox").joinpath("seccomp.json").read_text("utf-8"))
+    answer = {"action": "SCMP_ACT_ALLOW"} if loopback else {"action": "SCMP_ACT_ERRNO", "errnoRet": EAFNOSUPPORT}
+    profile["syscalls"] += [
+        {"names": ["socket"], "args": [{"index": 0, "value": int(family), "op": "SCMP_CMP_EQ"}], **answer}
+        for family in (socket.AF_INET, socket.AF_INET6)
+    ]
+    return json.dumps(profile, separators=(",", ":"))
 
 
 def container_config(
@@ -83,6 +109,8 @@ def container_config(
     image: str,
     mounts: Sequence[tuple[str, Input]] = (),
     uid: int = FIRST_UID,
+    *,
+    loopback: bool = False,
 ) -> dict[str, object]:
     """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared."""
     uid = uid if posture.user else ROOT_UID
@@ -100,15 +128,15 @@ def container_config(
         "AttachStdout": True,
         "AttachStderr": True,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(posture, limits, runtime, mounts, uid),
+        "HostConfig": _host_config(posture, limits, runtime, mounts, uid, loopback),
     }
 
 
 def _host_config(
-    posture: Posture, limits: Limits, runtime: str, mounts: Sequence[tuple[str, Input]], uid: int
+    posture: Posture, limits: Limits, runtime: str, mounts: Sequence[tuple[str, Input]], uid: int, loopback: bool
 ) -> dict[str, object]:
     security = ["no-new-privileges"] if posture.no_new_privileges else []
-    security.append(f"seccomp={seccomp_profile()}" if posture.seccomp else "seccomp=unconfined")
+    security.append(f"seccomp={seccomp_profile(loopback=loopback)}" if posture.seccomp else "seccomp=unconfined")
     if not posture.ipc:
         # Engines add this to a container on the host's ipc; asked for, it is no difference.
         security.append("label=disable")
@@ -146,7 +174,9 @@ def _host_config(
         "GroupAdd": [],
         "Links": [],
         "ExtraHosts": [],
-        "Dns": [],
+        # A name server that is not there, else the engine writes the host's own into /etc/resolv.conf.
+        "Dns": ["127.0.0.1"],
+        "DnsSearch": ["."],
         "Sysctls": {},
         "Mounts": [_mount(source, item) for source, item in mounts],
         "RestartPolicy": {"Name": "", "MaximumRetryCount": 0},
@@ -175,7 +205,9 @@ def _tmpfs(posture: Posture, limits: Limits, runtime: str, uid: int) -> dict[str
     if posture.work_inodes and enforces_inodes(runtime):
         common.append(f"nr_inodes={limits.work_inodes}")
     options = ",".join(common)
-    return {
+    # Containers of one host share a fixed number of terminals: an empty folder in their place gives none away.
+    terminals = {"/dev/pts": "ro,nosuid,nodev,noexec,size=4096,mode=0755"} if posture.no_terminals else {}
+    return terminals | {
         "/work": f"{options},exec,mode=0700,uid={uid},gid={uid}",
         "/tmp": f"{options},noexec,mode=1777",
         "/dev/shm": f"{options},noexec,mode=1777",

@@ -80,10 +80,7 @@ class Session:
         if (job.mode is Mode.RELAY) != (talk is not None):
             raise Refused("a relay job needs somebody who talks to it (talk=), and a batch job has nobody")
         packed = bundle.pack(job.limits.bundle_bytes, scripts(job))
-        if len(packed) > job.limits.work_bytes:
-            raise Refused("the bundle does not fit into the work directory; raise work_bytes")
-        if 2 * len(packed) > job.limits.memory:
-            raise Refused("the bundle takes more than half of the memory, where its files are kept; raise memory")
+        bundle.check_room(job.limits)
         self._log = Log(
             job.limits.log_bytes, listener.line if listener else None, listener.report if listener else None
         )
@@ -119,6 +116,8 @@ class Session:
                 for stream, piece in pieces:
                     if not self._draining:
                         self._heed(partial(self._take, stream, piece))
+                # A stream that is always ready would otherwise keep everybody else from the event loop.
+                await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
             self._note(error)
             return
@@ -150,18 +149,20 @@ class Session:
         try:
             async with asyncio.timeout(self._deadlines.upload):
                 await self._link.send(header.encode() + packed)
-                at, event = await self._queue.get()
+                _, event = await self._queue.get()
         except TimeoutError:
             raise Unavailable(f"the bundle was not delivered after {self._deadlines.upload:g} s") from None
         match event:
             case Said(phase=Phase.UNPACKED, code=0):
-                self._mark = at
+                self._mark = time.monotonic()
+                await self._command("go")
             case Said(phase=Phase.UNPACKED):
-                raise Refused(f"the bundle was not unpacked; raise work_bytes or work_inodes ({self._last_words()})")
+                reason = f"the bundle was not unpacked ({self._last_words()})"
+                raise Ended(Told(Ending.WORK_FULL, reason=reason, told=False, doubtful=True))
             case Order():
                 raise Ended(Told(Ending.KILLED, reason="killed before it ran", told=False))
             case WireFault(fault=Fault.LOG_OVERFLOW):
-                # The log may overtake PID 1's word, and only a program that runs writes so much.
+                # What tar complains of is the bundle's doing.
                 end_by(event)
             case Exception() if not isinstance(event, WireFault):
                 raise event

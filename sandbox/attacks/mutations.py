@@ -42,7 +42,9 @@ MUTATIONS = (
     Mutation("drop_capabilities", ("T02",)),
     Mutation("no_new_privileges", ("T03",), _sentry("the sentry ignores the set-user-ID bit")),
     Mutation(
-        "seccomp", ("T04", "T06", "T07", "T08"), _sentry("the sentry is the kernel; no profile applies to guests")
+        "seccomp",
+        ("T04", "T06", "T07", "T08", "T14"),
+        _sentry("the sentry is the kernel; no profile applies to guests"),
     ),
     Mutation("masked_paths", ("T09",), _sentry("the sentry's /proc has none of these files")),
     Mutation("read_only_paths", ("T09",), _sentry("the sentry's /proc/sys is its own and has nothing of the host's")),
@@ -55,6 +57,7 @@ MUTATIONS = (
     Mutation("work_inodes", ("T16",), _sentry("this build knows no limit on inodes; memory is the bound there")),
     Mutation("work_nosuid", ("T03",), _sentry("the sentry's mount table shows no such option; it ignores the bit")),
     Mutation("work_nodev", ("T03",), _sentry("the sentry's mount table shows no such option; it has no host devices")),
+    Mutation("no_terminals", ("T23",)),
     Mutation("log_driver", ("T18",)),
 )
 

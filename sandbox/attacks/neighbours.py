@@ -31,13 +31,13 @@ async def beside(
     """Run the visitor once the resident has printed `settled`; then stop the resident and take what it told."""
     ear = _Ear()
     bundle = Bundle({"attack.py": resident.encode(), "probe.py": PROBE.encode(), **(files or {})})
-    job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK, env=env)
+    job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK, env=env, loopback=True)
     async with await arena.backend.open(job) as chamber:
         living = asyncio.create_task(chamber.run(bundle, listener=ear))
         settling = asyncio.create_task(ear.settled.wait())
         try:
             await asyncio.wait([living, settling], return_when=asyncio.FIRST_COMPLETED)
-            visited = await arena.run(visitor, env=env, files=files)
+            visited = await arena.run(visitor, env=env, files=files, loopback=True)
             await chamber.stop()
             return await living, visited
         finally:

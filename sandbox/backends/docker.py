@@ -82,6 +82,8 @@ class DockerBackend:
         try:
             await backend._guard.post()
             await backend.lease.acquire(backend.remove_left)
+            # Whoever comes next cleans up after owners that died together with their wardens.
+            await backend.reap()
         except BaseException:
             await backend.close()
             raise
@@ -117,6 +119,7 @@ class DockerBackend:
             self.boot,
             await self._image_id(job.image),
             [(str(self._inputs.locate(item)), item) for item in job.inputs],
+            loopback=job.loopback,
         )
         # The kind of a GPU is no part of the create request, but a chamber is compared with it.
         shape = (json.dumps(config_for(), sort_keys=True), job.limits.gpu)

@@ -189,6 +189,7 @@ class FakeHold:
         mode, _, length = lengths
         files = _unpacked(await self.link.read(int(length)))
         self._word("unpacked 0")
+        await self.link.read_line()
         job = self.job
         if job.build:
             code = await self._step(Guest(job, files, True, self.link))

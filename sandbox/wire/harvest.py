@@ -13,7 +13,8 @@ from sandbox.wire.log import printable
 BLOCK = 512
 NAME_CAP = 1024
 PART_CAP = 255
-EXTENSION_CAP = 65_536
+EXTENSION_CAP = 8192
+PAX_RECORDS = 64
 EXTENSIONS_A_MEMBER = 2
 PADDING_CAP = 65_536
 
@@ -185,15 +186,20 @@ class Harvest:
             self._files[self._name] = body
 
     def _read_pax(self, body: bytes) -> None:
-        while body:
-            digits, space, _ = body[:9].partition(b" ")
-            if not space or not digits.isdigit() or not len(digits) + 2 < int(digits) <= len(body):
+        start = 0
+        for _ in range(PAX_RECORDS):
+            if start == len(body):
+                return
+            digits, space, _ = body[start : start + 9].partition(b" ")
+            if not space or not digits.isdigit() or not len(digits) + 2 < int(digits) <= len(body) - start:
                 raise WireFault(Fault.ARCHIVE_MALFORMED, "a pax record with a wrong length")
-            record, body = body[: int(digits)], body[int(digits) :]
-            key, equals, value = record[len(digits) + 1 :].partition(b"=")
+            key, equals, value = body[start + len(digits) + 1 : start + int(digits)].partition(b"=")
             if not equals or not value.endswith(b"\n"):
                 raise WireFault(Fault.ARCHIVE_MALFORMED, "a pax record without a value")
             self._apply_pax(key, value[:-1])
+            start += int(digits)
+        if start != len(body):
+            raise WireFault(Fault.ARCHIVE_MALFORMED, "too many pax records")
 
     def _apply_pax(self, key: bytes, value: bytes) -> None:
         if key == b"path":

@@ -1,8 +1,10 @@
 """The chamber's log: capped, escaped, and searched for report lines. All of it is the candidate's own words."""
 
+import functools
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,10 +27,26 @@ _UNPRINTABLE = re.compile(
 )
 
 
+@functools.cache
+def _escapes() -> dict[int, str]:
+    """Every unprintable character and its escape, for `str.translate`: a call for each would take a hundred times."""
+    everything = map(chr, range(sys.maxunicode + 1))
+    return {ord(char): char.encode("unicode_escape").decode() for char in everything if _UNPRINTABLE.match(char)}
+
+
+_HIGH_BYTES = {byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)}
+
+
 def printable(data: bytes) -> str:
-    """Text that is safe to show to a person or an agent: one line, no control characters."""
-    text = data.decode("utf-8", "backslashreplace")
-    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    """Text that is safe to show to a person or an agent: one line, no control characters.
+
+    A line that is not UTF-8 shows every byte above ASCII as an escape.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1").translate(_HIGH_BYTES)
+    return text if text.isascii() and text.isprintable() else text.translate(_escapes())
 
 
 @dataclass(frozen=True, slots=True)

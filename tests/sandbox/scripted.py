@@ -39,12 +39,16 @@ class ScriptedHold:
         await self.link.read(int(length))
 
     async def order(self) -> str:
-        """The next order that PID 1 would read."""
-        return await asyncio.wait_for(self.link.read_line(), 20)
+        """The next order that PID 1 would read; `go` needs no answer."""
+        while (order := await asyncio.wait_for(self.link.read_line(), 20)) == "go":
+            pass
+        return order
 
     async def reply(self, payload: bytes) -> None:
         """Answer the next request."""
         header = await self.link.read(12)
+        if header.startswith(b"go\n"):
+            header = header[3:] + await self.link.read(3)
         await self.link.read(int.from_bytes(header[:4], "big"))
         self.out(len(payload).to_bytes(4, "big") + header[4:] + payload)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Bundle, Refused, write_outputs
+from sandbox import Bundle, Limits, Refused, write_outputs
 
 
 def names_in(packed: bytes) -> dict[str, tuple[int, bytes]]:
@@ -221,3 +221,17 @@ def test_file_and_folder_of_one_name() -> None:
     """A name that is a file and a folder at once is refused before anything is sent."""
     with pytest.raises(Refused, match="'a' is a file and a folder"):
         Bundle({"a": b"", "a/b": b""}).pack(1024)
+
+
+@pytest.mark.parametrize(
+    ("files", "limits", "raised"),
+    [
+        (100, {"work_inodes": 100}, "work_inodes"),
+        (400, {"work_bytes": "1MiB"}, "work_bytes"),
+        (3000, {"memory": "16MiB", "work_bytes": "1GiB"}, "memory"),
+    ],
+)
+def test_bundle_without_room(files: int, limits: dict[str, object], raised: str) -> None:
+    """A bundle of many small files is measured as it will be unpacked, and the limit to raise is named."""
+    with pytest.raises(Refused, match=f"raise {raised}"):
+        Bundle({f"f{number}": b"x" for number in range(files)}).check_room(Limits(**limits))

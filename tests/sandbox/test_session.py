@@ -85,11 +85,15 @@ async def test_bundle_that_is_never_unpacked() -> None:
 
 
 async def test_bundle_that_does_not_fit_inside() -> None:
-    """A bundle that could not be unpacked is our own mistake, with the limits to raise."""
+    """A bundle that could not be unpacked is the fault of whoever made it: what tar said is the reason."""
     played = await play(JOB)
+    played.hold.err(b"tar: x: No space left on device\ntar: more\n")
+    await settled()
     played.hold.out(b"unpacked 1\n")
-    with pytest.raises(Refused, match="raise work_bytes or work_inodes"):
-        await played.outcome()
+    played.hold.link.end()
+    outcome = await played.outcome()
+    assert (outcome.ending, outcome.told) == (Ending.WORK_FULL, False)
+    assert outcome.reason == "the bundle was not unpacked (tar: x: No space left on device)"
     assert played.hold.destroyed == 1
 
 
@@ -119,7 +123,7 @@ async def test_forged_word_in_the_same_breath() -> None:
 
 
 async def test_log_that_overtakes_the_delivery() -> None:
-    """A flood that arrives before PID 1's own word is the program's all the same."""
+    """A flood of complaints while the bundle is unpacked is the bundle's doing."""
     played = await play(Job(command=("true",), limits=Limits(log_bytes=10)))
     played.hold.err(b"x" * 11)
     assert await played.ending() is Ending.LOG_OVERFLOW

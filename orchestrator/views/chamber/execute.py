@@ -83,6 +83,7 @@ class Echo:
 @click.option("--runtime", help="Container runtime: runc or runsc.")
 @click.option("--build", "build_step", metavar="LINE", help="Shell line that is run first, with a limit of its own.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Variable for the command.")
+@click.option("--loopback", is_flag=True, help="Allow TCP and UDP on the chamber's own loopback.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON; the log goes to stderr.")
 @_limit_options
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND…")
@@ -102,6 +103,7 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
         build=("sh", "-c", flags["build_step"]) if flags["build_step"] else (),
         image=flags["image"] or settings.image,
         env=dict(_pair(item, "--env") for item in flags["variables"]),
+        loopback=flags["loopback"],
         limits=Limits(**limits),
         inputs=_add_inputs(config, flags["inputs"]),
     )

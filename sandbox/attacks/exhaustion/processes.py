@@ -221,3 +221,18 @@ async def per_user_quota(arena: Arena) -> Finding:
     held, error = told(hog).get("held", 0), told(neighbour).get("error", "nothing told")
     text = f"the hog held {held}, the neighbour got {error or 'its own'}"
     return Finding(held >= 100 and bool(told(neighbour)), error == "", str(neighbour.ending), text)
+
+
+TERMINALS = """
+import os, probe
+held, error = [], ""
+while len(held) < 40 and not error:
+    error = probe.denied(lambda: held.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)))
+probe.tell(held=len(held), error=error)
+"""
+
+
+@attack("T23", "noisy neighbour: take the host's terminals")
+async def terminals(arena: Arena) -> Finding:
+    """Terminals, of which all containers of a host share a fixed number, can not be had."""
+    return judged(await arena.run(TERMINALS), lambda seen: seen["held"] == 0)

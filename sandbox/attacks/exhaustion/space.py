@@ -148,3 +148,42 @@ async def disk(arena: Arena) -> Finding:
             seen["tried"] > 10 and not seen["written"] and seen["fallocate"] == -1 and seen["refusal"] == "ENOSPC"
         ),
     )
+
+
+BUFFERS = """
+import os, socket, probe
+limit, sent, refused = 320 << 20, {}, {}
+for name, family, kind in (("netlink", 16, 3), ("udp", 2, 2), ("unix", 1, 2)):
+    held, total = [], 0
+    probe.tell(sent=sent, refused=refused, at=name)
+    while len(held) < 60 and total < limit // 3:
+        try:
+            one = socket.socket(family, kind)
+            one.bind({"netlink": (0, 0), "udp": ("127.0.0.1", 0), "unix": f"/work/tmp/{len(held)}"}[name])
+            one.setblocking(False)
+            for _ in range(64):
+                total += one.sendto(bytes(32 << 10), one.getsockname())
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            refused[name] = error.errno
+            break
+        held.append(one)
+    sent[name] = total >> 20
+    for one in held:
+        one.close()
+probe.tell(sent=sent, refused=refused, at="the end")
+"""
+
+
+@attack(
+    "T14",
+    "memory held in socket buffers",
+    runsc="inet is the sentry's own: what it buffers is the sandbox's memory, which the limit counts; netlink is judged",
+)
+async def socket_buffers(arena: Arena) -> Finding:
+    """Kernel buffers that no memory limit counts can not be had: those sockets do not open."""
+    outcome = await arena.run(BUFFERS, limits=QUICK.model_copy(update={"memory": 64 << 20, "open_files": 128}))
+    if arena.is_gvisor:
+        return judged(outcome, lambda seen: seen["sent"]["netlink"] == 0)
+    return judged(outcome, lambda seen: {"netlink", "udp"} <= set(seen["refused"]) and seen["sent"]["netlink"] == 0)

@@ -35,7 +35,7 @@ tell(interfaces=names, out=out[:8], tried=tried)
 async def _egress(arena: Arena, beacon: Beacon) -> Finding:
     isolated = "yes" if arena.posture.network else ""
     env = {"NONCE": beacon.nonce, "TARGETS": json.dumps(beacon.targets), "ISOLATED": isolated}
-    outcome = await arena.run(EGRESS, env=env, files={"reach.py": REACH.encode()})
+    outcome = await arena.run(EGRESS, loopback=True, env=env, files={"reach.py": REACH.encode()})
     seen = told(outcome)
     tried = seen.get("tried", {})
     ran = len(tried) >= len(beacon.targets) and "lo" in seen.get("interfaces", [])

@@ -18,6 +18,7 @@ from sandbox.wire.harvest import (
     NAME_CAP,
     PADDING_CAP,
     PART_CAP,
+    PAX_RECORDS,
     Harvest,
     safe_name,
 )
@@ -304,8 +305,8 @@ def test_malformed_archives_are_refused(stream: bytes) -> None:
 
 
 def test_extension_caps_are_exact() -> None:
-    """Two extensions of 64 KiB may stand before a member; the cases above have one more of each."""
-    comment = b"c" * (EXTENSION_CAP - len(b"65536 comment=\n"))
+    """Two extensions of 8 KiB may stand before a member; the cases above have one more of each."""
+    comment = b"c" * (EXTENSION_CAP - len(b"8192 comment=\n"))
     full = pax_record(b"comment", comment)
     assert len(full) == EXTENSION_CAP
     stream = (member(b"pax", full, b"x") * 2 + member(b"a", b"x")) * 2
@@ -371,3 +372,10 @@ def test_names_that_are_no_text_are_refused(name: str) -> None:
         safe_name(name)
     assert caught.value.fault is Fault.ENTRY_NAME
     assert str(caught.value).isascii()
+
+
+def test_pax_records_are_capped() -> None:
+    """As many records as honest tars write many times over are read; one more is refused."""
+    records = [(b"comment", b"x")] * PAX_RECORDS
+    assert harvested(pax(*records) + member(b"a", b"x") + END) == {"a": b"x"}
+    assert refusal(pax(*records, (b"comment", b"x")) + member(b"a", b"x") + END) is Fault.ARCHIVE_MALFORMED
