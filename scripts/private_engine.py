@@ -143,6 +143,8 @@ class PrivateEngine:
                     if select.select([handle], [], [], seconds)[0]:
                         with contextlib.suppress(ChildProcessError):
                             os.waitpid(pid, os.WNOHANG)
+                        # It leaves a namespace mounted, and then nobody can delete the repository's folder.
+                        _unmount(self.run)
                         return
             finally:
                 os.close(handle)
@@ -168,10 +170,14 @@ def _own_folder(folder: Path) -> None:
         raise Unprepared(f"{folder} is not a folder that only this user can write; remove it and try again")
 
 
-def _remove(folder: Path) -> None:
-    """Unmounts what a killed daemon left mounted, deepest first, then deletes."""
+def _unmount(folder: Path) -> None:
+    """Unmounts what a daemon left mounted below a folder, deepest first."""
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for point in sorted((p for p in points if p.startswith(f"{folder}/")), key=len, reverse=True):
         ctypes.CDLL(None).umount2(os.fsencode(point), DETACH)
+
+
+def _remove(folder: Path) -> None:
+    _unmount(folder)
     if folder.exists():
         shutil.rmtree(folder)

@@ -179,7 +179,7 @@ probe.tell(sent=sent, refused=refused, at="the end")
 @attack(
     "T14",
     "memory held in socket buffers",
-    runsc="inet is the sentry's own: what it buffers is the sandbox's memory, which the limit counts; netlink is judged",
+    runsc="inet is the sentry's own: what it buffers is the sandbox's memory, which is limited; netlink is judged",
 )
 async def socket_buffers(arena: Arena) -> Finding:
     """Kernel buffers that no memory limit counts can not be had: those sockets do not open."""
