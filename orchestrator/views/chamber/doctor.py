@@ -31,7 +31,10 @@ _MARK = {True: "[green]holds[/green]", False: "[red bold]BROKEN[/red bold]", Non
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...], as_json: bool) -> int:
-    """Examine the engine, the posture of a chamber, and the contract that every backend must keep."""
+    """Tell whether this machine holds what a chamber promises.
+
+    Shows the engine's parts, the posture of a chamber, and the contract that every backend must keep.
+    """
     if unknown := [name for name in only if name not in CONTRACT]:
         raise click.UsageError(f"no row {unknown[0]!r}; rows are {', '.join(CONTRACT)}")
     logs.configure(logging.ERROR)  # rows break things on purpose, and the sandbox would warn of each

@@ -89,7 +89,9 @@ class Echo:
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND…")
 @click.pass_obj
 def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
-    """Run one command in a fresh chamber, show its log and write its outputs.
+    """Run one command in a fresh chamber.
+
+    Its log is shown as it comes; what it leaves in $BLASTDOOR_OUT is written to --out.
 
     Exit code 0 when the command completed, 1 when it ended in any other way, 2 when the input is at fault, 3 when
     the engine is.

@@ -13,7 +13,7 @@ from orchestrator.wiring import docker_config
 @click.option("--json", "as_json", is_flag=True, help="Print the names as a JSON list.")
 @click.pass_obj
 def command(settings: Settings, as_json: bool) -> None:
-    """Remove chambers and leases whose owner is gone; never those of a live one."""
+    """Remove what owners that are gone left behind."""
 
     async def reap() -> list[str]:
         backend = await docker_config(settings).connect()
