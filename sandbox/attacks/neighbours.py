@@ -11,7 +11,7 @@ from sandbox.wire.log import Report
 SETTLED = "settled"
 
 
-class _Ear:
+class Ear:
     """Hears when the resident has settled."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ async def beside(
     arena: Arena, resident: str, visitor: str, env: Mapping[str, str], files: Mapping[str, bytes] | None = None
 ) -> tuple[Outcome, Outcome]:
     """Run the visitor once the resident has printed `settled`; then stop the resident and take what it told."""
-    ear = _Ear()
+    ear = Ear()
     bundle = Bundle({"attack.py": resident.encode(), "probe.py": PROBE.encode(), **(files or {})})
     job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK, env=env, loopback=True)
     async with await arena.backend.open(job) as chamber:

@@ -203,6 +203,11 @@ class Engine:
         """What the engine itself has kept of the log; Refused where it keeps none, as it should."""
         return await self._call("logs", lambda: self._api.logs(container, tail=10))
 
+    async def cpu_seconds(self, container: str) -> float:
+        """What a container has used of the processors so far, by the kernel's count."""
+        found = await self._call("stats", lambda: self._api.stats(container, stream=False, one_shot=True))
+        return float(found["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
+
     async def create_volume(self, name: str, labels: dict[str, str]) -> None:
         await self._call("lease", lambda: self._api.create_volume(name, labels=labels))
 

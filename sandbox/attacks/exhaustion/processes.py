@@ -4,10 +4,11 @@ import asyncio
 import re
 import time
 
-from sandbox.attacks.attack import QUICK, Arena, Finding, attack, judged, told
+from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged, told
 from sandbox.attacks.forge import TICK, run_seen, ticks
-from sandbox.attacks.neighbours import beside
-from sandbox.job import Ending, Limits
+from sandbox.attacks.neighbours import Ear, beside
+from sandbox.bundle import Bundle
+from sandbox.job import Ending, Job
 
 FORKS = 120
 RESPONSIVE_S = 5.0
@@ -163,35 +164,37 @@ async def gpu(arena: Arena) -> Finding:
 
 
 SPINNERS = """
-import os, time, probe
-SPIN = 1.5
-started = time.monotonic()
-children = []
+import os, time
 for _ in range(2):
-    child = os.fork()
-    if child == 0:
-        while time.monotonic() < started + SPIN:
+    if os.fork() == 0:
+        os.write(2, b"settled\\n")
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
             pass
         os._exit(0)
-    children.append(child)
-for child in children:
-    os.waitpid(child, 0)
-wall = time.monotonic() - started
-times = os.times()
-probe.tell(wall=round(wall, 2), used=round(times.children_user + times.children_system, 2))
+time.sleep(8)
 """
-QUARTER_CPU = 0.25
-CPU_MARGIN_S = 0.4
+TENTH_OF_A_CPU = 0.1
+MEASURED_S = 2.0
 
 
-@attack("T23", "noisy neighbour: two spinners on a quarter of a CPU")
+@attack("T23", "noisy neighbour: two spinners on a tenth of a CPU")
 async def spinners(arena: Arena) -> Finding:
-    """Spinning processes get their share of CPU seconds and no more."""
-    limits: Limits = QUICK.model_copy(update={"cpus": QUARTER_CPU})
-    outcome = await arena.run(SPINNERS, limits=limits)
-    seen = told(outcome)
-    text = f"{seen.get('used')} s of CPU in {seen.get('wall')} s"
-    return judged(outcome, lambda seen: seen["used"] <= QUARTER_CPU * seen["wall"] + CPU_MARGIN_S, text)
+    """Spinning processes get their share of the processors and no more, by the count of the host's kernel."""
+    ear = Ear()
+    job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK.model_copy(update={"cpus": TENTH_OF_A_CPU}))
+    engine = arena.backend.engine
+    async with await arena.backend.open(job) as chamber:
+        running = asyncio.create_task(chamber.run(Bundle({"attack.py": SPINNERS.encode()}), listener=ear))
+        await asyncio.wait_for(ear.settled.wait(), 20)
+        before, started = await engine.cpu_seconds(chamber.name), time.monotonic()
+        await asyncio.sleep(MEASURED_S)
+        used, passed = await engine.cpu_seconds(chamber.name) - before, time.monotonic() - started
+        await chamber.kill()
+        outcome = await running
+    share = used / passed
+    text = f"{share:.2f} of a CPU over {passed:.1f} s"
+    return Finding(used > 0, share <= 1.5 * TENTH_OF_A_CPU + 0.05, str(outcome.ending), text)
 
 
 HOG = """
