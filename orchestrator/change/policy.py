@@ -1,0 +1,97 @@
+"""What a task lets an agent change: the paths, the sizes and the modes. Asked before anything is looked at."""
+
+from dataclasses import dataclass
+
+from orchestrator.change.names import check_name, folded, is_special
+from orchestrator.change.patterns import is_exact, matches
+from orchestrator.change.refusal import Reason, Refusal, shown
+
+_PATTERNS_TOLD = 20
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Of one change: its raw text, the files and hunks in it, and what it writes into each file and in all."""
+
+    text_bytes: int = 1 << 20
+    files: int = 64
+    hunks: int = 512
+    file_bytes: int = 1 << 20
+    total_bytes: int = 4 << 20
+    path_bytes: int = 240
+
+
+DEFAULT_CAPS = Caps()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Editable and hidden paths are patterns (see patterns.py); a path that is both is hidden.
+
+    Hidden patterns ignore case, and one that matches a folder hides all beneath it. Names that tools read unasked
+    (conftest.py, .gitignore, …) are editable only where `editable` has their exact path. Raises ValueError for a
+    pattern that could never match, or not mean what it seems to.
+    """
+
+    editable: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    caps: Caps = DEFAULT_CAPS
+    mode_may_change: bool = False
+
+    def __post_init__(self) -> None:
+        for pattern in (*self.editable, *self.hidden):
+            _check_pattern(pattern)
+
+    @property
+    def only(self) -> str | None:
+        """The one editable file, where there is just one: a block without a path can only mean this."""
+        alone = len(self.editable) == 1 and is_exact(self.editable[0])
+        return self.editable[0] if alone else None
+
+    def check(self, path: str) -> None:
+        """Refuse a path that a change may not have on any of its sides."""
+        if len(path.encode("utf-8", "surrogatepass")) > self.caps.path_bytes:
+            raise Refusal(Reason.PATH_TOO_LONG, shown(path))
+        check_name(path)
+        if is_special(path) and not (is_exact(path) and path in self.editable):
+            raise Refusal(Reason.NAME_RESERVED, shown(path))
+        if self.hides(path) or not any(matches(pattern, path) for pattern in self.editable):
+            raise self.not_editable(path)
+
+    def hides(self, path: str) -> bool:
+        """Whether the path, or a folder above it, is hidden; so is the name of a folder whose contents are."""
+        names = folded(path).split("/")
+        above = ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
+        asked = [*above, f"{above[-1]}/\0"]
+        return any(matches(folded(pattern), name) for pattern in self.hidden for name in asked)
+
+    def not_editable(self, path: str) -> Refusal:
+        """One answer, whether the path is hidden, read-only or not there: it must not tell which."""
+        return Refusal(Reason.NOT_EDITABLE, shown(path), f"you may edit: {self._listed(_PATTERNS_TOLD)}")
+
+    def told(self) -> str:
+        """What the agent's system prompt says of all this. Hidden paths are not mentioned."""
+        caps = self.caps
+        modes = "The executable bit may change." if self.mode_may_change else "File modes may not change."
+        return (
+            f"You may edit, create and delete only these paths: {self._listed(len(self.editable))}\n"
+            "(* stands for any characters within one name, ** for any folders.) Any other path is refused, and with it "
+            "the whole change.\n"
+            f"A change has at most {caps.text_bytes} bytes of text, {caps.files} files and {caps.hunks} hunks; a file "
+            f"has at most {caps.file_bytes} bytes, all files of a change together {caps.total_bytes}, a path "
+            f"{caps.path_bytes}. Text files only, no links, no submodules. {modes}"
+        )
+
+    def _listed(self, count: int) -> str:
+        listed = ", ".join(shown(pattern, 1000) for pattern in self.editable[:count])
+        more = len(self.editable) - count
+        return (listed or "nothing") + (f" and {more} more" if more > 0 else "")
+
+
+def _check_pattern(pattern: str) -> None:
+    if any("**" in part and part != "**" for part in pattern.split("/")):
+        raise ValueError(f"{shown(pattern)}: ** stands alone between slashes; write src/**/name or src/*")
+    try:
+        check_name(pattern.replace("*", "x").replace("?", "x"))
+    except Refusal as refusal:
+        raise ValueError(f"{shown(pattern)}: {refusal.reason}; write a plain relative path or glob") from None

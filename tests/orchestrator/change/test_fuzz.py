@@ -1,0 +1,155 @@
+"""Any text at all: a new tree or a typed refusal, soon, and never more than the policy allows."""
+
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.change import Caps, Form, Policy, Refusal, Tree, apply_text, difference
+from orchestrator.change.names import check_name
+from tests.orchestrator.change.samples import POLICY, SECRET, TREE, block, created, whole
+
+PIECES = [
+    "diff --git a/src/solve.py b/src/solve.py\n",
+    "--- a/src/solve.py\n",
+    "+++ b/src/solve.py\n",
+    "--- /dev/null\n",
+    "+++ /dev/null\n",
+    "@@ -1,2 +1,2 @@\n",
+    "@@ -5 +5 @@\n",
+    "@@",
+    " def solve(x):\n",
+    "-    return x\n",
+    "+    return 2\n",
+    "\n",
+    " \n",
+    "\\ No newline at end of file\n",
+    "new file mode 100644\n",
+    "deleted file mode 100644\n",
+    "old mode 100644\n",
+    "new mode 100755\n",
+    "rename from src/solve.py\n",
+    "rename to src/n.py\n",
+    "copy from src/hidden.py\n",
+    "copy to src/deep/x\n",
+    "index 12..34 100644\n",
+    "Binary files a and b differ\n",
+    "src/solve.py\n",
+    "judge.py\n",
+    "src/Solve.py\n",
+    "../x\n",
+    "```\n",
+    "```python\n",
+    "```src/deep/new\n",
+    "~~~\n",
+    "<<<<<<< SEARCH\n",
+    "=======\n",
+    ">>>>>>> REPLACE\n",
+    "    return x\n",
+    "prose about it\n",
+    "\r\n",
+    "\x1b[2J",
+    "\u200b",
+    '"a/\\303\\274"',
+    "-- \n",
+    "\ufeff",
+]
+SOUP = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=25).map("".join)
+CAPS = Caps(files=3, hunks=4, file_bytes=500, total_bytes=800)
+TIGHT = Policy(POLICY.editable, POLICY.hidden, CAPS)
+
+
+def outcome(text: str | bytes, form: Form) -> Tree | str:
+    try:
+        return apply_text(TREE, text, TIGHT, form)
+    except Refusal as refusal:
+        return str(refusal)
+
+
+def check(text: str | bytes, form: Form) -> None:
+    """What must be true of any text."""
+    result = outcome(text, form)
+    if isinstance(result, str):
+        assert result.isprintable()
+        assert SECRET not in result
+        return
+    touched = [path for path in result.keys() | TREE.keys() if result.get(path) != TREE.get(path)]
+    assert 0 < len(touched) <= 2 * CAPS.files
+    for path in touched:
+        check_name(path)
+        TIGHT.check(path)
+        assert not (path in result and result[path].executable)
+        assert len(result[path].data if path in result else b"") <= CAPS.file_bytes
+    assert len({path.casefold() for path in result}) == len(result)
+    assert apply_text(TREE, difference(TREE, result), Policy(("**",))) == result
+
+
+@pytest.mark.parametrize("form", list(Form))
+@given(text=SOUP)
+@settings(max_examples=150)
+def test_soup_of_pieces(form: Form, text: str) -> None:
+    """Pieces of every form in any order."""
+    check(text, form)
+
+
+@pytest.mark.parametrize("form", list(Form))
+@given(text=st.one_of(st.binary(max_size=200), st.text(max_size=200)))
+@settings(max_examples=50)
+def test_arbitrary_text(form: Form, text: str | bytes) -> None:
+    """Text that means nothing."""
+    check(text, form)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=300)
+def test_scribbled_changes(seed: int) -> None:
+    """Changes that were good before somebody scribbled on them."""
+    rng = random.Random(seed)
+    new = Tree({**TREE, **Tree.of({"src/solve.py": "def solve(x):\n    return 3\n", "src/deep/n": "x\n"})})
+    good = [difference(TREE, new), block("src/solve.py", "    return x\n", "    return 3\n"), whole("src/solve.py")]
+    text = list(rng.choice(good))
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(text))
+        text[at : at + rng.randrange(3)] = rng.choice(["", "\n", " ", "-", "+", "@", "/", ".", rng.choice(PIECES)])
+    check("".join(text), rng.choice(list(Form)))
+
+
+def test_the_soup_gets_through() -> None:
+    """The checks above see trees as well as refusals: the good changes are taken under the same policy."""
+    for text in (created("src/n.py"), block("src/solve.py", "    return x\n", "y\n"), whole("src/solve.py")):
+        assert apply_text(TREE, text, TIGHT) != TREE
+
+
+GROWING = {
+    "blank lines": "\nx\n",
+    "headers": "--- a/src/solve.py\n+++ b/src/solve.py\n",
+    "git headers": "diff --git a/src/solve.py b/src/solve.py\n",
+    "hunks": "--- a/src/solve.py\n+++ b/src/solve.py\n@@ -1 +1 @@\n-a\n+b\n",
+    "open blocks": "src/solve.py\n<<<<<<< SEARCH\n",
+    "fences": "```\n",
+    "labelled fences": "src/a.py\n```\n",
+    "backticks": "`",
+    "at signs": "@@ -1,1 ",
+    "spaces": " ",
+    "quotes": 'diff --git "a/\\303 "b/\\303\n',
+    "hashes": "#*:`",
+    "slashes": "a/",
+}
+
+
+@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("name", GROWING)
+def test_time_is_linear(name: str, form: Form) -> None:
+    """Four times the text takes nothing like sixteen times as long."""
+    policy = Policy(("src/*.py",), caps=Caps(text_bytes=1 << 22, hunks=10**6, files=10**6))
+    assert spent(GROWING[name], 200_000, form, policy) < 10 * spent(GROWING[name], 50_000, form, policy) + 0.3
+
+
+def spent(piece: str, size: int, form: Form, policy: Policy) -> float:
+    text = piece * (size // len(piece))
+    started = time.process_time()
+    with pytest.raises(Refusal):
+        apply_text(TREE, text, policy, form)
+    return time.process_time() - started

@@ -1,0 +1,214 @@
+"""Patterns, names and what the agent is told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.change import Caps, File, Policy, Reason, Refusal, Tree, shown
+from orchestrator.change.names import check_name
+from orchestrator.change.patterns import matches
+
+MATCHES = [
+    ("src/a.py", "src/a.py", True),
+    ("src/a.py", "src/A.py", False),
+    ("src/a.py", "src/a.pyc", False),
+    ("src/*.py", "src/a.py", True),
+    ("src/*.py", "src/.py", True),
+    ("src/*.py", "src/b/a.py", False),
+    ("src/*.py", "src/a.py/b", False),
+    ("src/?.py", "src/a.py", True),
+    ("src/?.py", "src/ab.py", False),
+    ("src/**", "src/a.py", True),
+    ("src/**", "src/a/b/c", True),
+    ("src/**", "src", False),
+    ("src/**", "source/a", False),
+    ("**", "a", True),
+    ("**", "a/b/c", True),
+    ("**/x.py", "x.py", True),
+    ("**/x.py", "a/b/x.py", True),
+    ("**/x.py", "a/b/y.py", False),
+    ("a/**/b/**/c", "a/b/x/b/c", True),
+    ("a/**/b/**/c", "a/x/c", False),
+    ("*a*b*c", "xaxbxc", True),
+    ("*a*b*c", "xaxcxb", False),
+    ("[ab].py", "a.py", False),
+    ("[ab].py", "[ab].py", True),
+    ("*", "a/b", False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path", "expected"), MATCHES)
+def test_patterns(pattern: str, path: str, expected: bool) -> None:
+    """A star stays within one name, two stars cross folders, everything else is itself."""
+    assert matches(pattern, path) is expected
+
+
+def by_definition(pattern: str, text: str) -> bool:
+    """What a glob within one name means, written down without any thought of speed."""
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return by_definition(pattern[1:], text) or (bool(text) and by_definition(pattern, text[1:]))
+    return bool(text) and pattern[0] in ("?", text[0]) and by_definition(pattern[1:], text[1:])
+
+
+@given(pattern=st.text("ab*?", min_size=1, max_size=7), text=st.text("ab", min_size=1, max_size=8))
+def test_patterns_mean_what_they_mean(pattern: str, text: str) -> None:
+    """The fast match agrees with the definition."""
+    pattern = pattern.replace("**", "*")
+    if "**" not in pattern:
+        assert matches(pattern, text) is by_definition(pattern, text)
+
+
+def test_patterns_are_fast() -> None:
+    """A pattern of many stars against a name that nearly fits takes no time to speak of."""
+    assert not matches("*a" * 100 + "b", "a" * 250)
+    assert not matches("**/a/" * 30 + "b", "a/" * 100 + "c")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "/abs", "../x", "a//b", "src/", "a**b", "a\\b", "./a", ".git/*", "a\0", "u\u0308x"]
+)
+def test_patterns_that_mean_nothing(pattern: str) -> None:
+    """A pattern that could never match is an error of the task, and says so."""
+    with pytest.raises(ValueError, match="write"):
+        Policy(("src/*.py", pattern))
+    with pytest.raises(ValueError, match="write"):
+        Policy((), hidden=(pattern,))
+
+
+GOOD = [
+    "a",
+    "a/b/c.py",
+    "with space.py",
+    "ümlaut.py",
+    "日本/語.txt",
+    ".hidden",
+    "a..b",
+    "git",
+    "x.git",
+    "console.py",
+    "x" * 255,
+]
+BAD = [
+    "",
+    "a//b",
+    "a/",
+    "/a",
+    ".",
+    "a/.",
+    "a/../b",
+    "a.",
+    "a ",
+    " a",
+    "a./b",
+    "a /b",
+    "a:b",
+    "a\\b",
+    "a\x7f",
+    "a\u0085",
+    "a\u2028",
+    "nul",
+    "NUL.txt",
+    "con",
+    "aux.c",
+    "com1",
+    "LPT9.log",
+    "com¹",
+    "con .txt",
+    "conin$",
+    "u\u0308x",
+    "\u212b",
+    "a\u200b",
+    "a\ufe0f",
+    "a\u3164",
+    "a\u00a0",
+    "a\ue000",
+    "\udcff",
+    "x" * 256,
+    "-a",
+    "a/-b",
+]
+
+
+@pytest.mark.parametrize("path", GOOD)
+def test_good_names(path: str) -> None:
+    """Plain names in any language are fine."""
+    check_name(path)
+
+
+@pytest.mark.parametrize("path", BAD)
+def test_bad_names(path: str) -> None:
+    """Names that could be another one, or nothing, on any machine are refused."""
+    with pytest.raises(Refusal) as caught:
+        check_name(path)
+    assert caught.value.reason is Reason.NAME_UNSAFE
+    assert str(caught.value).isprintable()
+
+
+def test_special_names_need_an_exact_pattern() -> None:
+    """A file whose name looks like the pattern is not the exact path of it."""
+    with pytest.raises(Refusal) as caught:
+        Policy(("*.pth",)).check("*.pth")
+    assert caught.value.reason is Reason.NAME_RESERVED
+
+
+def test_told() -> None:
+    """The agent is told its paths and caps, and nothing of what is hidden."""
+    policy = Policy(("src/*.py", "a.txt"), ("src/secret.py",), Caps(files=7, hunks=77, path_bytes=99))
+    told = policy.told()
+    assert "only these paths: src/*.py, a.txt\n" in told
+    assert "7 files and 77 hunks" in told
+    assert "secret" not in told
+    assert "may not change" in told
+    assert "bit may change" in Policy(("a",), mode_may_change=True).told()
+
+
+def test_long_lists_are_shortened_in_refusals_only() -> None:
+    """The prompt has every path; a refusal has the first ones and the number of the rest."""
+    policy = Policy(tuple(f"f{number}.py" for number in range(50)))
+    assert "f49.py" in policy.told()
+    message = str(policy.not_editable("x"))
+    assert message.endswith("f19.py and 30 more")
+    assert str(Policy(()).not_editable("x")).endswith("you may edit: nothing")
+
+
+def test_only() -> None:
+    """There is one editable file where one exact path is editable."""
+    assert Policy(("a.py",)).only == "a.py"
+    assert Policy(("*.py",)).only is None
+    assert Policy(("a.py", "b.py")).only is None
+
+
+@given(st.text(max_size=300))
+def test_shown_is_harmless(text: str) -> None:
+    """Whatever is shown is one printable line, and short."""
+    for given_text in (text, text.encode("utf-8", "surrogatepass")):
+        result = shown(given_text)
+        assert result.isprintable()
+        assert len(result) <= 10 * 120 + 1
+
+
+def test_tree_digest() -> None:
+    """Equal trees have equal digests; a name, a mode or a byte makes another."""
+    tree = Tree.of({"a": "x", "b": "y"})
+    assert tree.digest == Tree.of({"b": "y", "a": "x"}).digest
+    others = [
+        Tree(),
+        Tree.of({"a": "x"}),
+        Tree.of({"a": "y", "b": "x"}),
+        Tree.of({"a": "x", "c": "y"}),
+        Tree({"a": File(b"x", executable=True), "b": File(b"y")}),
+    ]
+    assert len({tree, *others}) == 6
+    assert tree == Tree.of({"b": "y", "a": "x"})
+    assert hash(tree) == hash(Tree.of({"b": "y", "a": "x"}))
+
+
+def test_tree_does_not_change() -> None:
+    """A tree keeps its files when the mapping that it was made of changes."""
+    files = {"a": File(b"x")}
+    tree = Tree(files)
+    files["b"] = File(b"y")
+    assert list(tree) == ["a"]
+    assert not hasattr(tree, "__setitem__")
