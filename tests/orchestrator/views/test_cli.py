@@ -63,7 +63,7 @@ def test_exit_codes_are_as_documented() -> None:
         (["--in", "nowhere", "--", "true"], "nowhere is not a folder; name an existing one"),
         (["--in", "linked", "--", "true"], "is a link"),
         (["--in", "full", "--bundle-bytes", "1KiB", "--", "true"], "raise bundle_bytes or use an input"),
-        (["--out", "full", "--", "true"], "name a new folder for --out"),
+        (["--out", "full", "--", "true"], "name a new one"),
         (["--out", "full/file", "--", "true"], "full/file"),
         (["--", "--help-me"], "name a program first"),
     ],
