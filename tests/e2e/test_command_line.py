@@ -130,7 +130,8 @@ def test_outputs_never_overwrite(tmp_path: Path) -> None:
 
 def test_no_engine() -> None:
     """Without an engine: exit code 3 and the way to get one."""
-    ran = blastdoor("exec", "--", "true", DOCKER_HOST="unix:///no/such/socket")
+    nowhere = "unix:///no/such/socket"
+    ran = blastdoor("exec", "--", "true", DOCKER_HOST=nowhere, BLASTDOOR_DOCKER_HOST=nowhere)
     assert ran.returncode == 3
     assert "no Docker engine answers; start Docker" in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1

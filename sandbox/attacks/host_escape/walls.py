@@ -288,12 +288,15 @@ tell(shown={path: shown(path) for path in os.environ["MASKED"].split()})
 
 
 @attack(
-    "T09", "read what the kernel tells about the host", runsc="the sentry has no such files; /sys/firmware is empty"
+    "T09",
+    "read what the kernel tells about the host",
+    runsc="the sentry has no such files but /proc/cmdline, where it says the same of itself on every host",
 )
 async def masked(arena: Arena) -> Finding:
     """Files that tell of the host's keys, timers, interrupts and firmware show nothing."""
     outcome = await arena.run(MASKED, env={"MASKED": " ".join(MASKED_PATHS)})
     seen = told(outcome).get("shown", {})
-    open_ones = [path for path, size in seen.items() if isinstance(size, int) and size]
+    its_own = {"/proc/cmdline"} if arena.is_gvisor else set()
+    open_ones = [path for path, size in seen.items() if isinstance(size, int) and size and path not in its_own]
     evidence = f"of {len(seen)} paths these show something: {open_ones or 'none'}"
     return Finding(len(seen) == len(MASKED_PATHS), bool(seen) and not open_ones, str(outcome.ending), evidence)
