@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks)
+SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks examples)
 ENGINE := scripts/with-engine
 
 .DEFAULT_GOAL := help

@@ -56,6 +56,16 @@ def test_exec_brings_files_in_and_out(tmp_path: Path) -> None:
     assert "completed" in ran.stderr
 
 
+def test_readme_example(tmp_path: Path) -> None:
+    """The first command of the README does what it says."""
+    example = Path(__file__).parents[2] / "examples" / "hello"
+    ran = blastdoor(
+        "exec", "--in", str(example), "--out", str(tmp_path / "result"), "--wall", "30s", "--", "python3", "main.py"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "result" / "total.txt").read_text() == "29\n"
+
+
 def test_exec_as_json() -> None:
     """With --json, stdout is one object and the log is on stderr."""
     ran = blastdoor("exec", "--json", "--", "sh", "-c", "echo hello; exit 4")
