@@ -34,7 +34,7 @@ async def measure(gigabytes: int = 10) -> list[Figure]:
     flood = ("sh", "-c", f"head -c {size} /dev/zero")
     drained = Job(command=flood, limits=Limits(wall=500, log_bytes=size, cpus=2))
     capped = Job(command=flood, limits=Limits(wall=500, log_bytes="1MiB", cpus=2))
-    forged = Job(command=("sh", "-c", f"head -c {size} /dev/zero >/proc/1/fd/1"), limits=Limits(wall=500, cpus=2))
+    forged = Job(command=("sh", "-c", f"head -c {size} /dev/zero >/proc/1/fd/4"), limits=Limits(wall=500, cpus=2))
     growth, ending, count, seconds = await _peak_growth(drained)
     if ending is not Ending.COMPLETED or count != size:
         raise RuntimeError(f"the flood did not pass: {ending}, {count} bytes")

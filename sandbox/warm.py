@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -62,8 +62,15 @@ class _Shelf(Generic[W]):
 class WarmPool(Generic[W]):
     """Shelves of ready chambers, one a shape."""
 
-    def __init__(self, cap: int, idle_s: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        cap: int,
+        idle_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+        head_start_s: float = 0.0,
+    ) -> None:
         self._cap = cap
+        self._head_start_s = head_start_s
         self._idle_s = idle_s
         self._clock = clock
         self._shelves: dict[Hashable, _Shelf[W]] = {}
@@ -81,7 +88,10 @@ class WarmPool(Generic[W]):
         shelf = self._shelves.setdefault(shape, _Shelf(make, Demand(self._cap, self._idle_s)))
         shelf.demand.asked(self._clock())
         found = await self._pop_healthy(shelf)
-        self._refill(shelf)
+        if found and self._head_start_s:
+            self._spawn(self._refill_later(shelf))
+        else:
+            self._refill(shelf)
         return found or await self._timed_make(shelf)
 
     async def sweep(self) -> None:
@@ -122,11 +132,19 @@ class WarmPool(Generic[W]):
         missing = shelf.demand.target(self._clock()) - len(shelf.ready) - shelf.making
         for _ in range(min(room, missing)):
             shelf.making += 1
-            task = asyncio.create_task(self._stock(shelf))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._spawn(self._stock(shelf))
         if self._cap and not self._sweeper:
             self._sweeper = asyncio.create_task(self._sweep_for_ever())
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _refill_later(self, shelf: _Shelf[W]) -> None:
+        """Making a chamber takes a whole core for a while; the trial that just got one goes first."""
+        await asyncio.sleep(self._head_start_s)
+        self._refill(shelf)
 
     async def _stock(self, shelf: _Shelf[W]) -> None:
         try:

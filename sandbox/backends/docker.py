@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import secrets
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 
 LEASE_LABEL = "blastdoor.lease"  # for people who look at a container: how long its owner's lease is
+HEAD_START_S = 0.1
+IMAGE_S = 5.0
 
 ConfigFor = Callable[..., dict[str, object]]
 
@@ -53,9 +56,10 @@ class DockerBackend:
         self._engine = engine
         self._posture = self._posture_inside = posture
         self.lease = lease
-        self._warm: WarmPool[LiveChamber] = WarmPool(config.warm)
+        self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
         self._inputs = InputStore(config.inputs_folder)
         self._open: set[LiveChamber] = set()
+        self._images: dict[str, tuple[str, float]] = {}
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._not_removed: set[str] = set()
         self._closed = False
@@ -219,10 +223,14 @@ class DockerBackend:
             raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
 
     async def _image_id(self, name: str) -> str:
-        """The image's content digest, once its settings were found harmless."""
+        """The image's content digest, once its settings were found harmless. Asked anew every few seconds."""
+        known, until = self._images.get(name, ("", 0.0))
+        if time.monotonic() < until:
+            return known
         record = await self._engine.image(name)
         if objections := image_objections(record["Config"] or {}):
             raise Refused(f"the image {name} is refused: {objections[0]}")
+        self._images[name] = (str(record["Id"]), time.monotonic() + IMAGE_S)
         return str(record["Id"])
 
 
