@@ -50,7 +50,9 @@ class Guard:
             with contextlib.suppress(TimeoutError):
                 word = await asyncio.wait_for(self._process.stdout.readline(), READY_S)
         if word != b"ready\n":
-            raise Unavailable("the warden did not start, and nothing is started unguarded; check free memory and try again")
+            raise Unavailable(
+                "the warden did not start, and nothing is started unguarded; check free memory and try again"
+            )
         self._heard = True
 
     async def dismiss(self) -> None:
