@@ -1,6 +1,7 @@
 """One hostile job, in and out. This is the package's face; everything else is private to it."""
 
 from sandbox.backend import Backend, Capabilities, Chamber, Channel, Listener, Talk
+from sandbox.baking import BakedImage, ImageSpec
 from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
 from sandbox.config import BackendConfig, DockerConfig
@@ -13,6 +14,7 @@ from sandbox.wire.log import Report, printable
 __all__ = [
     "Backend",
     "BackendConfig",
+    "BakedImage",
     "Bundle",
     "Capabilities",
     "Chamber",
@@ -22,6 +24,7 @@ __all__ = [
     "Ending",
     "Enforcer",
     "Gpu",
+    "ImageSpec",
     "Input",
     "InputStore",
     "Job",

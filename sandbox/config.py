@@ -1,12 +1,14 @@
 """Backend settings as a tagged union. The vendor's package is imported when a backend is opened, not before."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from sandbox.backend import Backend
+from sandbox.baking import BakedImage, ImageSpec
 from sandbox.link import Deadlines
 from sandbox.price import LOCAL, Rates
 from sandbox.units import Duration
@@ -37,6 +39,15 @@ class DockerConfig(BaseModel, extra="forbid", frozen=True):
         from sandbox.backends.docker import DockerBackend
 
         return await DockerBackend.connect(self)
+
+    async def bake(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
+        """The image that a spec describes, made when it is not there yet; `progress` hears one line a step.
+
+        Raises Refused when the spec can not be met, Unavailable when the engine or a package archive fails.
+        """
+        from sandbox.backends.docker_bake import bake
+
+        return await bake(self.host, spec, progress)
 
 
 BackendConfig = DockerConfig

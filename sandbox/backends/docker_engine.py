@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 import docker
@@ -21,6 +22,7 @@ from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 MINIMUM_API = (1, 41)
 CALL_TIMEOUT_S = 120
 THREADS = 16
+EXECUTE_BYTES = 65_536
 HOW_TO_GET_AN_ENGINE = "start Docker, or set DOCKER_HOST to one that runs (unix:// or tcp://)"
 
 T = TypeVar("T")
@@ -132,6 +134,20 @@ class Engine:
 
         await self._call(f"remove image {name}", remove)
 
+    async def image_or_none(self, name: str) -> Mapping[str, Any] | None:
+        def look() -> Mapping[str, Any] | None:
+            with contextlib.suppress(docker.errors.ImageNotFound):
+                found: Mapping[str, Any] = self._api.inspect_image(name)
+                return found
+            return None
+
+        return await self._call(f"image {name}", look)
+
+    async def commit(self, container: str, name: str, changes: Sequence[str]) -> None:
+        """An image of what a container holds now; the name moves to it only once it is complete."""
+        repository, _, tag = name.partition(":")
+        await self._call(f"commit {name}", lambda: self._api.commit(container, repository, tag, changes=list(changes)))
+
     async def create(self, name: str, config: dict[str, object]) -> str:
         """Create a container and return its id. A lost reply is safe to retry: the name is unique and ours."""
 
@@ -144,6 +160,51 @@ class Engine:
                 raise
 
         return await self._call("create", lambda: _retried(create, "create"))
+
+    async def claim(self, name: str, config: dict[str, object]) -> str | None:
+        """Create a container whose name is a lock: None while somebody else has it."""
+
+        def claim() -> str | None:
+            try:
+                return str(self._api.create_container_from_config(config, name)["Id"])
+            except docker.errors.APIError as error:
+                if error.status_code == 409:
+                    return None
+                raise
+
+        return await self._call("create", claim)
+
+    async def execute(
+        self, container: str, command: Sequence[str], environment: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Run one more command in a running container, as root: its exit code and the end of its output."""
+
+        def execute() -> tuple[int, bytes]:
+            made = self._api.exec_create(container, list(command), user="0", environment=dict(environment))
+            output = b""
+            for chunk in self._api.exec_start(made, stream=True):
+                output = (output + chunk)[-EXECUTE_BYTES:]
+            return int(self._api.exec_inspect(made)["ExitCode"]), output
+
+        return await self._call("execute", execute)
+
+    async def put(self, container: str, folder: str, archive: Path) -> None:
+        """Unpack a tar archive into a folder of a container."""
+
+        def put() -> None:
+            with archive.open("rb") as content:
+                self._api.put_archive(container, folder, content)
+
+        await self._call("copy into", put)
+
+    async def get(self, container: str, path: str, archive: Path) -> None:
+        """A folder of a container as a tar archive, which is written and not looked into."""
+
+        def get() -> None:
+            with archive.open("wb") as target:
+                target.writelines(self._api.get_archive(container, path)[0])
+
+        await self._call("copy out of", get)
 
     async def attach(self, container: str) -> socket.socket:
         """Stdin, stdout and stderr of a container that has not started."""

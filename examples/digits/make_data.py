@@ -1,0 +1,38 @@
+"""Writes the data of this task from scikit-learn's digits. Run once, where scikit-learn is installed; not at trial time.
+
+    python make_data.py
+
+The images are 8 by 8 pixels of 0 to 16. Rows are shuffled with a fixed seed and dealt out: train with labels, dev and
+test without. The labels of dev and test are gold: they go to the judge's folder, which no candidate ever sees.
+"""
+
+import csv
+import random
+from pathlib import Path
+
+from sklearn.datasets import load_digits
+
+HERE = Path(__file__).parent
+SEED = 2026
+DEV, TEST = 250, 450
+
+
+def write(path, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def main():
+    digits = load_digits()
+    rows = [[int(pixel) for pixel in image] for image in digits.data]
+    order = random.Random(SEED).sample(range(len(rows)), len(rows))
+    dev, test, train = order[:DEV], order[DEV : DEV + TEST], order[DEV + TEST :]
+    write(HERE / "inputs/train.csv", [[*rows[i], int(digits.target[i])] for i in train])
+    write(HERE / "inputs/dev.csv", [rows[i] for i in dev])
+    write(HERE / "inputs/test.csv", [rows[i] for i in test])
+    write(HERE / "judge/gold/dev_labels.csv", [[int(digits.target[i])] for i in dev])
+    write(HERE / "judge/gold/labels.csv", [[int(digits.target[i])] for i in test])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""What can be spent, counted in whole units: books that must balance to the last unit can not be kept in floats.
+
+A dollar is a million units (micro-dollars) and a second a thousand (milliseconds); all else is counted by the piece.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+
+Number = int | float | Decimal | Fraction
+
+# A float's last digits are noise (0.1 + 0.2); what is under a thousandth of a unit is not a spending.
+_NOISE_DIGITS = 3
+
+
+class Account(StrEnum):
+    """A line of the budget."""
+
+    ATTEMPTS = "attempts"
+    TUNES = "tunes"
+    COMBINATION = "combination"
+    CONTROL = "control"
+    USD = "usd"
+    TOKENS = "tokens"
+    SECONDS = "seconds"
+    STALL_LOSSES = "stall losses"
+
+
+SLOTS = (Account.ATTEMPTS, Account.TUNES, Account.COMBINATION, Account.CONTROL)
+USAGE = (Account.USD, Account.TOKENS, Account.SECONDS)
+
+_NOUNS = {
+    Account.ATTEMPTS: "attempt",
+    Account.TUNES: "tune",
+    Account.COMBINATION: "combination attempt",
+    Account.CONTROL: "control attempt",
+    Account.TOKENS: "token",
+}
+_ORDER = {account: place for place, account in enumerate((*SLOTS, *USAGE))}
+
+
+def micro_dollars(usd: Number) -> int:
+    """Whole micro-dollars that cover the sum: rounded up. Raises ValueError for a negative or endless one."""
+    return math.ceil(_scaled(usd, 1_000_000))
+
+
+def milliseconds(seconds: Number) -> int:
+    """Whole milliseconds that cover the time: rounded up. Raises ValueError for a negative or endless one."""
+    return math.ceil(_scaled(seconds, 1000))
+
+
+def shown(account: Account, units: int) -> str:
+    """For a person: "$5.00", "90s", "1,200 tokens", "1 attempt"."""
+    if account in (Account.USD, Account.STALL_LOSSES):
+        whole, rest = divmod(units, 1_000_000)
+        digits = f"{rest:06}"
+        return f"${whole:,}.{digits[:2]}{digits[2:].rstrip('0')}"
+    if account is Account.SECONDS:
+        whole, rest = divmod(units, 1000)
+        return f"{whole:,}" + (f".{rest:03}".rstrip("0") if rest else "") + "s"
+    return f"{units:,} {_NOUNS[account]}{'' if units == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """So much of each account, in whole units and never negative; what is zero is left out, so equal sums are equal.
+
+    `of` takes dollars and seconds, `exact` and `from_row` take whole units.
+    """
+
+    entries: tuple[tuple[Account, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        for account, units in self.entries:
+            if account not in _ORDER:
+                raise ValueError(f"{account} is a memo of what was lost; it can not be spent or reserved")
+            check_units(account, units)
+        if len(dict(self.entries)) < len(self.entries):
+            raise ValueError("an account is named twice in one sum")
+        kept = sorted((entry for entry in self.entries if entry[1]), key=lambda entry: _ORDER[entry[0]])
+        object.__setattr__(self, "entries", tuple(kept))
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        attempts: int = 0,
+        tunes: int = 0,
+        combination: int = 0,
+        control: int = 0,
+        usd: Number = 0,
+        tokens: int = 0,
+        seconds: Number = 0,
+    ) -> "Amounts":
+        """Dollars and seconds as people say them, rounded up to whole units."""
+        units = (attempts, tunes, combination, control, micro_dollars(usd), tokens, milliseconds(seconds))
+        return cls(tuple(zip(_ORDER, units, strict=True)))
+
+    @classmethod
+    def exact(cls, units: Mapping[Account, int]) -> "Amounts":
+        return cls(tuple(units.items()))
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "Amounts":
+        """What as_row wrote. Raises ValueError for anything else."""
+        return cls(tuple((Account(name), check_units(Account(name), units)) for name, units in row.items()))
+
+    def as_row(self) -> dict[str, int]:
+        """Plain JSON: {"attempts": 1, "usd": 500000}."""
+        return {account.value: units for account, units in self.entries}
+
+    def only(self, accounts: Iterable[Account]) -> "Amounts":
+        wanted = frozenset(accounts)
+        return Amounts(tuple(entry for entry in self.entries if entry[0] in wanted))
+
+    def over(self, other: "Amounts") -> "Amounts":
+        """By how much this is more than the other, account by account."""
+        return Amounts(tuple((account, max(0, units - other[account])) for account, units in self.entries))
+
+    def __getitem__(self, account: Account) -> int:
+        return next((units for name, units in self.entries if name == account), 0)
+
+    def __add__(self, other: "Amounts") -> "Amounts":
+        return Amounts(tuple((account, self[account] + other[account]) for account in _ORDER))
+
+    def __sub__(self, other: "Amounts") -> "Amounts":
+        """Raises ValueError where less than nothing would be left."""
+        return Amounts(tuple((account, self[account] - other[account]) for account in _ORDER))
+
+    def __le__(self, other: "Amounts") -> bool:
+        """In every account; two sums may well be neither less nor more."""
+        return all(units <= other[account] for account, units in self.entries)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def __str__(self) -> str:
+        return ", ".join(shown(account, units) for account, units in self.entries) or "nothing"
+
+
+NOTHING = Amounts()
+
+
+def limits_of(
+    *,
+    attempts: int | None = None,
+    tunes: int | None = None,
+    combination: int | None = None,
+    control: int | None = None,
+    usd: Number | None = None,
+    tokens: int | None = None,
+    seconds: Number | None = None,
+    stall_losses: Number | None = None,
+) -> dict[Account, int]:
+    """Caps in whole units. None is left out: no cap. Dollars (also of stall losses) and seconds are rounded down."""
+    given: dict[Account, int | None] = {
+        Account.ATTEMPTS: attempts,
+        Account.TUNES: tunes,
+        Account.COMBINATION: combination,
+        Account.CONTROL: control,
+        Account.USD: None if usd is None else math.floor(_scaled(usd, 1_000_000)),
+        Account.TOKENS: tokens,
+        Account.SECONDS: None if seconds is None else math.floor(_scaled(seconds, 1000)),
+        Account.STALL_LOSSES: None if stall_losses is None else math.floor(_scaled(stall_losses, 1_000_000)),
+    }
+    return {account: check_units(account, units) for account, units in given.items() if units is not None}
+
+
+def check_units(account: Account, units: object) -> int:
+    """A whole number from zero on, or ValueError: rows come from a file, and JSON has floats and booleans too."""
+    if not isinstance(units, int) or isinstance(units, bool):
+        raise ValueError(f"{account}: {units!r} is not a whole number")
+    if units < 0:
+        raise ValueError(f"{account}: {units} is negative")
+    return units
+
+
+def _scaled(value: Number, units: int) -> Fraction:
+    try:
+        exact = round(Fraction(str(value) if isinstance(value, float) else value) * units, _NOISE_DIGITS)
+    except (OverflowError, ValueError):
+        raise ValueError(f"{value} is not an amount") from None
+    if exact < 0:
+        raise ValueError(f"{value} is negative")
+    return exact

@@ -1,0 +1,346 @@
+"""Everything that can happen, as a closed union. A ledger holds nothing else, in the order in which it happened."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Value
+from orchestrator.domain.records import Guard, Purpose, Role, Spent
+from orchestrator.domain.verdict import Verdict
+
+Amounts = dict[str, int]
+
+
+class _Event(BaseModel, extra="forbid", frozen=True):
+    pass
+
+
+class CampaignOpened(_Event):
+    kind: Literal["campaign opened"] = "campaign opened"
+    campaign: str
+    name: str
+    version: str
+
+
+class RunStarted(_Event):
+    kind: Literal["run started"] = "run started"
+    run: int
+    task: str
+    digests: dict[str, str]
+    seed: int
+    proposer: str
+    control: str | None
+    width: int
+    depth: int
+    why: str
+    options: str
+    lower_tier: bool
+    before: Amounts
+    start: str | None = None
+
+
+class LimitsSet(_Event):
+    """The caps of the accounts; absent means without one."""
+
+    kind: Literal["limits set"] = "limits set"
+    limits: Amounts
+
+
+class SessionStarted(_Event):
+    """An orchestrator took the campaign over; all that older ones still say is refused."""
+
+    kind: Literal["session started"] = "session started"
+    epoch: int
+    holder: str
+
+
+class SessionEnded(_Event):
+    kind: Literal["session ended"] = "session ended"
+    why: str
+
+
+class AttemptOpened(_Event):
+    kind: Literal["attempt opened"] = "attempt opened"
+    node: str
+    parent: str | None
+    role: Role
+    number: int
+    branch: int = 0
+    step: int = 0
+    injection: int | None = None
+
+
+class InjectionQueued(_Event):
+    """A person's change waits for a node; `injection` is the number of the request that brought it."""
+
+    kind: Literal["injection queued"] = "injection queued"
+    injection: int
+    change: str
+    description: str
+    on: str | None
+
+
+class Reserved(_Event):
+    """The worst case, set aside before anything that costs exists."""
+
+    kind: Literal["reserved"] = "reserved"
+    hold: str
+    amounts: Amounts
+
+
+class Settled(_Event):
+    kind: Literal["settled"] = "settled"
+    hold: str
+    node: str
+    spent: Amounts
+
+
+class Refunded(_Event):
+    """The slot goes back; what was spent stays spent and is booked as a loss."""
+
+    kind: Literal["refunded"] = "refunded"
+    hold: str
+    node: str
+    spent: Amounts
+
+
+class Charged(_Event):
+    """Usage that arrived late, or without a reservation of its own."""
+
+    kind: Literal["charged"] = "charged"
+    what: str
+    spent: Amounts
+    lost: bool = False
+
+
+class Proposed(_Event):
+    kind: Literal["proposed"] = "proposed"
+    node: str
+    draft: int
+    operator: str
+    description: str
+    params: dict[str, Value] | None = None
+    model: str | None = None
+    change: str | None = None
+    tree: str | None = None
+    refused: str | None = None
+
+
+class Promoted(_Event):
+    """The draft that becomes the node's candidate, and why this one."""
+
+    kind: Literal["promoted"] = "promoted"
+    node: str
+    draft: int
+    why: str
+    commit: str
+    diff: str
+
+
+class TrialIntended(_Event):
+    kind: Literal["trial intended"] = "trial intended"
+    trial: str
+    node: str
+    purpose: Purpose
+    draft: int
+
+
+class TrialEnded(_Event):
+    """`ending` is None for a trial whose outputs go to the judge."""
+
+    kind: Literal["trial ended"] = "trial ended"
+    trial: str
+    ending: Ending | None
+    reason: str = ""
+    exit_code: int | None = None
+    outputs: str | None = None
+    log: str | None = None
+    fingerprint: dict[str, str] = Field(default_factory=dict)
+    spent: Spent = Spent()
+
+
+class JudgingIntended(_Event):
+    kind: Literal["judging intended"] = "judging intended"
+    trial: str
+    judging: str
+    on_baseline: bool = False
+
+
+class JudgingEnded(_Event):
+    """A verdict, or the fixed code of what was wrong; the judge's own text is never recorded with a fault.
+
+    `interrupted`: nothing was learnt, only spent.
+    """
+
+    kind: Literal["judging ended"] = "judging ended"
+    trial: str
+    judging: str
+    on_baseline: bool = False
+    verdict: Verdict | None = None
+    fault: str | None = None
+    traces: str | None = None
+    spent: Spent = Spent()
+    interrupted: bool = False
+
+
+class GuardIntended(_Event):
+    kind: Literal["guard intended"] = "guard intended"
+    node: str
+    guard: str
+
+
+class GuardEnded(_Event):
+    kind: Literal["guard ended"] = "guard ended"
+    node: str
+    guard: str
+    passed: bool
+    reason: str = ""
+    spent: Spent = Spent()
+    interrupted: bool = False
+
+
+class GuardAdded(_Event):
+    kind: Literal["guard added"] = "guard added"
+    node: str
+    guard: Guard
+
+
+class KillIntended(_Event):
+    kind: Literal["kill intended"] = "kill intended"
+    node: str
+    why: str
+
+
+class KillConfirmed(_Event):
+    kind: Literal["kill confirmed"] = "kill confirmed"
+    node: str
+
+
+class AttemptEnded(_Event):
+    kind: Literal["attempt ended"] = "attempt ended"
+    node: str
+    ending: Ending
+    kept: bool = False
+    why: str = ""
+
+
+class AttemptRequeued(_Event):
+    """A free ending; `not_before` is when it may be tried again."""
+
+    kind: Literal["attempt requeued"] = "attempt requeued"
+    node: str
+    ending: Ending
+    why: str
+    not_before: str
+
+
+class AttemptQuarantined(_Event):
+    kind: Literal["attempt quarantined"] = "attempt quarantined"
+    node: str
+    ending: Ending
+    why: str
+
+
+class AttemptReleased(_Event):
+    """A person, or the scheduler when its time has come, lets a waiting attempt go on with a new reservation."""
+
+    kind: Literal["attempt released"] = "attempt released"
+    node: str
+    by: str
+
+
+class AttemptResumed(_Event):
+    """A queued attempt goes on, with a new reservation."""
+
+    kind: Literal["attempt resumed"] = "attempt resumed"
+    node: str
+
+
+class CohortOpened(_Event):
+    """Something that binds has changed: new baseline, and the champion is run again."""
+
+    kind: Literal["cohort opened"] = "cohort opened"
+    run: int
+    cohort: str
+    why: str
+
+
+class ChampionChanged(_Event):
+    kind: Literal["champion changed"] = "champion changed"
+    run: int
+    node: str
+    cohort: str
+    over: str | None
+
+
+class Replayed(_Event):
+    kind: Literal["replayed"] = "replayed"
+    node: str
+    trial: str
+    stands: bool
+    why: str
+
+
+class RequestTaken(_Event):
+    """What another terminal asked for, and what became of it."""
+
+    kind: Literal["request taken"] = "request taken"
+    request: int
+    asked: str
+    answer: str
+
+
+class PauseSet(_Event):
+    kind: Literal["pause set"] = "pause set"
+    paused: bool
+
+
+class CampaignStopped(_Event):
+    kind: Literal["campaign stopped"] = "campaign stopped"
+    reason: str
+
+
+Event = Annotated[
+    CampaignOpened
+    | RunStarted
+    | LimitsSet
+    | SessionStarted
+    | SessionEnded
+    | AttemptOpened
+    | InjectionQueued
+    | Reserved
+    | Settled
+    | Refunded
+    | Charged
+    | Proposed
+    | Promoted
+    | TrialIntended
+    | TrialEnded
+    | JudgingIntended
+    | JudgingEnded
+    | GuardIntended
+    | GuardEnded
+    | GuardAdded
+    | KillIntended
+    | KillConfirmed
+    | AttemptEnded
+    | AttemptRequeued
+    | AttemptQuarantined
+    | AttemptReleased
+    | AttemptResumed
+    | CohortOpened
+    | ChampionChanged
+    | Replayed
+    | RequestTaken
+    | PauseSet
+    | CampaignStopped,
+    Field(discriminator="kind"),
+]
+
+_UNION: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def read_event(body: str) -> Event:
+    """An event from the ledger. Raises pydantic's ValidationError for a kind or a field that this version lacks."""
+    return _UNION.validate_json(body)

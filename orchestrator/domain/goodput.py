@@ -1,0 +1,106 @@
+"""What a campaign has to show for what it cost: comparable useful results beside raw counts.
+
+A result is useful when the judge scored it, found it valid and believable, its guards passed, and it can be ranked
+against the others of its run: the same cohort, the real target. The baseline is what they are compared with, so it is
+not counted; nor is a second run of the same node.
+"""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from orchestrator.domain.node import order_of, run_of
+from orchestrator.domain.records import Node, Phase, Role, Run, Trial
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Mode, Verdict
+
+_MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Useful results for each of these; None where nothing of it was spent, which is not the same as infinitely many."""
+
+    per_dollar: float | None
+    per_hour: float | None
+    per_gpu_hour: float | None
+    per_chamber_hour: float | None
+
+
+@dataclass(frozen=True)
+class Goodput:
+    """`ended` counts attempts, `charged` those that were used up, `scored` every score, comparable or not."""
+
+    useful: int
+    ended: int
+    charged: int
+    scored: int
+    kept: int
+    trials: int
+    endings: dict[str, int]
+    dollars: float
+    hours: float
+    gpu_hours: float
+    chamber_hours: float
+    rates: Rates
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None) -> Goodput:
+    """Of a run, or of the present one. `usd` is in micro-dollars, and with `elapsed_s` the whole campaign's: a
+    campaign of several runs has one purse and one clock, so an earlier run's rates are lower bounds.
+    """
+    run = run or state.run
+    nodes = [node for node in in_order(state, run) if node.role is not Role.BASELINE]
+    ended = [node for node in nodes if node.phase is Phase.ENDED and node.ending]
+    trials = [trial for trial in state.trials.values() if run_of(trial.node) == run.number]
+    useful = sum(comparable(node, run) is not None for node in ended)
+    dollars = usd / 1_000_000
+    chamber_hours = sum(state.nodes[str(name)].spent.milliseconds for name in _names(state, run)) / _MS_PER_HOUR
+    gpu_hours = sum(trial.spent.milliseconds * gpus(trial) for trial in trials) / _MS_PER_HOUR
+    hours = elapsed_s / 3600
+    return Goodput(
+        useful=useful,
+        ended=len(ended),
+        charged=sum(bool(node.ending and node.ending.charged) for node in ended),
+        scored=sum(bool(node.ending and node.ending.scoreable) for node in ended),
+        kept=sum(node.kept for node in ended),
+        trials=len(trials),
+        endings=dict(Counter(str(node.ending) for node in ended).most_common()),
+        dollars=dollars,
+        hours=hours,
+        gpu_hours=gpu_hours,
+        chamber_hours=chamber_hours,
+        rates=Rates(*(_rate(useful, spent) for spent in (dollars, hours, gpu_hours, chamber_hours))),
+    )
+
+
+def in_order(state: State, run: Run) -> list[Node]:
+    """The nodes of a run in the order in which they were opened."""
+    nodes = (state.nodes[name] for name in _names(state, run))
+    return sorted(nodes, key=lambda node: (node.opened_at, order_of(node.id)))
+
+
+def comparable(node: Node, run: Run) -> Verdict | None:
+    """The verdict by which a node may be ranked in the run's present cohort."""
+    verdict = node.verdicts.get(run.cohort or "") or node.verdict
+    if verdict is None or not (node.ending and node.ending.scoreable):
+        return None
+    if verdict.mode is not Mode.SUBMIT or verdict.cohort != run.cohort or not all(node.guarded.values()):
+        return None
+    return verdict if verdict.valid and not verdict.suspect else None
+
+
+def gpus(trial: Trial) -> int:
+    """How many the chamber saw: its fingerprint names each of them."""
+    return sum(bool(name.strip()) for name in trial.fingerprint.get("gpu", "").split(";"))
+
+
+def _names(state: State, run: Run) -> list[str]:
+    return [name for name in state.nodes if run_of(name) == run.number]
+
+
+def _rate(results: int, spent: float) -> float | None:
+    return results / spent if spent > 0 else None

@@ -1,0 +1,76 @@
+"""Metrics and what "better" means: left to right, by weights, or by Pareto dominance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orchestrator.domain.fingerprint import DEFAULT_BINDS
+
+
+class Goal(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Rule(StrEnum):
+    LEXICOGRAPHIC = "lexicographic"
+    WEIGHTED = "weighted"
+    PARETO = "pareto"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`binds` are the fingerprint's fields that must be equal to compare it; past `ceiling` it is not believed."""
+
+    name: str = "score"
+    goal: Goal = Goal.HIGHER
+    weight: float = 1.0
+    binds: tuple[str, ...] = DEFAULT_BINDS
+    target: float | None = None
+    ceiling: float | None = None
+
+    def merit(self, value: float) -> float:
+        """The value turned so that more is better."""
+        return value if self.goal is Goal.HIGHER else -value
+
+    def too_good(self, value: float) -> bool:
+        return self.ceiling is not None and self.merit(value) > self.merit(self.ceiling)
+
+    def reached(self, value: float) -> bool:
+        return self.target is not None and self.merit(value) >= self.merit(self.target)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    metrics: Sequence[Metric]
+    rule: Rule = Rule.LEXICOGRAPHIC
+
+    def merits(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        return tuple(metric.merit(values[metric.name]) for metric in self.metrics)
+
+    def better(self, new: Mapping[str, float], old: Mapping[str, float]) -> bool:
+        """Whether `new` is strictly better. A tie, or two that Pareto does not order, is not better."""
+        mine, theirs = self.merits(new), self.merits(old)
+        if self.rule is Rule.LEXICOGRAPHIC:
+            return mine > theirs
+        if self.rule is Rule.WEIGHTED:
+            return self._weighed(mine) > self._weighed(theirs)
+        return mine != theirs and all(a >= b for a, b in zip(mine, theirs, strict=True))
+
+    def _weighed(self, merits: Sequence[float]) -> float:
+        return sum(metric.weight * merit for metric, merit in zip(self.metrics, merits, strict=True))
+
+    def missing(self, values: Mapping[str, float]) -> list[str]:
+        return [metric.name for metric in self.metrics if metric.name not in values]
+
+    def too_good(self, values: Mapping[str, float]) -> list[str]:
+        return [metric.name for metric in self.metrics if metric.too_good(values[metric.name])]
+
+    def reached(self, values: Mapping[str, float]) -> bool:
+        """Whether every target that is set is reached; False where none is."""
+        wanted = [metric for metric in self.metrics if metric.target is not None]
+        return bool(wanted) and all(metric.reached(values[metric.name]) for metric in wanted)
+
+    @property
+    def binds(self) -> dict[str, tuple[str, ...]]:
+        return {metric.name: metric.binds for metric in self.metrics}

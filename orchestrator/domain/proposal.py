@@ -1,0 +1,23 @@
+"""What a proposer offers: a point of the task's parameters, or a change to files as text."""
+
+from typing import Self
+
+from pydantic import BaseModel, Field, model_validator
+
+Value = bool | int | float | str
+
+
+class Proposal(BaseModel, extra="forbid", frozen=True):
+    """`operator` and `description` say in few words what was done; `model` names the LLM, if one did it."""
+
+    operator: str = Field(max_length=64)
+    description: str = Field(max_length=500)
+    params: dict[str, Value] | None = None
+    text: str | None = None
+    model: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.params is None) == (self.text is None):
+            raise ValueError("a proposal has either params or a text")
+        return self

@@ -1,0 +1,201 @@
+"""The campaign's present, one record a thing. Each is a fold over events, kept as a row beside them."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Value
+from orchestrator.domain.verdict import Mode, Verdict
+
+
+class Role(StrEnum):
+    """Why a node exists. Only search and injected nodes draw from attempts; the control has a pool of its own."""
+
+    BASELINE = "baseline"
+    SEARCH = "search"
+    CONTROL = "control"
+    INJECTED = "injected"
+
+
+class Purpose(StrEnum):
+    """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a verdict stands."""
+
+    TUNE = "tune"
+    SUBMIT = "submit"
+    RERUN = "rerun"
+    REPLAY = "replay"
+
+    @property
+    def mode(self) -> Mode:
+        return Mode.TUNE if self is Purpose.TUNE else Mode.SUBMIT
+
+
+class Phase(StrEnum):
+    QUEUED = "queued"
+    OPEN = "open"
+    QUARANTINED = "quarantined"
+    ENDED = "ended"
+
+
+class Spent(BaseModel, extra="forbid", frozen=True):
+    """Measured outside the chamber; in the smallest units, so that sums are exact."""
+
+    microdollars: int = 0
+    milliseconds: int = 0
+    tokens: int = 0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(
+            microdollars=self.microdollars + other.microdollars,
+            milliseconds=self.milliseconds + other.milliseconds,
+            tokens=self.tokens + other.tokens,
+        )
+
+    def __sub__(self, other: "Spent") -> "Spent":
+        return Spent(
+            microdollars=self.microdollars - other.microdollars,
+            milliseconds=self.milliseconds - other.milliseconds,
+            tokens=self.tokens - other.tokens,
+        )
+
+
+class Guard(BaseModel, extra="forbid", frozen=True):
+    """A command that must pass for a candidate to be kept; `place` is the candidate's chamber or the judge's."""
+
+    name: str
+    command: tuple[str, ...]
+    place: str = "chamber"
+    limits: dict[str, Any] = Field(default_factory=dict)
+
+
+class Run(BaseModel, extra="forbid", frozen=True):
+    """One set of criteria. `task` is the artifact with the canonical task, `digests` what it was bound to.
+
+    `before` has the slots that earlier runs used: a cap on attempts is one run's, a cap on money the campaign's.
+    """
+
+    number: int
+    task: str
+    digests: dict[str, str]
+    seed: int
+    proposer: str
+    control: str | None
+    width: int
+    depth: int
+    why: str
+    root: str
+    options: str = "{}"
+    lower_tier: bool = False
+    before: dict[str, int] = Field(default_factory=dict)
+    start: str | None = None
+    champions: dict[str, str] = Field(default_factory=dict)
+    cohort: str | None = None
+
+
+class Draft(BaseModel, extra="forbid", frozen=True):
+    """A proposal inside an attempt; the one that is promoted becomes the node's candidate."""
+
+    node: str
+    number: int
+    operator: str
+    description: str
+    params: dict[str, Value] | None = None
+    model: str | None = None
+    change: str | None = None
+    tree: str | None = None
+    refused: str | None = None
+    verdict: Verdict | None = None
+
+
+class Node(BaseModel, extra="forbid", frozen=True):
+    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have."""
+
+    id: str
+    parent: str | None
+    role: Role
+    number: int
+    branch: int = 0
+    step: int = 0
+    phase: Phase = Phase.OPEN
+    take: int = 1
+    stalls: int = 0
+    not_before: str = ""
+    drafts: int = 0
+    injection: int | None = None
+    promoted: int | None = None
+    commit: str | None = None
+    diff: str | None = None
+    operator: str = ""
+    description: str = ""
+    params: dict[str, Value] | None = None
+    trials: int = 0
+    submitted: str | None = None
+    verdict: Verdict | None = None
+    verdicts: dict[str, Verdict] = Field(default_factory=dict)
+    guards: tuple[Guard, ...] = ()
+    guarding: str | None = None
+    guarding_since: str = ""
+    guarded: dict[str, bool] = Field(default_factory=dict)
+    ending: Ending | None = None
+    kept: bool = False
+    why: str = ""
+    spent: Spent = Spent()
+    booked: Spent = Spent()
+    opened_at: str = ""
+    ended_at: str = ""
+
+
+class Injection(BaseModel, extra="forbid", frozen=True):
+    """A change that a person brought, until a node takes it up. `on` is the node to build on, None for the champion."""
+
+    id: int
+    change: str
+    description: str
+    on: str | None = None
+
+
+class Trial(BaseModel, extra="forbid", frozen=True):
+    """One chamber's life for one candidate, and what the judge made of it."""
+
+    id: str
+    node: str
+    purpose: Purpose
+    draft: int
+    started_at: str
+    ended: bool = False
+    ending: Ending | None = None
+    reason: str = ""
+    exit_code: int | None = None
+    outputs: str | None = None
+    log: str | None = None
+    fingerprint: dict[str, str] = Field(default_factory=dict)
+    spent: Spent = Spent()
+    judging: str | None = None
+    judging_since: str = ""
+    fault: str | None = None
+    judged: bool = False
+    verdict: Verdict | None = None
+    traces: str | None = None
+
+
+class Campaign(BaseModel, extra="forbid", frozen=True):
+    """What belongs to no single node."""
+
+    id: str
+    name: str
+    version: str
+    run: int = 0
+    epoch: int = 0
+    elapsed_s: float = 0.0
+    last_at: str = ""
+    session_open: bool = False
+    paused: bool = False
+    stopped: str = ""
+    request: int = 0
+    counts: dict[str, int] = Field(default_factory=dict)
+    branches: int = 0
+    waiting: tuple[int, ...] = ()
+    since_improvement: int = 0
+    refunds: dict[str, int] = Field(default_factory=dict)

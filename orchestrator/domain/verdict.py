@@ -1,0 +1,73 @@
+"""What the judge's word is worth, and whether it makes a candidate the champion."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field
+
+from orchestrator.domain.metric import Ranking
+
+
+class Tier(StrEnum):
+    """How far the judge stands from the candidate. Shared: one process; the candidate can forge its own score."""
+
+    DATA = "data"
+    RELAY = "relay"
+    SHARED = "shared"
+
+    @property
+    def strength(self) -> int:
+        return {Tier.DATA: 2, Tier.RELAY: 2, Tier.SHARED: 0}[self]
+
+
+class Mode(StrEnum):
+    """What a trial runs against: the cheaper target while tuning, the real one when it counts."""
+
+    TUNE = "tune"
+    SUBMIT = "submit"
+
+
+class Verdict(BaseModel, extra="forbid", frozen=True):
+    """The judge's result with all that is needed to compare it."""
+
+    metrics: dict[str, float]
+    tasks: dict[str, float] = Field(default_factory=dict)
+    tier: Tier
+    mode: Mode
+    cohort: str
+    valid: bool = True
+    notes: str = ""
+    suspect: tuple[str, ...] = ()
+
+
+class NotComparable(Exception):
+    """Two verdicts that must not be ranked against each other; the message says why."""
+
+
+class Decision(NamedTuple):
+    kept: bool
+    why: str
+
+
+def better(new: Verdict, old: Verdict, ranking: Ranking) -> bool:
+    """Whether `new` beats `old`. Raises NotComparable across cohorts or between tune and submit."""
+    if new.mode is not old.mode:
+        raise NotComparable(f"a {new.mode} verdict is never ranked against a {old.mode} verdict")
+    if new.cohort != old.cohort:
+        raise NotComparable(f"cohort {new.cohort} is never ranked against cohort {old.cohort}")
+    return ranking.better(new.metrics, old.metrics)
+
+
+def decide(new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: bool = False) -> Decision:
+    """Whether a candidate becomes champion. Raises NotComparable rather than guess."""
+    if new.mode is Mode.TUNE:
+        raise NotComparable("a tune verdict can not make a champion; promote the candidate first")
+    if not new.valid:
+        return Decision(False, "the judge says that it is no solution")
+    if new.suspect:
+        return Decision(False, f"too good to be believed: {', '.join(new.suspect)} beyond the ceiling")
+    if new.tier.strength < champion.tier.strength and not lower_tier:
+        return Decision(False, f"tier {new.tier} does not replace tier {champion.tier}")
+    if better(new, champion, ranking):
+        return Decision(True, "better than the champion")
+    return Decision(False, "no better than the champion")

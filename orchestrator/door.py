@@ -1,0 +1,106 @@
+"""The one way from here into a chamber. It decides whose fault an ending was, and measures what was spent."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from orchestrator.budget import micro_dollars, milliseconds
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Spent
+from sandbox import Backend, Bundle, Chamber, Job, Limits, Listener, Lost, Outcome, Refused, Unavailable
+
+_log = structlog.get_logger()
+
+# Beyond a job's own limits: upload and collection have deadlines of their own, and the kill takes a moment.
+_SPARE_S = 200.0
+
+
+class NotStarted(Exception):
+    """No hostile byte was delivered, so the ending is free: nobody could have farmed it."""
+
+    def __init__(self, ending: Ending, why: str) -> None:
+        super().__init__(why)
+        self.ending = ending
+
+
+class BrokeOff(Exception):
+    """The provider failed after delivery. It is proven to be the provider's fault only if a control job fails too."""
+
+    def __init__(self, why: str, *, proven: bool, spent: Spent) -> None:
+        super().__init__(why)
+        self.proven = proven
+        self.spent = spent
+
+
+class TooLarge(Exception):
+    """The bundle breaks a limit of its chamber; nothing was run."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    outcome: Outcome
+    spent: Spent
+
+
+@dataclass(frozen=True)
+class Door:
+    """Opens chambers on one backend. `control` is a job that must pass wherever the backend is well."""
+
+    backend: Backend
+    control: Job
+    usd_per_second: Callable[[Limits], float]
+    provision_s: float
+
+    async def run(self, job: Job, bundle: Bundle, listener: Listener | None = None) -> Ran:
+        """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that can not run at all."""
+        chamber = await self._open(job)
+        started = time.monotonic()
+        outcome: Outcome | None = None
+        try:
+            async with chamber:
+                outcome = await _run(chamber, bundle, listener)
+        except (Unavailable, Lost) as error:
+            if outcome is None:
+                spent = self._spent(job, time.monotonic() - started)
+                raise BrokeOff(str(error), proven=not await self._is_well(), spent=spent) from error
+            # The outcome is known; what is left of the chamber is found by its label and reaped.
+            _log.warning("chamber not removed", error=str(error))
+        usage = outcome.usage
+        return Ran(outcome, Spent(microdollars=micro_dollars(usage.usd), milliseconds=milliseconds(usage.held_s)))
+
+    def worst(self, job: Job) -> Spent:
+        """The most that one run of the job can cost."""
+        limits = job.limits
+        seconds = limits.wall + limits.grace + (limits.build if job.build else 0.0) + _SPARE_S
+        return self._spent(job, seconds)
+
+    def _spent(self, job: Job, seconds: float) -> Spent:
+        usd = self.usd_per_second(job.limits) * seconds
+        return Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
+
+    async def _open(self, job: Job) -> Chamber:
+        try:
+            async with asyncio.timeout(self.provision_s):
+                return await self.backend.open(job)
+        except TimeoutError:
+            raise NotStarted(Ending.STALLED, f"no chamber within {self.provision_s:g} s") from None
+        except (Unavailable, Lost) as error:
+            raise NotStarted(Ending.INFRASTRUCTURE, str(error)) from error
+
+    async def _is_well(self) -> bool:
+        """Whether a job that does nothing gets through."""
+        try:
+            async with asyncio.timeout(self.provision_s), await self.backend.open(self.control) as chamber:
+                return (await chamber.run(Bundle({}))).exit_code == 0
+        except (Unavailable, Lost, TimeoutError):
+            return False
+
+
+async def _run(chamber: Chamber, bundle: Bundle, listener: Listener | None) -> Outcome:
+    try:
+        return await chamber.run(bundle, listener=listener)
+    except Refused as error:
+        raise TooLarge(str(error)) from error

@@ -1,0 +1,1 @@
+"""Scores what came out of a chamber, outside of it."""

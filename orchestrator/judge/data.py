@@ -1,0 +1,103 @@
+"""Data mode: the candidate is dead, its outputs are bytes, and the judge scores them in a chamber of its own."""
+
+import fnmatch
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.change import File, Tree
+from orchestrator.domain.records import Spent
+from orchestrator.domain.verdict import Mode
+from orchestrator.door import BrokeOff, Door, TooLarge
+from orchestrator.judge.contract import Result, ResultRefused, parse_result
+from sandbox import Bundle, Ending, Job, Outcome
+
+HELPER = "blastdoor_judge.py"
+OUT = "/work/out"
+SOURCE = "/work/src"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A result, or the fixed code of what was wrong. `log` is for whoever wrote the judge; it is never recorded."""
+
+    spent: Spent
+    result: Result | None = None
+    fault: str | None = None
+    detail: str = ""
+    log: bytes = b""
+    traces: Mapping[str, bytes] | None = None
+
+
+def contract_variables(mode: Mode, node: str) -> dict[str, str]:
+    """What a judge is told, in our words and in those of judges written for another ecosystem."""
+    result, traces = f"{OUT}/result.json", f"{OUT}/traces"
+    return {
+        "BLASTDOOR_RESULT_PATH": result,
+        "EVO_RESULT_PATH": result,
+        "BLASTDOOR_TRACES_DIR": traces,
+        "EVO_TRACES_DIR": traces,
+        "BLASTDOOR_METRICS_PATH": f"{OUT}/metrics.csv",
+        "BLASTDOOR_OUTPUTS": f"{SOURCE}/outputs",
+        "BLASTDOOR_MODE": mode.value,
+        "BLASTDOOR_NODE": node,
+        "EVO_EXPERIMENT_ID": node,
+    }
+
+
+def judge_files(code: Tree, gold: Tree) -> Tree:
+    """The judge's folder as its chamber sees it: code, gold, and our helper where the task has none of its own."""
+    helper = (Path(__file__).parent / "guest" / HELPER).read_bytes()
+    return Tree({**Tree.of({f"judge/{HELPER}": helper}), **_beneath("judge", code), **_beneath("judge", gold)})
+
+
+def chosen_outputs(outputs: Mapping[str, bytes], patterns: tuple[str, ...]) -> dict[str, bytes]:
+    """What of the harvest reaches the judge: all of it where the task names nothing."""
+    if not patterns:
+        return dict(outputs)
+    return {name: data for name, data in outputs.items() if any(fnmatch.fnmatchcase(name, it) for it in patterns)}
+
+
+@dataclass(frozen=True)
+class DataJudge:
+    """`jobs` has the judge's job for each mode; `files` come from judge_files."""
+
+    door: Door
+    jobs: Mapping[Mode, Job]
+    files: Tree
+
+    async def judge(self, outputs: Mapping[str, bytes], mode: Mode, node: str) -> Judgement:
+        """Score some outputs. Raises NotStarted when there was no chamber for it."""
+        job = self.jobs[mode]
+        job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
+        files = {path: file.data for path, file in self.files.items()}
+        files |= {f"outputs/{name}": data for name, data in outputs.items()}
+        executable = frozenset(path for path, file in self.files.items() if file.executable)
+        try:
+            ran = await self.door.run(job, Bundle(files, executable))
+        except TooLarge as error:
+            return Judgement(Spent(), fault="outputs too large", detail=str(error))
+        except BrokeOff as error:
+            return Judgement(error.spent, fault="judge broke off", detail=str(error))
+        return read_judgement(ran.outcome, ran.spent)
+
+
+def read_judgement(outcome: Outcome, spent: Spent) -> Judgement:
+    """What a judge's chamber gave back. An ending other than a clean exit is a fault, whatever it published."""
+    log = outcome.log_tail
+    if outcome.ending is not Ending.COMPLETED:
+        return Judgement(spent, fault=f"judge {outcome.ending}", detail=outcome.reason, log=log)
+    return read_result(outcome.outputs, spent, log)
+
+
+def read_result(outputs: Mapping[str, bytes], spent: Spent, log: bytes = b"") -> Judgement:
+    try:
+        result = parse_result(outputs)
+    except ResultRefused as refused:
+        return Judgement(spent, fault=refused.code.value, detail=refused.detail, log=log)
+    traces = {name: data for name, data in outputs.items() if name.startswith("traces/")}
+    return Judgement(spent, result=result, log=log, traces=traces or None)
+
+
+def _beneath(folder: str, tree: Tree) -> dict[str, File]:
+    return {f"{folder}/{path}": file for path, file in tree.items()}

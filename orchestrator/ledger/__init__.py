@@ -1,0 +1,61 @@
+"""What is kept of a campaign: events in a chain, what they add up to, and the bytes that they name.
+
+This is the package's face; everything else is private to it.
+"""
+
+from orchestrator.ledger.artifacts import Artifacts, Collected, Usage
+from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, Verified, canonical, seal
+from orchestrator.ledger.errors import (
+    Busy,
+    ChainBroken,
+    Corrupt,
+    Exists,
+    Fenced,
+    Full,
+    Held,
+    LedgerError,
+    Missing,
+    NewerVersion,
+    NotALedger,
+    ReadOnly,
+)
+from orchestrator.ledger.export import read_head, to_csv, to_jsonl, verify_jsonl, write_head
+from orchestrator.ledger.lock import CampaignLock, Holder, held_by
+from orchestrator.ledger.store import Ledger, Request, Snapshot
+
+__all__ = [
+    "GENESIS",
+    "START",
+    "Artifacts",
+    "Busy",
+    "CampaignLock",
+    "ChainBroken",
+    "Collected",
+    "Corrupt",
+    "Entry",
+    "Exists",
+    "Fenced",
+    "Full",
+    "Head",
+    "Held",
+    "Holder",
+    "Ledger",
+    "LedgerError",
+    "Missing",
+    "NewerVersion",
+    "NotALedger",
+    "ReadOnly",
+    "Record",
+    "Request",
+    "Snapshot",
+    "Usage",
+    "Verified",
+    "canonical",
+    "held_by",
+    "read_head",
+    "seal",
+    "to_csv",
+    "to_jsonl",
+    "verify_jsonl",
+    "write_head",
+]

@@ -1,0 +1,199 @@
+"""Bytes under the name of their SHA-256: outputs, logs, diffs. An event names them, so they must outlive a power cut.
+
+An event may name a digest only after its bytes are on disk. So either every `put` waits for the disk, or (with
+`deferred`) puts are gathered, and one `sync` before the append waits for all of them.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.ledger.chain import canonical
+from orchestrator.ledger.errors import Corrupt, LedgerError, Missing, translating_os_errors
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_FORMAT = "blastdoor files 1"
+# What every manifest starts with, since its keys are sorted. A blob of a candidate may start so too: then the
+# files that it names are kept for nothing, and no more.
+_MANIFEST = b'{"files":{'
+
+
+@dataclass(frozen=True)
+class Usage:
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Collected:
+    count: int
+    bytes: int
+
+
+class Artifacts:
+    """Made where it is missing. Safe to use from several threads and processes."""
+
+    def __init__(self, folder: Path, *, deferred: bool = False) -> None:
+        self._folder = folder
+        self._deferred = deferred
+        self._pending: set[Path] = set()
+        self._guard = threading.Lock()
+        with translating_os_errors(folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            missing = {f"{number:02x}" for number in range(256)} - {path.name for path in folder.iterdir()}
+            for name in missing:
+                (folder / name).mkdir(mode=0o700, exist_ok=True)
+            if missing:
+                _fsync(folder)
+
+    def put(self, data: bytes) -> str:
+        """The digest. Raises Full, and then nothing of it is left."""
+        digest = hashlib.sha256(data).hexdigest()
+        path = self._path(digest)
+        with translating_os_errors(self._folder):
+            if not _is_there(path, data):
+                _write(path, data)
+        with self._guard:
+            # Also when it was there: who put it may have been killed before its sync.
+            self._pending.add(path)
+        if not self._deferred:
+            self.sync()
+        return digest
+
+    def put_files(self, files: Mapping[str, bytes]) -> str:
+        """The digest of a manifest. Names are kept as they are; they are no paths here."""
+        members = {name: [self.put(data), len(data)] for name, data in files.items()}
+        return self.put(canonical({"files": members, "format": _FORMAT}).encode())
+
+    def sync(self) -> None:
+        """Returns when all that was put is on disk for good."""
+        with self._guard:
+            pending, self._pending = self._pending, set()
+        if not pending:
+            return
+        try:
+            with translating_os_errors(self._folder):
+                for path in pending:
+                    _fsync(path)
+                for folder in {path.parent for path in pending}:
+                    _fsync(folder)
+        except LedgerError:
+            with self._guard:
+                self._pending |= pending
+            raise
+
+    def get(self, digest: str) -> bytes:
+        """Raises Missing, and Corrupt for bytes that are not those that were put."""
+        path = self._path(digest)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise Missing(f"artifact {digest} is not in {self._folder}; it was collected, or never kept") from None
+        except OSError as error:
+            raise Corrupt(f"artifact {path} can not be read: {error.strerror}; go back to a copy") from error
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise Corrupt(f"artifact {path} is not what was stored; go back to a copy")
+        return data
+
+    def get_files(self, digest: str) -> dict[str, bytes]:
+        """What `put_files` took. Raises as `get` does."""
+        members = _members(self.get(digest))
+        if members is None:
+            raise Corrupt(f"artifact {digest} is no list of files; name another")
+        return {name: self.get(member) for name, member in members.items()}
+
+    def gc(self, referenced: Collection[str], age: float, now: float) -> Collected:
+        """Remove what nothing refers to and nobody put within the last `age` seconds. A manifest keeps its members."""
+        kept = set(referenced)
+        for digest in referenced:
+            kept.update(self._members_of(digest))
+        count = size = 0
+        for path, found in self._files():
+            if path.parent.name + path.name in kept or found.st_mtime > now - age:
+                continue
+            path.unlink(missing_ok=True)
+            count, size = count + 1, size + found.st_size
+        return Collected(count, size)
+
+    def usage(self) -> Usage:
+        sizes = [found.st_size for _, found in self._files()]
+        return Usage(len(sizes), sum(sizes))
+
+    def _path(self, digest: str) -> Path:
+        if not _DIGEST.fullmatch(digest):
+            raise LedgerError(f"{digest[:80]!r} is no digest; it has 64 characters of 0-9 and a-f")
+        return self._folder / digest[:2] / digest[2:]
+
+    def _members_of(self, digest: str) -> Collection[str]:
+        try:
+            with self._path(digest).open("rb") as file:
+                if file.read(len(_MANIFEST)) != _MANIFEST:
+                    return ()
+        except FileNotFoundError:
+            return ()
+        return (_members(self.get(digest)) or {}).values()
+
+    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        with translating_os_errors(self._folder):
+            for shard in sorted(path for path in self._folder.iterdir() if path.is_dir()):
+                for path in shard.iterdir():
+                    try:
+                        found = path.lstat()
+                    except FileNotFoundError:
+                        continue
+                    if stat.S_ISREG(found.st_mode):
+                        yield path, found
+
+
+def _write(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{secrets.token_hex(8)}")
+    try:
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(file, left) :]
+        finally:
+            os.close(file)
+        beside.rename(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _is_there(path: Path, data: bytes) -> bool:
+    """Compared byte by byte: a power cut before a sync can leave a file that is empty or cut short."""
+    try:
+        if path.stat().st_size != len(data) or path.read_bytes() != data:
+            return False
+        os.utime(path)  # young again, so that gc leaves it alone until an event names it
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _members(data: bytes) -> dict[str, str] | None:
+    if not data.startswith(_MANIFEST):
+        return None
+    try:
+        manifest = json.loads(data)
+        if manifest.get("format") != _FORMAT:
+            return None
+        return {name: digest for name, (digest, _) in manifest["files"].items()}
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return None
+
+
+def _fsync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

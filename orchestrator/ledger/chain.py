@@ -1,0 +1,120 @@
+"""Each record is sealed together with the seal of the one before it, so none can change, vanish or move unseen.
+
+What the chain alone can not show is that its end was cut off: for that, someone keeps a head.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.ledger.errors import ChainBroken
+
+GENESIS = "0" * 64
+
+_FORMAT = b"blastdoor ledger 1\n"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What happened: a kind and a body, which is canonical JSON."""
+
+    kind: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """An entry in its place. `epoch` says which orchestrator wrote it."""
+
+    seq: int
+    at: str
+    kind: str
+    body: str
+    epoch: int
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of a chain at some moment: it stands for every record up to there."""
+
+    seq: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was proven: every record up to this head is as it was written."""
+
+    head: Head
+
+    @property
+    def records(self) -> int:
+        return self.head.seq
+
+
+START = Head(0, GENESIS)
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value: sorted, without spaces, ASCII. Raises ValueError for NaN and infinities."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def seal(previous: str, seq: int, at: str, kind: str, body: str, epoch: int) -> str:
+    """SHA-256 over all fields, each with its length before it, so that no two records have one encoding.
+
+    Raises UnicodeEncodeError for text that is not Unicode (lone surrogates).
+    """
+    digest = hashlib.sha256(_FORMAT)
+    for field in (previous, str(seq), at, kind, body, str(epoch)):
+        raw = field.encode()
+        digest.update(b"%d:%s" % (len(raw), raw))
+    return digest.hexdigest()
+
+
+def link(head: Head, entries: Sequence[Entry], at: str, epoch: int) -> list[Record]:
+    """The records that come after a head."""
+    records = []
+    for entry in entries:
+        seq = head.seq + 1
+        sealed = seal(head.hash, seq, at, entry.kind, entry.body, epoch)
+        records.append(Record(seq, at, entry.kind, entry.body, epoch, head.hash, sealed))
+        head = Head(seq, sealed)
+    return records
+
+
+def verify(records: Iterable[Record], head: Head | None = None) -> Verified:
+    """Walk a chain from its start. With a head that was kept, prove also that it is on it. Raises ChainBroken."""
+    end, epoch = START, 0
+    if head is not None and head.seq <= 0 and head != START:
+        raise ChainBroken(head.seq, "the head that was kept is none of this ledger")
+    for record in records:
+        _check(record, end, epoch)
+        end, epoch = Head(record.seq, record.hash), record.epoch
+        if head is not None and head.seq == end.seq and head != end:
+            raise ChainBroken(end.seq, "it is not the record that the kept head names: the chain was written anew")
+    if head is not None and head.seq > end.seq:
+        raise ChainBroken(end.seq + 1, f"the chain ends before it, but the kept head names record {head.seq}")
+    return Verified(end)
+
+
+def _check(record: Record, end: Head, epoch: int) -> None:
+    seq = end.seq + 1
+    texts = (record.at, record.kind, record.body, record.previous, record.hash)
+    if not (all(type(text) is str for text in texts) and type(record.seq) is int and type(record.epoch) is int):
+        raise ChainBroken(seq, "a field is of another type")
+    if record.seq != seq:
+        raise ChainBroken(seq, f"record {record.seq} stands in its place")
+    if record.previous != end.hash:
+        raise ChainBroken(seq, "it does not follow the record before it")
+    if record.epoch < epoch:
+        raise ChainBroken(seq, "it was written by an orchestrator that had been replaced")
+    try:
+        sealed = seal(record.previous, record.seq, record.at, record.kind, record.body, record.epoch)
+    except UnicodeEncodeError:
+        raise ChainBroken(seq, "a field holds bytes that are no text") from None
+    if record.hash != sealed:
+        raise ChainBroken(seq, "its content is not what was sealed")

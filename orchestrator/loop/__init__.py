@@ -1,0 +1,1 @@
+"""One loop around something dangerous: propose, reserve, run, judge, record."""

@@ -1,0 +1,90 @@
+"""Every event goes through here: folded into state and accounts, and written with the rows that it changed."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from orchestrator.budget import Account, Accounts, Amounts
+from orchestrator.domain import events as e
+from orchestrator.domain.state import State
+from orchestrator.ledger import Artifacts, Entry, Ledger, canonical
+
+BOOKS = ("accounts", "books")
+Observer = Callable[[e.Event, str], None]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="microseconds")
+
+
+class Book:
+    """The campaign in memory and on disk, always the same: what could not be written ends the session."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts, clock: Callable[[], datetime] = utc_now) -> None:
+        rows = ledger.snapshot().rows
+        self.ledger = ledger
+        self._artifacts = artifacts
+        self.state = State.from_rows(rows)
+        self.accounts = read_accounts(rows)
+        self.observers: list[Observer] = []
+        self._clock = clock
+        self._broken = False
+        self._change = asyncio.Event()
+
+    def now(self) -> datetime:
+        return self._clock()
+
+    def record(self, *events: e.Event) -> None:
+        """All of them or none. Raises what the ledger raises, and from then on RuntimeError."""
+        if self._broken:
+            raise RuntimeError("the ledger could not be written; nothing more is recorded in this session")
+        at = stamp(self._clock())
+        self._broken = True
+        booked = False
+        for event in events:
+            booked |= book(self.accounts, event)
+            self.state.apply(event, at)
+        rows: dict[tuple[str, str], str | None] = {key: self.state.row(key) for key in self.state.touched}
+        if booked:
+            rows[BOOKS] = json.dumps(self.accounts.as_rows())
+        # An event must never speak of bytes that a power cut can still take.
+        self._artifacts.sync()
+        self.ledger.append([Entry(event.kind, canonical(event.model_dump(mode="json"))) for event in events], rows, at)
+        self.state.touched.clear()
+        self._broken = False
+        self._change.set()
+        self._change = asyncio.Event()
+        for event in events:
+            for observer in self.observers:
+                observer(event, at)
+
+    async def changed(self) -> None:
+        """Until something more is recorded."""
+        await self._change.wait()
+
+
+def read_accounts(rows: dict[tuple[str, str], str]) -> Accounts:
+    return Accounts.from_rows(json.loads(rows[BOOKS])) if BOOKS in rows else Accounts()
+
+
+def book(accounts: Accounts, event: e.Event) -> bool:
+    """Fold an event into the accounts; False for one that is not about money."""
+    match event:
+        case e.LimitsSet():
+            accounts.raise_limits({account: event.limits.get(account.value) for account in Account})
+        case e.Reserved():
+            accounts.reserve(event.hold, Amounts.from_row(event.amounts))
+        case e.Settled():
+            accounts.settle(event.hold, Amounts.from_row(event.spent))
+        case e.Refunded():
+            accounts.refund(event.hold, Amounts.from_row(event.spent))
+        case e.Charged():
+            accounts.charge(Amounts.from_row(event.spent), lost=event.lost)
+        case _:
+            return False
+    return True

@@ -1,0 +1,229 @@
+"""The loop itself: opens attempts while the caps, the stop rules and the rate allow, and waits for what they bring."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.budget import Progress, RateLimit, Stop
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.node import child_of
+from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.loop.attempt import Attempt
+from orchestrator.loop.book import stamp
+from orchestrator.loop.guards import guard_record
+from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
+from orchestrator.loop.openings import Opening, control_is_due, next_opening
+from orchestrator.loop.requests import Inbox
+from orchestrator.loop.workbench import BaselineFailed, Workbench
+
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Finished:
+    reason: str
+    champion: Node | None
+
+
+class Campaign:
+    """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended."""
+
+    def __init__(self, bench: Workbench, stop: Stop, deadline: Stop, rate: RateLimit | None = None) -> None:
+        self._bench = bench
+        self._stop = stop
+        self._deadline = deadline
+        self._rate = rate
+        self._running: dict[asyncio.Task[None], str] = {}
+        self._cancelled: set[str] = set()
+        self._asked_to_stop: str | None = None
+        self._inbox = Inbox(bench, self._cancel)
+
+    def stop(self, why: str) -> None:
+        """End cleanly and soon: what is under way is ended, refunded and queued for a resume."""
+        self._asked_to_stop = self._asked_to_stop or why
+
+    async def run(self) -> Finished:
+        """Raises BaselineFailed when the task does not work as it stands."""
+        reconcile(self._bench)
+        try:
+            reason = await self._loop()
+        finally:
+            await self._end_all()
+        self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))
+        return Finished(reason, self._bench.state.champion())
+
+    async def _loop(self) -> str:
+        while True:
+            self._inbox.take()
+            reason = self._asked_to_stop or self._deadline.reason(self._progress())
+            if reason:
+                return reason
+            waiting = self._start_what_fits()
+            if not self._running and waiting:
+                return waiting
+            await self._wait()
+
+    def _start_what_fits(self) -> str | None:
+        """Fill the free places; the reason when there is nothing left to start."""
+        bench = self._bench
+        while len(self._running) < bench.state.run.width:
+            if bench.state.campaign.paused:
+                return None
+            root = bench.state.nodes.get(bench.state.run.root)
+            if root is None:
+                return self._open(Opening("", Role.BASELINE))
+            if root.phase is Phase.QUARANTINED:
+                raise BaselineFailed(f"the baseline could not be run: {root.why}")
+            if root.phase is Phase.ENDED and root.ending is not Ending.SCORED:
+                raise BaselineFailed(f"the baseline of run {root.id} ended as {root.ending}: {root.why}")
+            if reason := self._start_one(root):
+                return reason if reason != _LATER else None
+        return None
+
+    def _start_one(self, root: Node) -> str | None:
+        queued = self._ready()
+        if queued:
+            return self._resume(queued)
+        if root.phase is not Phase.ENDED:
+            return _LATER
+        if self._bench.state.campaign.waiting:
+            return self._open_injected()
+        if reason := self._stop.reason(self._progress()):
+            return reason
+        if any(self._bench.state.nodes[name].phase is Phase.QUEUED for name in self._bench.state.unfinished):
+            return _LATER
+        if self._rate and self._rate.wait(time.monotonic()) > 0:
+            return _LATER
+        return self._open_next()
+
+    def _open_next(self) -> str | None:
+        bench = self._bench
+        if control_is_due(bench.state):
+            return self._open(Opening(bench.state.run.root, Role.CONTROL))
+        proposer = bench.proposers[Role.SEARCH]
+        if reason := proposer.exhausted(bench.state.count(Role.SEARCH) + 1):
+            return reason
+        opening = next_opening(bench.state, bench.ranking, branching=proposer.branching)
+        if opening is None:
+            return _LATER
+        if self._rate:
+            self._rate.take(time.monotonic())
+        return self._open(opening)
+
+    def _open_injected(self) -> str | None:
+        state = self._bench.state
+        injection = state.injections[state.campaign.waiting[0]]
+        champion = state.champion()
+        parent = injection.on or (champion.id if champion else state.run.root)
+        return self._open(Opening(parent, Role.INJECTED, injection=injection.id))
+
+    def _open(self, opening: Opening) -> str | None:
+        """Reserve and open in one transaction; a reservation that does not fit waits while others may free enough."""
+        bench, state = self._bench, self._bench.state
+        parent = opening.parent or None
+        node = child_of(parent, state.next_child(parent)) if parent else state.run.root
+        guards = state.guards_of(parent) if parent else []
+        amounts = worst_of_attempt(bench, opening.role, guards)
+        if shortage := bench.book.accounts.shortage(amounts):
+            return _LATER if shortage.could_fit_later else str(shortage)
+        opened = e.AttemptOpened(
+            node=node,
+            parent=parent,
+            role=opening.role,
+            number=state.count(opening.role) + 1,
+            branch=opening.branch,
+            step=opening.step,
+            injection=opening.injection,
+        )
+        bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=amounts.as_row()))
+        if opening.role is Role.BASELINE:
+            self._hang_guards(node)
+        self._start(node)
+        return None
+
+    def _hang_guards(self, root: str) -> None:
+        guards = [e.GuardAdded(node=root, guard=guard_record(spec)) for spec in self._bench.task.guards]
+        if guards:
+            self._bench.book.record(*guards)
+
+    def _resume(self, node: Node) -> str | None:
+        bench = self._bench
+        amounts = worst_of_attempt(bench, node.role, bench.state.guards_of(node.id))
+        if shortage := bench.book.accounts.shortage(amounts):
+            return _LATER if shortage.could_fit_later else str(shortage)
+        hold = hold_of(node.model_copy(update={"take": node.take + 1}))
+        bench.book.record(e.AttemptResumed(node=node.id), e.Reserved(hold=hold, amounts=amounts.as_row()))
+        self._start(node.id)
+        return None
+
+    def _start(self, node: str) -> None:
+        self._running[asyncio.create_task(Attempt(self._bench, node).run(), name=node)] = node
+
+    def _ready(self) -> Node | None:
+        """The queued attempt whose time has come."""
+        now = stamp(self._bench.book.now())
+        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
+        return next((node for node in nodes if node.phase is Phase.QUEUED and node.not_before <= now), None)
+
+    async def _wait(self) -> None:
+        if not self._running:
+            await asyncio.sleep(_POLL_S)
+            return
+        done, _ = await asyncio.wait(self._running, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            self._finish(task)
+
+    def _finish(self, task: "asyncio.Task[None]") -> None:
+        node = self._running.pop(task)
+        if node in self._cancelled:
+            self._cancelled.discard(node)
+            record = self._bench.state.nodes[node]
+            if record.phase is not Phase.ENDED:
+                ended = e.AttemptEnded(node=node, ending=Ending.CANCELLED, why="cancelled by a person")
+                self._bench.book.record(*refund_all(self._bench, record), ended)
+        elif not task.cancelled():
+            task.result()
+
+    async def _end_all(self) -> None:
+        """Cancel what is under way and wait until its chambers are gone."""
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+        for task in list(self._running):
+            self._running.pop(task)
+            if not task.cancelled() and (error := task.exception()):
+                raise error
+        reconcile(self._bench)
+
+    def _cancel(self, node: str) -> bool:
+        for task, name in self._running.items():
+            if name == node:
+                self._cancelled.add(node)
+                task.cancel()
+                return True
+        return False
+
+    def _progress(self) -> Progress:
+        state = self._bench.state
+        champion = state.champion()
+        verdict = champion.verdict if champion else None
+        first = self._bench.ranking.metrics[0].name
+        return Progress.of(
+            self._bench.book.accounts,
+            elapsed_s=state.campaign.elapsed_s + self._since_last_event(),
+            best=verdict.metrics[first] if verdict else None,
+            target_reached=bool(verdict and self._bench.ranking.reached(verdict.metrics)),
+            since_improvement=state.campaign.since_improvement,
+        )
+
+    def _since_last_event(self) -> float:
+        last = datetime.fromisoformat(self._bench.state.campaign.last_at)
+        return max(0.0, (self._bench.book.now() - last).total_seconds())
+
+
+# Not now: a place, a reservation or a moment has to come free first.
+_LATER = "later"

@@ -1,0 +1,69 @@
+"""A new cohort: the fleet or the criteria changed, so the baseline and the champion are measured again there."""
+
+from orchestrator.domain import events as e
+from orchestrator.domain.fingerprint import difference
+from orchestrator.domain.records import Node, Purpose
+from orchestrator.domain.verdict import Mode, better
+from orchestrator.loop.judging import judge_trial
+from orchestrator.loop.money import unbooked, worst_of_trial
+from orchestrator.loop.trial import run_trial
+from orchestrator.loop.workbench import Free, Workbench
+
+_TRIES = 3
+
+
+class NoBaseline(Exception):
+    """The cohort has no baseline, so nothing in it can be kept; the message says why."""
+
+
+async def open_cohort(bench: Workbench, cohort: str, trial: str) -> None:
+    """Give a cohort its baseline and champion. Raises NoBaseline, or Free when a chamber could not be had."""
+    async with bench.cohort_lock:
+        run = bench.state.run
+        if cohort in run.champions:
+            return
+        old = bench.state.champion(run)
+        root = bench.state.nodes[run.root]
+        why = _what_changed(bench, root, trial)
+        bench.book.record(e.CohortOpened(run=run.number, cohort=cohort, why=why))
+        best = await _measured(bench, root, cohort)
+        if old and old.id != root.id:
+            again = await _measured(bench, old, cohort)
+            if better(again.verdicts[cohort], best.verdicts[cohort], bench.ranking):
+                best = again
+        bench.book.record(e.ChampionChanged(run=run.number, node=best.id, cohort=cohort, over=None))
+
+
+def _what_changed(bench: Workbench, root: Node, trial: str) -> str:
+    measured = bench.state.trials[root.submitted].fingerprint if root.submitted else {}
+    return ", ".join(difference(measured, bench.state.trials[trial].fingerprint)) or "the first trial of this run"
+
+
+async def _measured(bench: Workbench, node: Node, cohort: str) -> Node:
+    """The node with a verdict in this cohort. In a mixed fleet the trial may land elsewhere; then it is run again."""
+    for _ in range(_TRIES):
+        if cohort in bench.state.nodes[node.id].verdicts:
+            break
+        await _rerun(bench, node)
+    found = bench.state.nodes[node.id]
+    if cohort not in found.verdicts or not found.verdicts[cohort].valid:
+        raise NoBaseline(f"{node.id} could not be measured in cohort {cohort}, so nothing there can be compared")
+    return found
+
+
+async def _rerun(bench: Workbench, node: Node) -> None:
+    hold = f"{node.id}#rerun-{node.trials + 1}"
+    amounts = worst_of_trial(bench, Mode.SUBMIT)
+    if shortage := bench.book.accounts.shortage(amounts):
+        raise NoBaseline(f"the caps leave no room for a baseline in the new cohort ({shortage})")
+    bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
+    try:
+        trial = await run_trial(bench, node.id, Purpose.RERUN, node.promoted or 0, bench.tree(node.id))
+        if bench.state.trials[trial].ending is None:
+            await judge_trial(bench, trial)
+    except Free:
+        spent = unbooked(bench.state.nodes[node.id])
+        bench.book.record(e.Refunded(hold=hold, node=node.id, spent=spent.as_row()))
+        raise
+    spent = unbooked(bench.state.nodes[node.id])
+    bench.book.record(e.Settled(hold=hold, node=node.id, spent=spent.as_row()))

@@ -1,0 +1,69 @@
+"""What was under way when the orchestrator stopped or died: ended in the books, refunded, and queued again."""
+
+from datetime import datetime
+
+from orchestrator.budget import micro_dollars, milliseconds
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.node import order_of
+from orchestrator.domain.records import Node, Phase, Spent
+from orchestrator.loop.money import refund_all
+from orchestrator.loop.workbench import Workbench
+from sandbox import Job
+
+WHY = "the orchestrator was stopped"
+
+
+def interrupt(bench: Workbench, name: str) -> None:
+    """End what a node has under way. Its chambers are gone: their contexts were left, or they died with their owner.
+
+    What they cost is bounded from above by the time since the intent was written.
+    """
+    ends = _loose_ends(bench, bench.state.nodes[name])
+    if ends:
+        bench.book.record(*ends)
+    node = bench.state.nodes[name]
+    events: list[e.Event] = list(refund_all(bench, node))
+    if node.phase is Phase.OPEN:
+        events.append(e.AttemptRequeued(node=name, ending=Ending.INTERRUPTED, why=WHY, not_before=""))
+    if events:
+        bench.book.record(*events)
+
+
+def reconcile(bench: Workbench) -> list[str]:
+    """After a crash: what the ledger has under way is over, since its owner is. Says which nodes were touched."""
+    state = bench.state
+    holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds}
+    running = {trial.node for trial in state.trials.values() if not trial.ended or trial.judging}
+    opened = {name for name in state.unfinished if state.nodes[name].phase is Phase.OPEN}
+    touched = sorted(holders | running | opened, key=order_of)
+    for name in touched:
+        interrupt(bench, name)
+    return touched
+
+
+def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
+    ends: list[e.Event] = []
+    for trial in bench.state.trials_of(node.id):
+        mode = trial.purpose.mode
+        if not trial.ended:
+            spent = _at_most(bench, bench.jobs.trial(mode), trial.started_at)
+            ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=WHY, spent=spent))
+        elif trial.judging:
+            spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)
+            ends.append(e.JudgingEnded(trial=trial.id, judging=trial.judging, spent=spent, interrupted=True))
+    if node.guarding:
+        guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == node.guarding)
+        spent = _at_most(bench, bench.jobs.guard(guard), node.guarding_since)
+        ends.append(e.GuardEnded(node=node.id, guard=guard.name, passed=False, spent=spent, interrupted=True))
+    return ends
+
+
+def _at_most(bench: Workbench, job: Job, since: str) -> Spent:
+    passed = max(0.0, (bench.book.now() - datetime.fromisoformat(since)).total_seconds())
+    worst = bench.door.worst(job)
+    usd = bench.door.usd_per_second(job.limits) * passed
+    return Spent(
+        milliseconds=min(worst.milliseconds, milliseconds(passed)),
+        microdollars=min(worst.microdollars, micro_dollars(usd)),
+    )

@@ -1,0 +1,117 @@
+"""What runs: the task's commands as jobs, the trees as bundles, and the fingerprint of both."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.change import Tree
+from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
+from orchestrator.domain.records import Guard
+from orchestrator.domain.verdict import Mode
+from orchestrator.judge.data import contract_variables
+from orchestrator.task import Snapshot, Task
+from sandbox import Bundle, Input, Job, Limits
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image by name, and the engine's digest of what is in it."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """All jobs of one run. `inputs` and `tune_inputs` are in the store already."""
+
+    task: Task
+    snapshot: Snapshot
+    image: Image
+    judge_image: Image
+    inputs: tuple[Input, ...]
+    tune_inputs: tuple[Input, ...]
+    backend: str
+
+    def trial(self, mode: Mode) -> Job:
+        """The candidate's job; it is told whether it is tuned or counts."""
+        task, target = self.task, self.task.target(mode)
+        env = {**target.env, "BLASTDOOR_MODE": mode.value}
+        if task.trial.steps is not None:
+            env["BLASTDOOR_STEPS"] = str(task.trial.steps)
+        return Job(
+            command=target.command,
+            build=task.trial.build,
+            image=self.image.name,
+            env=env,
+            workdir=task.trial.workdir,
+            loopback=task.trial.loopback,
+            limits=target.limits,
+            inputs=self.inputs_of(mode),
+        )
+
+    def shared(self, mode: Mode, node: str) -> Job:
+        """Legacy evaluators: the judge's command beside the candidate, in one chamber. The lowest tier."""
+        judge = self._judge(mode, self.image)
+        told = {**contract_variables(mode, node), "BLASTDOOR_CANDIDATE": "/work/src/candidate"}
+        return judge.model_copy(update={"env": {**judge.env, **told}})
+
+    def judge(self, mode: Mode) -> Job:
+        return self._judge(mode, self.judge_image)
+
+    def guard(self, guard: Guard) -> Job:
+        """A guard beside the candidate runs in its image, one beside the judge in the judge's."""
+        beside_judge = guard.place == "judge"
+        return Job(
+            command=guard.command,
+            image=(self.judge_image if beside_judge else self.image).name,
+            env={"BLASTDOOR_MODE": Mode.SUBMIT.value},
+            workdir="judge" if beside_judge else self.task.trial.workdir,
+            loopback=self.task.trial.loopback,
+            limits=Limits.model_validate(guard.limits),
+            inputs=self.inputs,
+        )
+
+    def inputs_of(self, mode: Mode) -> tuple[Input, ...]:
+        return self.tune_inputs if mode is Mode.TUNE else self.inputs
+
+    def fingerprint(self, facts: Mapping[str, str], mode: Mode) -> Fingerprint:
+        """What a trial ran on and against: the chamber's own line from before delivery, then what we know."""
+        snapshot, job = self.snapshot, self.trial(mode)
+        judge = (snapshot.digests["judge"], self.judge(mode).command, self.judge_image.digest, self.task.judge.mode)
+        return {
+            **{field: facts[field] for field in HARDWARE if field in facts},
+            "backend": self.backend,
+            "limits": _digest(job.limits.model_dump(mode="json")),
+            "steps": str(self.task.trial.steps or ""),
+            "image": self.image.digest,
+            "inputs": _digest([(item.name, item.digest) for item in job.inputs]),
+            "judge": _digest(judge),
+            "gold": snapshot.digests["gold"],
+        }
+
+    def _judge(self, mode: Mode, image: Image) -> Job:
+        return Job(
+            command=self.task.target(mode).judge,
+            image=image.name,
+            env=self.task.judge.env,
+            workdir="judge",
+            limits=self.task.judge.limits,
+            inputs=self.inputs_of(mode),
+        )
+
+
+def bundle_of(tree: Tree, beneath: str = "") -> Bundle:
+    prefix = f"{beneath}/" if beneath else ""
+    files = {f"{prefix}{path}": file.data for path, file in tree.items()}
+    return Bundle(files, frozenset(f"{prefix}{path}" for path, file in tree.items() if file.executable))
+
+
+def together(*bundles: Bundle) -> Bundle:
+    files = {name: data for bundle in bundles for name, data in bundle.files.items()}
+    return Bundle(files, frozenset().union(*(bundle.executable for bundle in bundles)))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,59 @@
+"""What an attempt may cost at worst, and what it did cost, as amounts for the accounts."""
+
+from orchestrator.budget import Account, Amounts
+from orchestrator.domain import events as e
+from orchestrator.domain.records import Guard, Node, Role, Spent
+from orchestrator.domain.verdict import Mode
+from orchestrator.loop.workbench import Workbench
+
+_SLOTS = {Role.SEARCH: Account.ATTEMPTS, Role.INJECTED: Account.ATTEMPTS, Role.CONTROL: Account.CONTROL}
+
+
+def slot(role: Role) -> Amounts:
+    """The one slot that a node of this role uses up; a baseline uses none."""
+    account = _SLOTS.get(role)
+    return Amounts.exact({account: 1}) if account else Amounts()
+
+
+def usage(spent: Spent) -> Amounts:
+    return Amounts.exact(
+        {
+            Account.USD: spent.microdollars,
+            Account.TOKENS: spent.tokens,
+            Account.SECONDS: spent.milliseconds,
+        }
+    )
+
+
+def worst_of_attempt(bench: Workbench, role: Role, guards: list[Guard]) -> Amounts:
+    """Slot, trial, two judgings (the second on the baseline, should the first break) and every guard."""
+    total = worst_of_trial(bench, Mode.SUBMIT)
+    if role is not Role.CONTROL:
+        for guard in guards:
+            total += usage(bench.door.worst(bench.jobs.guard(guard)))
+    return slot(role) + total
+
+
+def worst_of_trial(bench: Workbench, mode: Mode) -> Amounts:
+    judging = usage(bench.judge.door.worst(bench.jobs.judge(mode)))
+    return usage(bench.door.worst(bench.jobs.trial(mode))) + judging + judging
+
+
+def hold_of(node: Node) -> str:
+    return f"{node.id}#{node.take}"
+
+
+def unbooked(node: Node) -> Amounts:
+    """What the node has spent that the accounts do not know of yet."""
+    return usage(node.spent - node.booked)
+
+
+def refund_all(bench: Workbench, node: Node) -> list[e.Refunded]:
+    """Close every hold of a node; what was spent goes with the first."""
+    mine = [hold for hold in bench.book.accounts.holds if hold.split("#", 1)[0] == node.id]
+    spent = unbooked(node)
+    refunds = []
+    for hold in mine:
+        refunds.append(e.Refunded(hold=hold, node=node.id, spent=spent.as_row()))
+        spent = Amounts()
+    return refunds

@@ -1,0 +1,63 @@
+"""Where the next change is tried: branches side by side, each a few steps deep. Pure: a resume goes on alike."""
+
+from dataclasses import dataclass
+
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.node import parent_of
+from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import better
+
+_AT_WORK = (Phase.OPEN, Phase.QUEUED)
+
+
+@dataclass(frozen=True)
+class Opening:
+    parent: str
+    role: Role
+    branch: int = 0
+    step: int = 0
+    injection: int | None = None
+
+
+def next_opening(state: State, ranking: Ranking, *, branching: bool) -> Opening | None:
+    """The next step of a branch that waits, else a new branch; None when as many branches work as may."""
+    run = state.run
+    at_work = 0
+    for branch, members in state.branches.items():
+        last = state.nodes[members[-1]]
+        if last.phase is Phase.ENDED:
+            parent = _best_of(state, members, ranking) if branching else run.root
+            return Opening(parent, Role.SEARCH, branch, last.step + 1)
+        at_work += last.phase in _AT_WORK
+    if at_work >= run.width:
+        return None
+    champion = state.champion(run) if branching else None
+    return Opening(champion.id if champion else run.root, Role.SEARCH, state.campaign.branches + 1, 1)
+
+
+def control_is_due(state: State) -> bool:
+    """The control grows with the campaign: one attempt of its own for each of the proposer's."""
+    return state.run.control is not None and state.count(Role.CONTROL) < state.count(Role.SEARCH)
+
+
+def _best_of(state: State, members: list[str], ranking: Ranking) -> str:
+    """The best node of a branch; what it started from where nothing in it has a score."""
+    start = parent_of(members[0]) or state.run.root
+    best: Node | None = None
+    for name in members:
+        node = state.nodes[name]
+        if not _comparable(node, state.run.cohort):
+            continue
+        if best is None or _beats(node, best, ranking):
+            best = node
+    return best.id if best else start
+
+
+def _comparable(node: Node, cohort: str | None) -> bool:
+    verdict = node.verdict
+    return bool(verdict and verdict.valid and not verdict.suspect and verdict.cohort == cohort)
+
+
+def _beats(node: Node, other: Node, ranking: Ranking) -> bool:
+    return bool(node.verdict and other.verdict and better(node.verdict, other.verdict, ranking))

@@ -1,0 +1,77 @@
+"""What another terminal asks for. Requests wait in the ledger's inbox; only the running orchestrator acts on them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Guard, Phase
+from orchestrator.loop.workbench import Workbench
+
+Answer = tuple[str, list[e.Event]]
+
+
+@dataclass
+class Inbox:
+    """`cancel` ends a running attempt; it is the campaign's, and says whether there is one."""
+
+    bench: Workbench
+    cancel: Callable[[str], bool]
+
+    def take(self) -> None:
+        """Answer every request that is new, each in a transaction with what it changes."""
+        for request in self.bench.book.ledger.requests(after=self.bench.state.campaign.request):
+            answer, events = self._answer(request.id, request.kind, json.loads(request.body))
+            taken = e.RequestTaken(request=request.id, asked=request.kind, answer=answer)
+            self.bench.book.record(*events, taken)
+
+    def _answer(self, number: int, kind: str, body: dict[str, object]) -> Answer:
+        match kind:
+            case "pause":
+                paused = bool(body["paused"])
+                return ("paused" if paused else "going on", [e.PauseSet(paused=paused)])
+            case "inject":
+                return self._inject(number, body)
+            case "requeue" | "release":
+                return self._release(str(body["node"]), kind)
+            case "cancel":
+                return self._cancel(str(body["node"]))
+            case "guard":
+                return self._guard(body)
+        return f"refused: {kind} is not known to this version", []
+
+    def _inject(self, number: int, body: dict[str, object]) -> Answer:
+        on = str(body["on"]) if body.get("on") else None
+        if on and (on not in self.bench.state.nodes or self.bench.state.nodes[on].commit is None):
+            return f"refused: {on} has no candidate to build on", []
+        description = str(body.get("description") or "a change brought by a person")[:500]
+        change = self.bench.artifacts.put(str(body["text"]).encode())
+        queued = e.InjectionQueued(injection=number, change=change, description=description, on=on)
+        return "queued", [queued]
+
+    def _release(self, node: str, kind: str) -> Answer:
+        known = self.bench.state.nodes.get(node)
+        if known is None:
+            return f"refused: there is no node {node}", []
+        wanted = {"release": (Phase.QUARANTINED,), "requeue": (Phase.QUARANTINED, Phase.QUEUED, Phase.ENDED)}[kind]
+        charged = known.phase is Phase.ENDED and known.ending is not None and known.ending.charged
+        if known.phase not in wanted or charged:
+            state = known.ending if known.phase is Phase.ENDED else known.phase
+            return f"refused: {node} is {state}, and only what ended free can be run again", []
+        return "queued again", [e.AttemptReleased(node=node, by=f"{kind} by a person")]
+
+    def _cancel(self, node: str) -> Answer:
+        known = self.bench.state.nodes.get(node)
+        if known is None or known.phase is Phase.ENDED:
+            return f"refused: {node} is not under way", []
+        if self.cancel(node):
+            return "being ended", []
+        return "cancelled", [e.AttemptEnded(node=node, ending=Ending.CANCELLED, why="cancelled by a person")]
+
+    def _guard(self, body: dict[str, object]) -> Answer:
+        node = str(body["node"])
+        if node not in self.bench.state.nodes:
+            return f"refused: there is no node {node}", []
+        guard = Guard.model_validate(body["guard"])
+        return f"{guard.name} holds for {node} and all below it", [e.GuardAdded(node=node, guard=guard)]

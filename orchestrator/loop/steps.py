@@ -1,0 +1,148 @@
+"""What an attempt does next: a pure function of the campaign's state, so that a resume goes on where a crash ended."""
+
+from dataclasses import dataclass
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.records import Draft, Node, Purpose, Role, Trial
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Decision, better, decide
+
+
+@dataclass(frozen=True)
+class Propose:
+    pass
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Run a draft, 0 being the baseline itself, against the cheaper target."""
+
+    draft: int
+
+
+@dataclass(frozen=True)
+class Promote:
+    draft: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Submit:
+    pass
+
+
+@dataclass(frozen=True)
+class Judge:
+    trial: str
+
+
+@dataclass(frozen=True)
+class OpenCohort:
+    cohort: str
+    trial: str
+
+
+@dataclass(frozen=True)
+class CheckGuard:
+    name: str
+
+
+@dataclass(frozen=True)
+class End:
+    ending: Ending
+    kept: bool
+    why: str
+
+
+Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CheckGuard | End
+
+
+def next_step(state: State, name: str, ranking: Ranking, *, tunes: bool) -> Step:
+    """`tunes` says whether this attempt still may tune."""
+    node = state.nodes[name]
+    if node.promoted is None:
+        return _towards_candidate(state, node, ranking, tunes)
+    trial = state.trials[node.submitted] if node.submitted else None
+    if trial is None or not trial.ended or (trial.ending and trial.ending.retryable):
+        return Submit()
+    if trial.ending is not None:
+        return End(trial.ending, False, trial.reason)
+    if not trial.judged:
+        return Judge(trial.id)
+    if trial.fault is not None:
+        return End(Ending.INVALID, False, f"the judge can not score it: {trial.fault}")
+    if node.role is Role.BASELINE and tunes and (step := _tune(state, node, 0)):
+        return step
+    return _conclude(state, node, trial, ranking)
+
+
+def tune_trial(state: State, node: Node, draft: int) -> Trial | None:
+    """The last tune trial of a draft."""
+    found = [it for it in state.trials_of(node.id) if it.purpose is Purpose.TUNE and it.draft == draft]
+    return found[-1] if found else None
+
+
+def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool) -> Step:
+    if node.role is Role.BASELINE:
+        return Promote(0, "the baseline is the workspace as it stands")
+    if not node.drafts:
+        return Propose()
+    drafts = state.drafts(node.id)
+    usable = [draft for draft in drafts if draft.refused is None]
+    if not usable:
+        return End(Ending.INVALID, False, f"the change is refused: {drafts[-1].refused}")
+    if tunes:
+        for draft in usable:
+            if step := _tune(state, node, draft.number):
+                return step
+    return _best_draft(usable, ranking)
+
+
+def _tune(state: State, node: Node, draft: int) -> Step | None:
+    trial = tune_trial(state, node, draft)
+    if trial is None or not trial.ended or (trial.ending and trial.ending.retryable):
+        return Tune(draft)
+    if trial.ending is None and not trial.judged:
+        return Judge(trial.id)
+    return None
+
+
+def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
+    tuned = [draft for draft in usable if draft.verdict and draft.verdict.valid and not draft.verdict.suspect]
+    if not tuned:
+        return Promote(usable[0].number, "the first draft; none has a verdict from tuning")
+    best = tuned[0]
+    for draft in tuned[1:]:
+        if draft.verdict and best.verdict and better(draft.verdict, best.verdict, ranking):
+            best = draft
+    return Promote(best.number, f"best of {len(usable)} drafts in tuning")
+
+
+def _conclude(state: State, node: Node, trial: Trial, ranking: Ranking) -> Step:
+    verdict = trial.verdict
+    if verdict is None or not verdict.valid:
+        return End(Ending.INVALID, False, "the judge says that it is no solution")
+    if node.role is Role.BASELINE:
+        return End(Ending.SCORED, True, "baseline")
+    if node.role is Role.CONTROL:
+        return End(Ending.SCORED, False, "control: compared in the report, never a parent or champion")
+    run = state.run
+    champion = run.champions.get(verdict.cohort)
+    if champion is None:
+        return OpenCohort(verdict.cohort, trial.id)
+    decision = decide(verdict, state.nodes[champion].verdicts[verdict.cohort], ranking, lower_tier=run.lower_tier)
+    return _guarded(state, node, decision)
+
+
+def _guarded(state: State, node: Node, decision: Decision) -> Step:
+    """Guards are run only for a candidate that would be kept: they cost as much as a trial."""
+    if not decision.kept:
+        return End(Ending.SCORED, False, decision.why)
+    for guard in state.guards_of(node.id):
+        passed = node.guarded.get(guard.name)
+        if passed is None:
+            return CheckGuard(guard.name)
+        if not passed:
+            return End(Ending.SCORED, False, f"better, but the guard {guard.name} does not pass")
+    return End(Ending.SCORED, True, decision.why)

@@ -1,0 +1,109 @@
+"""One candidate in one chamber: intent, run, and what came of it as one event."""
+
+from pathlib import Path
+
+from orchestrator.change import Tree
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Purpose
+from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
+from orchestrator.judge.data import chosen_outputs
+from orchestrator.loop.jobs import bundle_of, together
+from orchestrator.loop.workbench import Free, Workbench
+from sandbox import Bundle, Job, Report
+from sandbox import Ending as ChamberEnding
+
+# What a chamber's ending means here. A broken protocol can only be the candidate's doing: it speaks with PID 1's voice.
+_ENDINGS: dict[ChamberEnding, Ending | None] = {
+    ChamberEnding.COMPLETED: None,
+    ChamberEnding.FAILED: Ending.FAILED,
+    ChamberEnding.BUILD_FAILED: Ending.BUILD_FAILED,
+    ChamberEnding.BUILD_TIMED_OUT: Ending.TIMED_OUT,
+    ChamberEnding.TIMED_OUT: Ending.TIMED_OUT,
+    ChamberEnding.OUT_OF_MEMORY: Ending.OUT_OF_MEMORY,
+    ChamberEnding.PROCESS_LIMIT: Ending.FAILED,
+    ChamberEnding.WORK_FULL: Ending.FAILED,
+    ChamberEnding.LOG_OVERFLOW: Ending.FAILED,
+    ChamberEnding.OUTPUT_REFUSED: Ending.INVALID,
+    ChamberEnding.PROTOCOL: Ending.TAMPERED,
+    ChamberEnding.STOPPED: Ending.PRUNED,
+    ChamberEnding.KILLED: Ending.INTERRUPTED,
+}
+
+
+class LiveLog:
+    """The chamber's log in a file that other terminals follow; it is there only while the chamber is."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._file = path.open("w", encoding="utf-8")
+
+    def line(self, text: str) -> None:
+        self._file.write(text + "\n")
+        self._file.flush()
+
+    def report(self, report: Report) -> None:
+        pass  # its line is in the log like any other
+
+    def close(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree) -> str:
+    """The trial's id, its end recorded. Raises Free when the ending is not the candidate's to pay."""
+    trial = f"{node}-{bench.state.nodes[node].trials + 1}"
+    job, bundle = _job(bench, node, purpose.mode, tree)
+    bench.book.record(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft))
+    log = LiveLog(bench.live / f"{trial}.log")
+    try:
+        ran = await bench.door.run(job, bundle, log)
+    except NotStarted as error:
+        bench.book.record(e.TrialEnded(trial=trial, ending=error.ending, reason=str(error)))
+        raise Free(error.ending, str(error)) from error
+    except BrokeOff as error:
+        _broke_off(bench, trial, error)
+    except TooLarge as error:
+        bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error)))
+    else:
+        bench.book.record(_ended(bench, trial, purpose.mode, ran))
+    finally:
+        log.close()
+    return trial
+
+
+def _job(bench: Workbench, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
+    if bench.tier is Tier.SHARED:
+        files = together(bundle_of(tree, "candidate"), bundle_of(bench.judge.files))
+        return bench.jobs.shared(mode, node), files
+    return bench.jobs.trial(mode), bundle_of(tree)
+
+
+def _broke_off(bench: Workbench, trial: str, error: BrokeOff) -> None:
+    """Once hostile bytes are inside, only a control job that fails as well makes the ending free."""
+    if error.proven:
+        ended = e.TrialEnded(trial=trial, ending=Ending.INFRASTRUCTURE, reason=str(error), spent=error.spent)
+        bench.book.record(ended)
+        raise Free(Ending.INFRASTRUCTURE, str(error)) from error
+    reason = f"{error}; a control job passed, so the candidate pays"
+    bench.book.record(e.TrialEnded(trial=trial, ending=Ending.FAILED, reason=reason, spent=error.spent))
+
+
+def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran) -> e.TrialEnded:
+    outcome = ran.outcome
+    ending, reason = _ENDINGS[outcome.ending], outcome.reason
+    outputs = chosen_outputs(outcome.outputs, bench.task.trial.outputs)
+    if ending is None and not outputs:
+        ending, reason = Ending.INVALID, "it left no output"
+    return e.TrialEnded(
+        trial=trial,
+        ending=ending,
+        reason=reason or (outcome.ending if ending else ""),
+        exit_code=outcome.exit_code,
+        outputs=bench.artifacts.put_files(outputs) if outputs else None,
+        log=bench.artifacts.put(outcome.log_tail) if outcome.log_tail else None,
+        fingerprint=dict(bench.jobs.fingerprint(outcome.facts, mode)),
+        spent=ran.spent,
+    )

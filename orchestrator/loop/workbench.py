@@ -1,0 +1,81 @@
+"""All that an attempt works with, in one place."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.budget import RefundPolicy
+from orchestrator.change import Policy, Tree
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Role
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Tier
+from orchestrator.door import Door
+from orchestrator.git import Candidates
+from orchestrator.judge.data import DataJudge
+from orchestrator.ledger import Artifacts
+from orchestrator.loop.book import Book
+from orchestrator.loop.candidate import next_tree
+from orchestrator.loop.jobs import Jobs
+from orchestrator.proposers import Proposer
+from orchestrator.task import Task
+
+
+class Free(Exception):
+    """An ending that the attempt does not pay for; it is refunded and queued again."""
+
+    def __init__(self, ending: Ending, why: str) -> None:
+        super().__init__(why)
+        self.ending = ending
+
+
+class BaselineFailed(Exception):
+    """The task does not work as it stands; the message says where, `log` what was printed there."""
+
+    def __init__(self, why: str, log: str = "") -> None:
+        super().__init__(why)
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Workbench:
+    task: Task
+    root: Tree
+    book: Book
+    artifacts: Artifacts
+    candidates: Candidates
+    door: Door
+    judge: DataJudge
+    jobs: Jobs
+    policy: Policy
+    ranking: Ranking
+    proposers: dict[Role, Proposer]
+    refunds: RefundPolicy
+    propose_s: float
+    live: Path
+    draw: Callable[[], float]
+    cohort_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    complaints: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State:
+        return self.book.state
+
+    @property
+    def tier(self) -> Tier:
+        return Tier(self.task.judge.mode)
+
+    def tree(self, node: str) -> Tree:
+        """A node's whole file tree, from its commit."""
+        commit = self.state.nodes[node].commit
+        if commit is None:
+            raise LookupError(f"{node} has no candidate yet")
+        return self.candidates.read(commit)
+
+    def next_tree(self, tree: Tree, proposal: Proposal) -> Tree:
+        """Raises Refusal for a change that the policy, or the tree, does not take."""
+        parameters = self.task.parameters
+        return next_tree(tree, proposal, self.policy, parameters.file if parameters else None)

@@ -1,0 +1,17 @@
+"""Changes that people bring themselves; there is nothing to propose on one's own."""
+
+from collections.abc import Sequence
+
+from orchestrator.domain.proposal import Proposal
+from orchestrator.proposers.base import Brief, Exhausted
+
+
+class Injected:
+    serial = True
+    branching = True
+
+    def exhausted(self, number: int) -> str | None:
+        return f"no change was injected (asked for number {number})"
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        raise Exhausted(f"nothing was injected for {brief.node}")

@@ -1,0 +1,53 @@
+"""The task file: read strictly, checked against its folder, and bound to what lay there when a run began."""
+
+from orchestrator.task.errors import TaskError
+from orchestrator.task.files import input_digest
+from orchestrator.task.model import Target, Task, diff_of
+from orchestrator.task.reading import FILE, load_task
+from orchestrator.task.sections import (
+    Budget,
+    GuardSpec,
+    ImageSpec,
+    JudgeSpec,
+    MetricSpec,
+    RankingSpec,
+    Repository,
+    SearchSpec,
+    StallSpec,
+    Trial,
+    Tune,
+)
+from orchestrator.task.snapshot import Snapshot, snapshot
+from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
+from orchestrator.task.template import write_template
+
+__all__ = [
+    "FILE",
+    "Bool",
+    "Budget",
+    "Choice",
+    "Float",
+    "GuardSpec",
+    "ImageSpec",
+    "Int",
+    "JudgeSpec",
+    "MetricSpec",
+    "Parameter",
+    "Parameters",
+    "RankingSpec",
+    "Repository",
+    "SearchSpec",
+    "Snapshot",
+    "Space",
+    "StallSpec",
+    "Target",
+    "Task",
+    "TaskError",
+    "Trial",
+    "Tune",
+    "diff_of",
+    "input_digest",
+    "load_task",
+    "snapshot",
+    "write_template",
+]

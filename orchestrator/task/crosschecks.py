@@ -1,0 +1,183 @@
+"""What no single key can tell: sections that do not fit each other, and places that do not fit the folder.
+
+The first thing that is wrong is raised; what looks wrong and may be right comes back as warnings. The one that
+carries weight: neither judge nor gold may lie where a candidate could see them, whatever links lead there.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from orchestrator.change import Refusal
+from orchestrator.change.names import folded
+from orchestrator.change.patterns import is_exact, matches
+from orchestrator.domain.metric import Rule
+from orchestrator.task.errors import Key, Wrong
+from orchestrator.task.explaining import nearest
+from orchestrator.task.files import plain_names
+from orchestrator.task.model import Task
+from orchestrator.task.sections import Repository
+
+STATE = ".blastdoor"
+
+Notice = tuple[Key, str]
+
+
+def check(task: Task, folder: Path) -> list[Notice]:
+    """All checks that need no repository to be read."""
+    check_sections(task)
+    check_places(task, folder)
+    warnings = list(_weights_without_effect(task))
+    if isinstance(task.workspace, str):
+        names = plain_names(folder / task.workspace, ("workspace",))
+        warnings += check_names(task, names)
+    return warnings
+
+
+def check_sections(task: Task) -> None:
+    _refuse_twice(("metrics",), [metric.name for metric in task.metrics])
+    _refuse_twice(("guards",), [guard.name for guard in task.guards])
+    if task.ranking.rule is Rule.WEIGHTED:
+        for at, metric in enumerate(task.metrics):
+            if "weight" not in metric.model_fields_set:
+                raise Wrong(("metrics", at), 'has no weight, but ranking.rule is "weighted"; give every metric one')
+    for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
+        if proposer in ("grid", "random") and not task.parameters:
+            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]')
+    for name in task.tune.inputs if task.tune else ():
+        if name not in task.inputs:
+            raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
+    if task.parameters:
+        _check_parameters_file(task, task.parameters.file)
+
+
+def gold_of(task: Task, folder: Path) -> Path | None:
+    if task.judge.gold is not None:
+        return folder / task.judge.gold
+    usual = folder / task.judge.folder / "gold"
+    return usual if usual.exists() else None
+
+
+def check_places(task: Task, folder: Path) -> None:
+    """Everything that is named is there, and what is secret lies apart from what is shown.
+
+    Gold lies beneath the judge's folder, so what holds for the folder holds for it.
+    """
+    workspace, workspace_key = _workspace(task, folder)
+    judge, gold = folder / task.judge.folder, gold_of(task, folder)
+    if not judge.is_dir():
+        raise Wrong(("judge", "folder"), f"{judge} is not a folder; put the judge there")
+    if gold:
+        _check_gold(gold, judge)
+    if _inside(judge, workspace):
+        raise Wrong(("judge", "folder"), f"{judge} lies inside the workspace, where candidates see it; move it out")
+    if _inside(workspace, judge):
+        raise Wrong(workspace_key, f"{workspace} lies inside the judge's folder; move it out")
+    for key, path in _inputs(task, folder):
+        _check_input(key, path, {"the judge's folder": judge, "the gold": gold, "what runs left": folder / STATE})
+
+
+def check_names(task: Task, names: Iterable[str]) -> list[Notice]:
+    """Compare the patterns with the workspace's files."""
+    files = set(names)
+    warnings: list[Notice] = []
+    for section, patterns in (("editable", task.editable), ("hidden", task.hidden)):
+        for at, pattern in enumerate(patterns):
+            if is_exact(pattern):
+                warnings += _check_exact(task, (section, at), pattern, files)
+            elif not any(matches(pattern, name) for name in files):
+                warnings.append(((section, at), f'"{pattern}" matches no file of the workspace'))
+    return warnings
+
+
+def _check_exact(task: Task, key: Key, path: str, files: set[str]) -> Iterator[Notice]:
+    """An editable file may be one that is still to be written, but it must be possible to write it."""
+    if any(name.startswith(f"{path}/") for name in files):
+        if key[0] == "editable":
+            raise Wrong(key, f'"{path}" is a folder; write {path}/** for all that is in it')
+        return
+    other = next((name for name in files if folded(name) == folded(path) and name != path), None)
+    above = next((name for name in files if path.startswith(f"{name}/")), None)
+    if other or above:
+        raise Wrong(key, f'"{path}" can not be there beside the file {other or above}; correct the name')
+    close = nearest(path, files)
+    hint = f"; did you mean {close}?" if close else ""
+    if key[0] == "hidden":
+        if path not in files:
+            raise Wrong(key, f'"{path}" is not in the workspace, so nothing is hidden{hint or "; correct the name"}')
+        return
+    if task.policy().hides(path):
+        raise Wrong(key, f'"{path}" is hidden too, and hidden wins; take it out of one of them')
+    if path not in files:
+        yield key, f'"{path}" is not in the workspace; a change may create it{hint}'
+
+
+def _check_parameters_file(task: Task, file: str) -> None:
+    try:
+        task.policy().check(file)
+    except Refusal as refusal:
+        text = f'"{file}" can not be written ({refusal.reason}); add it to editable'
+        raise Wrong(("parameters", "file"), text) from None
+
+
+def _workspace(task: Task, folder: Path) -> tuple[Path, Key]:
+    """Where the candidates' files come from. Of a repository, the place in its working tree counts."""
+    if isinstance(task.workspace, str):
+        path = folder / task.workspace
+        if not path.is_dir():
+            raise Wrong(("workspace",), f"{path} is not a folder; put there what candidates start from")
+        return path, ("workspace",)
+    return _repository(task.workspace, folder), ("workspace", "repository")
+
+
+def _repository(workspace: Repository, folder: Path) -> Path:
+    path = folder / workspace.repository
+    if not path.is_dir():
+        raise Wrong(("workspace", "repository"), f"{path} is not a folder; name a repository")
+    root = path.parent if path.name == ".git" else path
+    return root / workspace.folder
+
+
+def _check_gold(gold: Path, judge: Path) -> None:
+    if not gold.exists():
+        raise Wrong(("judge", "gold"), f"{gold} is missing; put the gold there or correct the name")
+    if not _inside(gold, judge) or _inside(judge, gold):
+        raise Wrong(("judge", "gold"), f"{gold} is not beneath the judge's folder {judge}; move it there")
+
+
+def _inputs(task: Task, folder: Path) -> Iterator[tuple[Key, Path]]:
+    for name, path in task.inputs.items():
+        yield ("inputs", name), folder / path
+    for name, path in task.tune.inputs.items() if task.tune else ():
+        yield ("tune", "inputs", name), folder / path
+
+
+def _check_input(key: Key, path: Path, secrets: dict[str, Path | None]) -> None:
+    if not path.exists():
+        raise Wrong(key, f"{path} is missing; put the data there or correct the name")
+    for what, secret in secrets.items():
+        if secret and secret.exists() and (_inside(path, secret) or _inside(secret, path)):
+            raise Wrong(
+                key, f"{path} and {what} ({secret}) lie in each other; candidates see inputs, so keep them apart"
+            )
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    """Whether the path is the folder or lies beneath it, by what is on the disk and not by how it is spelt."""
+    if not folder.exists():
+        return False
+    there = folder.stat()
+    path = Path(os.path.realpath(path))
+    return any(os.path.samestat(there, place.stat()) for place in (path, *path.parents) if place.exists())
+
+
+def _refuse_twice(key: Key, names: list[str]) -> None:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise Wrong((*key, at, "name"), f'"{name}" is there twice; rename one')
+
+
+def _weights_without_effect(task: Task) -> Iterator[Notice]:
+    for at, metric in enumerate(task.metrics):
+        if "weight" in metric.model_fields_set and task.ranking.rule is not Rule.WEIGHTED:
+            yield ("metrics", at, "weight"), 'has no effect; it counts only with ranking.rule = "weighted"'

@@ -1,0 +1,140 @@
+"""The task: all that a person says about what is to be optimized. It never changes and knows no folder.
+
+Places are kept as they were written, relative to the task's folder, so that the same task has the same digest on
+every machine.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import Field, PrivateAttr, ValidationError
+
+from orchestrator.change import Policy
+from orchestrator.domain.verdict import Mode
+from orchestrator.task.errors import TaskError
+from orchestrator.task.sections import (
+    Budget,
+    GuardSpec,
+    ImageSpec,
+    JudgeSpec,
+    MetricSpec,
+    RankingSpec,
+    SearchSpec,
+    Section,
+    StallSpec,
+    Trial,
+    Tune,
+    Workspace,
+)
+from orchestrator.task.space import Parameters
+from orchestrator.task.words import Glob, Inputs, TaskName, Text
+from sandbox import Limits
+
+
+@dataclass(frozen=True)
+class Target:
+    """What one trial runs against, once the mode is known."""
+
+    command: tuple[str, ...]
+    judge: tuple[str, ...]
+    limits: Limits
+    env: dict[str, str]
+    inputs: dict[str, str]
+
+
+class Task(Section):
+    """Equal to another when both say the same; what was noticed while reading is no part of it."""
+
+    name: TaskName
+    statement: Annotated[Text, Field(min_length=1, max_length=100_000)]
+    workspace: Workspace = "workspace"
+    editable: tuple[Glob, ...] = Field(min_length=1, max_length=10_000)
+    hidden: tuple[Glob, ...] = ()
+    trial: Trial
+    inputs: Inputs = Field(default_factory=dict)
+    limits: Limits = Limits()
+    image: ImageSpec = ImageSpec()
+    judge: JudgeSpec
+    metrics: tuple[MetricSpec, ...] = Field(default=(MetricSpec(),), min_length=1, max_length=64)
+    ranking: RankingSpec = RankingSpec()
+    parameters: Parameters | None = None
+    tune: Tune | None = None
+    guards: tuple[GuardSpec, ...] = Field(default=(), max_length=64)
+    budget: Budget = Budget()
+    stall: StallSpec = StallSpec()
+    search: SearchSpec = SearchSpec()
+
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks wrong and may be right, one line each."""
+        return self._warnings
+
+    def with_warnings(self, warnings: tuple[str, ...]) -> Self:
+        copy = self.model_copy()
+        copy._warnings = warnings
+        return copy
+
+    def policy(self) -> Policy:
+        """What an agent may change."""
+        return Policy(editable=self.editable, hidden=self.hidden)
+
+    def target(self, mode: Mode) -> Target:
+        """What a trial of this mode runs: the real thing, or the cheaper one."""
+        tune = self.tune if mode is Mode.TUNE else None
+        if not tune:
+            return Target(self.trial.command, self.judge.command, self.limits, self.trial.env, self.inputs)
+        return Target(
+            command=tune.command or self.trial.command,
+            judge=tune.judge or self.judge.command,
+            limits=tune.limits or self.limits,
+            env=self.trial.env | tune.env,
+            inputs=self.inputs | tune.inputs,
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Every value, defaults included, as plain JSON."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def canonical(self) -> str:
+        """One text for all equal tasks."""
+        return json.dumps(self.plain(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_canonical(cls, text: str) -> Self:
+        """The task that `canonical` wrote. Raises TaskError for anything else."""
+        try:
+            return cls.model_validate_json(text, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise TaskError(f"the stored task can not be read ({where}: {first['msg']}); start a new run") from None
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and self.canonical() == other.canonical()
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def diff_of(old: Task, new: Task) -> list[str]:
+    """The dotted keys that differ; a list counts as one value."""
+    return list(_differences(old.plain(), new.plain(), ""))
+
+
+def _differences(old: Any, new: Any, key: str) -> list[str]:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True) else [key]
+    names = [*old, *(name for name in new if name not in old)]
+    return [
+        found
+        for name in names
+        for found in _differences(old.get(name), new.get(name), f"{key}.{name}" if key else name)
+    ]

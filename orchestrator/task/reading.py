@@ -1,0 +1,114 @@
+"""Reads TASK/blastdoor.toml, strictly. Whatever is wrong is told in one line: file:line: key: what, and what to do."""
+
+import json
+import re
+import tomllib
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.task.crosschecks import check
+from orchestrator.task.errors import Key, TaskError, Wrong, dotted
+from orchestrator.task.explaining import explained
+from orchestrator.task.lines import key_lines, line_of
+from orchestrator.task.model import Task
+
+FILE = "blastdoor.toml"
+FILE_BYTES = 1 << 20
+LARGEST = 2**63
+
+
+def load_task(folder: Path) -> Task:
+    """The task of a folder, checked against what lies there. Raises TaskError."""
+    file = folder / FILE
+    text = _read(file)
+    try:
+        task = _validated(_parsed(text, file))
+        warnings = check(task, folder)
+    except Wrong as wrong:
+        raise TaskError(_located(wrong.key, wrong.text, text, file)) from None
+    except RecursionError:
+        raise TaskError(f"{file}: is nested too deeply; write it flatter") from None
+    except OSError as error:
+        raise TaskError(
+            f"{error.filename or file}: can not be read ({error.strerror}); check the name and rights"
+        ) from None
+    return task.with_warnings(tuple(_located(key, noticed, text, file) for key, noticed in warnings))
+
+
+def _read(file: Path) -> str:
+    if not file.parent.is_dir():
+        raise TaskError(f"{file.parent}: is not a folder; name the folder of a task, or make one with: blastdoor init")
+    if not file.is_file():
+        raise TaskError(f"{file}: is not there; write one with: blastdoor init")
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(FILE_BYTES + 1)
+    except OSError as error:
+        raise TaskError(f"{file}: can not be read ({error.strerror}); check its rights") from None
+    if len(data) > FILE_BYTES:
+        raise TaskError(f"{file}: has more than 1MiB; put large texts into files")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TaskError(f"{file}:{line}: is not UTF-8; save it as UTF-8") from None
+
+
+def _parsed(text: str, file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        # Plain ValueErrors are those of numbers that nobody writes; they come without a place.
+        said = str(error)
+        match = re.fullmatch(r"(.*) \(at line ([0-9]+), column ([0-9]+)\)", said, re.DOTALL)
+        if match:
+            raise TaskError(f"{file}:{match[2]}: is not TOML: {match[1]} at column {match[3]}; correct it") from None
+        line = text.rstrip().count("\n") + 1
+        raise TaskError(f"{file}:{line}: is not TOML: {said}; correct it") from None
+
+
+def _validated(raw: dict[str, Any]) -> Task:
+    _refuse_unusable(raw, ())
+    _inherit_limits(raw)
+    try:
+        # As JSON, because there a list may become a tuple while nothing else is converted: "5" is no number.
+        return Task.model_validate_json(json.dumps(raw), strict=True)
+    except ValidationError as error:
+        raise explained(error.errors(include_url=False), raw) from None
+
+
+def _refuse_unusable(value: Any, key: Key) -> None:
+    """TOML has values that JSON has not, or not in every reader."""
+    if isinstance(value, datetime | date | time):
+        raise Wrong(key, "is a date; no key takes one, so write text in quotes")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise Wrong(key, "is too large a number; write a smaller one")
+    if isinstance(value, dict | list):
+        for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_unusable(inner, (*key, part))
+
+
+def _inherit_limits(raw: dict[str, Any]) -> None:
+    """A limit that tune or a guard does not name is that of the trial, or of the judge where the guard runs there."""
+    trial, judge = raw.get("limits", {}), raw.get("judge", {})
+    of_judge = judge.get("limits", {}) if isinstance(judge, dict) else {}
+    tune, guards = raw.get("tune"), raw.get("guards")
+    if isinstance(tune, dict) and "limits" in tune:
+        _fill(tune, trial)
+    for guard in guards if isinstance(guards, list) else ():
+        if isinstance(guard, dict):
+            _fill(guard, of_judge if guard.get("in") == "judge" else trial)
+
+
+def _fill(section: dict[str, Any], limits: object) -> None:
+    own = section.get("limits", {})
+    if isinstance(own, dict) and isinstance(limits, dict):
+        section["limits"] = limits | own
+
+
+def _located(key: Key, said: str, text: str, file: Path) -> str:
+    line = line_of(key, key_lines(text))
+    return f"{file}:{line}: {dotted(key)}: {said}" if key else f"{file}:{line}: {said}"

@@ -1,0 +1,183 @@
+"""The tables of the task file, each a value that never changes."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, Discriminator, Field, Tag, field_validator, model_validator
+
+from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS
+from orchestrator.domain.metric import Goal, Metric, Rule
+from orchestrator.task.units import Money, Rate
+from orchestrator.task.words import (
+    Command,
+    Env,
+    Glob,
+    ImageName,
+    Inputs,
+    Inside,
+    MaybeCommand,
+    Name,
+    Package,
+    Place,
+    Requirement,
+    Revision,
+    Text,
+)
+from sandbox import Limits
+from sandbox.units import Duration
+
+Proposer = Literal["grid", "random", "inject"]
+Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Span = Annotated[Duration, Field(gt=0, le=86_400 * 366)]
+
+
+class Section(BaseModel, extra="forbid", frozen=True):
+    """A table of the task file."""
+
+
+class Repository(Section):
+    """A workspace that is a repository at a revision, or a folder of it."""
+
+    repository: Place
+    revision: Revision = "HEAD"
+    folder: Inside = "."
+
+
+class Trial(Section):
+    """What runs in the candidate's chamber. Without `outputs`, everything that it leaves reaches the judge."""
+
+    command: Command
+    build: MaybeCommand = ()
+    outputs: tuple[Glob, ...] = ()
+    env: Env = Field(default_factory=dict)
+    workdir: Inside = "."
+    loopback: bool = False
+    steps: int | None = Field(default=None, ge=1, le=2**53)
+
+
+class ImageSpec(Section):
+    """What is installed in a chamber's image; baked once. Without `base`, the settings name it."""
+
+    base: ImageName | None = None
+    pip: tuple[Requirement, ...] = ()
+    apt: tuple[Package, ...] = ()
+    run: tuple[Text, ...] = ()
+
+
+class JudgeSpec(Section):
+    """Trusted code and gold, in a chamber of their own. Without `gold`, it is the folder `gold`, if that exists."""
+
+    command: Command
+    folder: Place = "judge"
+    gold: Place | None = None
+    mode: Literal["data", "shared", "relay"] = "data"
+    env: Env = Field(default_factory=dict)
+    limits: Limits = Limits()
+    image: ImageSpec = ImageSpec()
+
+    @field_validator("mode")
+    @classmethod
+    def _not_yet(cls, value: str) -> str:
+        if value == "relay":
+            raise ValueError('"relay" is not yet there; use "data"')
+        return value
+
+
+class MetricSpec(Section):
+    """A number of the judge's result. `ceiling` is what nobody honest gets past."""
+
+    name: Name = "score"
+    goal: Goal = Goal.HIGHER
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    binds: tuple[str, ...] = DEFAULT_BINDS
+    target: Number | None = None
+    ceiling: Number | None = None
+
+    @field_validator("binds")
+    @classmethod
+    def _known_fields(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [field for field in value if field not in FIELDS]:
+            raise ValueError(f'"{unknown[0]}" is no field of a fingerprint; known are {", ".join(FIELDS)}')
+        return value
+
+    @model_validator(mode="after")
+    def _target_can_be_reached(self) -> Self:
+        if self.target is not None and self.metric().too_good(self.target):
+            raise ValueError(f"the target {self.target:g} is beyond the ceiling {self.ceiling:g}; change one of them")
+        return self
+
+    def metric(self) -> Metric:
+        return Metric(**{name: getattr(self, name) for name in MetricSpec.model_fields})
+
+
+class RankingSpec(Section):
+    rule: Rule = Rule.LEXICOGRAPHIC
+
+
+class Tune(Section):
+    """The cheaper target. What is not given is as in a real trial; `env` and `inputs` replace name by name."""
+
+    trials: int = Field(default=1, ge=1, le=10_000)
+    command: Command | None = None
+    limits: Limits | None = None
+    env: Env = Field(default_factory=dict)
+    inputs: Inputs = Field(default_factory=dict)
+    judge: Command | None = None
+
+    @model_validator(mode="after")
+    def _is_cheaper(self) -> Self:
+        if not (self.command or self.limits or self.env or self.inputs or self.judge):
+            raise ValueError("is not cheaper than a trial; give one of command, limits, env, inputs, judge")
+        return self
+
+
+class GuardSpec(Section):
+    """A command that must pass for a candidate to be kept; `place` is written `in`."""
+
+    name: Name
+    command: Command
+    place: Literal["chamber", "judge"] = Field(default="chamber", alias="in")
+    limits: Limits = Limits()
+
+
+class Budget(Section):
+    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock."""
+
+    attempts: int | None = Field(default=None, ge=1, le=2**53)
+    tunes: Count | None = None
+    combination: Count = 0
+    usd: Annotated[Money, Field(ge=0, le=1e9)] | None = None
+    tokens: Count | None = None
+    seconds: Span | None = None
+    wall: Span | None = None
+    patience: int | None = Field(default=None, ge=1, le=2**53)
+    rate: Annotated[Rate, Field(gt=0, le=1e6)] | None = None
+
+
+class StallSpec(Section):
+    """When an attempt that hangs is given up, and how often a lineage may end free."""
+
+    after: int = Field(default=3, ge=1, le=1000)
+    refunds: int = Field(default=5, ge=0, le=1_000_000)
+    propose: Span = 600.0
+    provision: Span = 120.0
+
+
+class SearchSpec(Section):
+    """Who proposes, how wide and how deep. None leaves the choice to the program."""
+
+    proposer: Proposer | None = None
+    width: int | None = Field(default=None, ge=1, le=100_000)
+    depth: int | None = Field(default=None, ge=1, le=1000)
+    saturates: tuple[Resource, ...] | None = None
+    control: Proposer | None = None
+
+
+def _kind_of_workspace(value: object) -> str:
+    return "<repository>" if isinstance(value, dict | Repository) else "<folder>"
+
+
+Workspace = Annotated[
+    Annotated[Place, Tag("<folder>")] | Annotated[Repository, Tag("<repository>")], Discriminator(_kind_of_workspace)
+]

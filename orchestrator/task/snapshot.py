@@ -1,0 +1,107 @@
+"""What a run is bound to: every file of the task, read once, and a digest of each part."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.change import Tree
+from orchestrator.domain.verdict import Mode
+from orchestrator.task.crosschecks import check_names, check_places, gold_of
+from orchestrator.task.errors import Key, TaskError, Wrong, dotted
+from orchestrator.task.files import FILES, input_digest, plain_names, read_tree
+from orchestrator.task.model import Task
+from orchestrator.task.reading import FILE
+from orchestrator.task.sections import Repository
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Names in `judge` and `gold` are relative to the judge's folder: both together are that folder.
+
+    Inputs are too large to hold: they stay where they are, and their digest tells whether they are still the same.
+    `tune_inputs` are all that a tune trial sees. `digests` has one SHA-256 for each of task, workspace, judge, gold,
+    inputs and tune_inputs. `commit` is that of a workspace that is a repository.
+    """
+
+    tree: Tree
+    judge: Tree
+    gold: Tree
+    inputs: Mapping[str, Path]
+    tune_inputs: Mapping[str, Path]
+    digests: Mapping[str, str]
+    commit: str | None = None
+
+
+def snapshot(task: Task, folder: Path) -> Snapshot:
+    """Read all that the task names. Raises TaskError."""
+    try:
+        check_places(task, folder)
+        return _taken(task, folder)
+    except Wrong as wrong:
+        raise TaskError(f"{folder / FILE}: {dotted(wrong.key)}: {wrong.text}") from None
+    except OSError as error:
+        raise TaskError(
+            f"{error.filename or folder}: can not be read ({error.strerror}); check the name and rights"
+        ) from None
+
+
+def _taken(task: Task, folder: Path) -> Snapshot:
+    commit, tree = _workspace(task, folder)
+    judge, gold = _judge(task, folder)
+    inputs = _paths(task.target(Mode.SUBMIT).inputs, folder)
+    tune_inputs = _paths(task.target(Mode.TUNE).inputs, folder)
+    seals = {path: input_digest(path, ("inputs",)) for path in {*inputs.values(), *tune_inputs.values()}}
+    digests = {
+        "task": task.digest,
+        "workspace": tree.digest,
+        "judge": judge.digest,
+        "gold": gold.digest,
+        "inputs": _sealed((name, seals[path]) for name, path in inputs.items()),
+        "tune_inputs": _sealed((name, seals[path]) for name, path in tune_inputs.items()),
+    }
+    return Snapshot(tree, judge, gold, inputs, tune_inputs, digests, commit)
+
+
+def _workspace(task: Task, folder: Path) -> tuple[str | None, Tree]:
+    key: Key = ("workspace",)
+    cap = task.limits.bundle_bytes
+    if isinstance(task.workspace, str):
+        path = folder / task.workspace
+        return None, read_tree(path, plain_names(path, key), key, cap, "limits.bundle_bytes")
+    commit, tree = _committed(task.workspace, folder, cap)
+    check_names(task, tree)
+    return commit, tree
+
+
+def _committed(workspace: Repository, folder: Path, byte_cap: int) -> tuple[str, Tree]:
+    from orchestrator import git  # the library behind it is large, and most tasks have no repository
+
+    beneath = "" if workspace.folder == "." else workspace.folder
+    try:
+        return git.read_tree(folder / workspace.repository, workspace.revision, beneath, entries=FILES, size=byte_cap)
+    except git.GitError as error:
+        raise Wrong(("workspace",), str(error)) from None
+
+
+def _judge(task: Task, folder: Path) -> tuple[Tree, Tree]:
+    """The judge's folder in two: its code, and its gold."""
+    key: Key = ("judge", "folder")
+    place = (folder / task.judge.folder).resolve()
+    whole = read_tree(place, plain_names(place, key), key, task.judge.limits.bundle_bytes, "judge.limits.bundle_bytes")
+    gold_place = gold_of(task, folder)
+    if not gold_place:
+        return whole, Tree()
+    top = gold_place.resolve().relative_to(place).as_posix()
+    gold = {name: file for name, file in whole.items() if name == top or name.startswith(f"{top}/")}
+    if not gold:
+        raise Wrong(("judge", "gold"), f"{gold_place} holds no file; put the gold there")
+    return Tree({name: file for name, file in whole.items() if name not in gold}), Tree(gold)
+
+
+def _paths(inputs: Mapping[str, str], folder: Path) -> dict[str, Path]:
+    return {name: (folder / path).resolve() for name, path in inputs.items()}
+
+
+def _sealed(parts: Iterable[tuple[str, str]]) -> str:
+    return hashlib.sha256("".join(f"{digest} {name}\n" for name, digest in sorted(parts)).encode()).hexdigest()

@@ -1,0 +1,161 @@
+"""Requests to the orchestrator at work: pause, inject, requeue, release, cancel. Checked here, done there.
+
+A request lies in the ledger's inbox until somebody takes it: within a second where an orchestrator works on the
+campaign, else when `blastdoor resume` goes on.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator import wiring
+from orchestrator.change import Refusal, apply_text, parse
+from orchestrator.change.policy import DEFAULT_CAPS
+from orchestrator.domain.records import Node, Phase
+from orchestrator.views.campaign.diff import tree_of
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    chosen_node,
+    holder_of,
+    json_option,
+    node_argument,
+    open_campaign,
+    print_json,
+    task_argument,
+)
+from orchestrator.wiring import Reading
+
+_DESCRIPTION = 500
+
+
+def ask(reading: Reading, task: Path, kind: str, body: dict[str, Any], what: str, as_json: bool) -> None:
+    """Leave the request, and say in one line what will happen and when."""
+    number = wiring.ask(task, kind, body)
+    if as_json:
+        print_json({"request": number, "kind": kind, "body": body, "holder": holder_of(reading)})
+        return
+    holder = holder_of(reading)
+    when = (
+        f"within a second; {holder} works on it" if holder else "at the next blastdoor resume; nobody works on it now"
+    )
+    click.echo(f"request {number}: {what} {when}")
+
+
+@click.command("pause", cls=CampaignCommand)
+@click.option("--off", is_flag=True, help="Go on after a pause.")
+@json_option
+@task_argument
+def pause(task: Path, off: bool, as_json: bool) -> None:
+    """Open no new attempts; those at work end as usual. With --off, go on.
+
+    A campaign that nobody works on goes on with blastdoor resume, paused or not.
+    """
+    with open_campaign(task) as reading:
+        if not reading.holder:
+            raise click.UsageError("nobody works on it, so there is nothing to pause; blastdoor resume goes on")
+        what = "it goes on" if off else "no new attempt is opened, the open ones end as usual,"
+        ask(reading, task, "pause", {"paused": not off}, what, as_json)
+
+
+@click.command("inject", cls=CampaignCommand)
+@click.option("--diff", "source", required=True, metavar="FILE", help="A diff, blocks or whole files; - is stdin.")
+@click.option("--on", "parent", metavar="NODE", help="Node that it is applied to; the best when left out.")
+@click.option("--describe", "description", metavar="TEXT", help="What it does, in few words.")
+@json_option
+@task_argument
+def inject(task: Path, source: str, parent: str | None, description: str | None, as_json: bool) -> None:
+    """Add a change of your own to the tree as a node; it is run and judged like any other."""
+    text = _read_change(source)
+    described = (description if description is not None else f"by hand: {Path(source).name}").strip()
+    if not 1 <= len(described) <= _DESCRIPTION:
+        raise click.UsageError(f"--describe needs 1 to {_DESCRIPTION} characters")
+    with open_campaign(task) as reading:
+        node = chosen_node(reading.state, parent) if parent else None
+        _check_change(reading, node, text)
+        body = {"text": text, "on": node.id if node else None, "description": described}
+        where = f"on {node.id}" if node else "on the best node of then"
+        ask(reading, task, "inject", body, f"the change becomes a node {where},", as_json)
+
+
+@click.command("requeue", cls=CampaignCommand)
+@json_option
+@node_argument
+@task_argument
+def requeue(node: str, task: Path, as_json: bool) -> None:
+    """Run the attempt of NODE again, now: one that waits, is in quarantine, or ended without being charged."""
+    with open_campaign(task) as reading:
+        found = chosen_node(reading.state, node)
+        _require_free(found)
+        ask(reading, task, "requeue", {"node": found.id}, f"{found.id} ({_state(found)}) is run again", as_json)
+
+
+@click.command("release", cls=CampaignCommand)
+@json_option
+@node_argument
+@task_argument
+def release(node: str, task: Path, as_json: bool) -> None:
+    """Let NODE out of quarantine; its stalls are counted from zero again."""
+    with open_campaign(task) as reading:
+        found = chosen_node(reading.state, node)
+        if found.phase is not Phase.QUARANTINED:
+            raise click.UsageError(f"{found.id} is not in quarantine; it is {_state(found)}")
+        ask(reading, task, "release", {"node": found.id}, f"{found.id} leaves quarantine and is queued", as_json)
+
+
+@click.command("cancel", cls=CampaignCommand)
+@json_option
+@node_argument
+@task_argument
+def cancel(node: str, task: Path, as_json: bool) -> None:
+    """End the attempt of NODE; it is not charged, what it spent stays spent."""
+    with open_campaign(task) as reading:
+        found = chosen_node(reading.state, node)
+        if found.phase is Phase.ENDED:
+            raise click.UsageError(f"{found.id} has ended already: {found.ending}")
+        ask(reading, task, "cancel", {"node": found.id}, f"{found.id} ({_state(found)}) is cancelled", as_json)
+
+
+def _state(node: Node) -> str:
+    return str(node.ending if node.phase is Phase.ENDED else node.phase)
+
+
+def _require_free(node: Node) -> None:
+    if node.phase is Phase.OPEN:
+        raise click.UsageError(f"{node.id} is at work; wait, or cancel it")
+    if node.phase is Phase.ENDED and node.ending and node.ending.charged:
+        raise click.UsageError(f"{node.id} is {node.ending}, and only what ended free can be run again")
+
+
+def _read_change(source: str) -> str:
+    cap = DEFAULT_CAPS.text_bytes
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(cap + 1)
+        else:
+            with Path(source).open("rb") as stream:
+                data = stream.read(cap + 1)
+    except OSError as error:
+        raise click.UsageError(f"{source} can not be read ({error.strerror})") from None
+    if len(data) > cap:
+        raise click.UsageError(f"{source} has more than {cap:,} bytes, the most that a change may have")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{source} is not UTF-8 text") from None
+
+
+def _check_change(reading: Reading, node: Node | None, text: str) -> None:
+    """What the orchestrator would refuse is refused here, where the author still sits in front of it."""
+    policy = reading.task.policy()
+    try:
+        if node is None:
+            parse(text, caps=policy.caps, only=policy.only)
+        else:
+            apply_text(tree_of(reading, node), text, policy)
+    except Refusal as refusal:
+        raise click.UsageError(str(refusal)) from None
+
+
+commands = (pause, inject, requeue, release, cancel)

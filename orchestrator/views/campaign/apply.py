@@ -1,0 +1,75 @@
+"""`blastdoor apply NODE`: take a node's changes over into one's own files."""
+
+from pathlib import Path
+
+import click
+
+from orchestrator.change import difference
+from orchestrator.domain.node import run_of
+from orchestrator.task import Repository
+from orchestrator.text import printable
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.diff import coloured, tree_of
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    chosen_node,
+    json_option,
+    node_argument,
+    open_campaign,
+    print_json,
+    task_argument,
+)
+from orchestrator.views.campaign.placing import NotPlaced, place, touched
+from orchestrator.views.campaign.screen import open_screen
+from orchestrator.wiring import Reading
+
+
+def workspace_of(reading: Reading, task: Path) -> Path:
+    """The person's own files: the workspace folder, or the working tree of the repository at its folder."""
+    workspace = reading.task.workspace
+    if isinstance(workspace, Repository):
+        return task / workspace.repository / workspace.folder
+    return task / workspace
+
+
+@click.command("apply", cls=CampaignCommand)
+@click.option(
+    "--to", "target", type=click.Path(path_type=Path), help="Folder to write to; the workspace when left out."
+)
+@click.option("--dry-run", is_flag=True, help="Only print the diff.")
+@json_option
+@node_argument
+@task_argument
+def command(node: str, task: Path, target: Path | None, dry_run: bool, as_json: bool) -> None:
+    """Write the changes of NODE (like 1.3.2, or best) into your own workspace.
+
+    Each file that is touched must be as it was when the run began, else nothing is written.
+    """
+    with open_campaign(task) as reading:
+        found = chosen_node(reading.state, node)
+        root = reading.state.nodes[reading.state.runs[str(run_of(found.id))].root]
+        old, new = tree_of(reading, root), tree_of(reading, found)
+        folder = target or workspace_of(reading, task)
+    if dry_run:
+        _preview(difference(old, new), list(touched(old, new)), as_json)
+        return
+    try:
+        written = place(folder, old, new)
+    except NotPlaced as refusal:
+        raise click.UsageError(str(refusal)) from None
+    if as_json:
+        print_json({"node": found.id, "folder": str(folder), "written": written})
+    elif written:
+        names = ", ".join(map(printable, written))
+        click.echo(f"{found.id} applied to {folder}: {figures.plural(len(written), 'file')} ({names})")
+    else:
+        click.echo(f"{folder} has the files of {found.id} already; nothing was written")
+
+
+def _preview(text: str, paths: list[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"written": [], "would_write": paths, "diff": text})
+        return
+    screen = open_screen()
+    for line in coloured(text):
+        screen.line(line)

@@ -1,0 +1,116 @@
+"""One readable line for every event, and the node it is about."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orchestrator.budget import Account, shown
+from orchestrator.domain import events as e
+from orchestrator.domain.records import Spent
+from orchestrator.domain.verdict import Verdict
+from orchestrator.text import short
+from orchestrator.views.campaign import figures
+
+LONGEST = 200
+
+
+def line_of(event: e.Event) -> str:
+    """What happened, in words: escaped, and never more than one line."""
+    tell = _SENTENCES.get(type(event))
+    return short(tell(event) if tell else event.kind, LONGEST)
+
+
+def node_of(event: e.Event) -> str | None:
+    """The node that an event is about; None for one about the whole campaign, or about money alone."""
+    if node := getattr(event, "node", None):
+        return str(node)
+    trial = str(getattr(event, "trial", ""))
+    return trial.rpartition("-")[0] or None
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    known = {account.value: account for account in Account}
+    told = [shown(known[name], units) for name, units in amounts.items() if name in known and units]
+    return ", ".join(told) or "nothing"
+
+
+def _cost(spent: Spent) -> str:
+    return f" ({figures.spent(spent)})" if spent != Spent() else ""
+
+
+def _because(why: str) -> str:
+    return f": {why}" if why else ""
+
+
+def _verdict(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "no verdict"
+    doubts = "" if verdict.valid else ", not a solution"
+    doubts += f", not believed: {', '.join(verdict.suspect)} beyond the ceiling" if verdict.suspect else ""
+    return f"{figures.metrics(verdict.metrics)}{doubts} ({verdict.tier}, {verdict.mode})"
+
+
+def _run_started(event: e.RunStarted) -> str:
+    beside = f" beside the control {event.control}" if event.control else ""
+    return f"run {event.run} starts: {event.proposer}{beside}; width {event.width}, depth {event.depth} ({event.why})"
+
+
+def _proposed(event: e.Proposed) -> str:
+    by = f" by {event.model}" if event.model else ""
+    refused = f"; refused: {event.refused}" if event.refused else ""
+    return f"{event.node} draft {event.draft}, {event.operator}{by}{_because(event.description)}{refused}"
+
+
+def _trial_ended(event: e.TrialEnded) -> str:
+    ending = f"{event.ending}{_because(event.reason)}" if event.ending else "its outputs go to the judge"
+    return f"trial {event.trial} ended{_cost(event.spent)}: {ending}"
+
+
+def _judging_ended(event: e.JudgingEnded) -> str:
+    where = " (asked about the baseline)" if event.on_baseline else ""
+    told = f"fault: {event.fault}" if event.fault else _verdict(event.verdict)
+    return f"judge on {event.trial}{where}: {'well' if event.on_baseline and not event.fault else told}"
+
+
+def _attempt_ended(event: e.AttemptEnded) -> str:
+    return f"{event.node} {event.ending}, {'kept' if event.kept else 'not kept'}{_because(event.why)}"
+
+
+def _guard_ended(event: e.GuardEnded) -> str:
+    passed = "passes" if event.passed else "does not pass"
+    return f"{event.node} {passed} the guard {event.guard}{_because(event.reason)}"
+
+
+_SENTENCES: dict[type, Callable[[Any], str]] = {
+    e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
+    e.RunStarted: _run_started,
+    e.LimitsSet: lambda event: f"caps: {_amounts(event.limits)}",
+    e.SessionStarted: lambda event: f"session {event.epoch} of {event.holder} starts",
+    e.SessionEnded: lambda event: f"session ends{_because(event.why)}",
+    e.AttemptOpened: lambda event: f"{event.node} opened ({event.role} {event.number})",
+    e.Reserved: lambda event: f"reserved for {event.hold}: {_amounts(event.amounts)}",
+    e.Settled: lambda event: f"settled {event.hold}: {_amounts(event.spent)}",
+    e.Refunded: lambda event: f"refunded {event.hold}; lost: {_amounts(event.spent)}",
+    e.Charged: lambda event: f"charged for {event.what}: {_amounts(event.spent)}",
+    e.Proposed: _proposed,
+    e.Promoted: lambda event: f"{event.node} draft {event.draft} promoted{_because(event.why)}",
+    e.TrialIntended: lambda event: f"trial {event.trial} starts ({event.purpose}, draft {event.draft})",
+    e.TrialEnded: _trial_ended,
+    e.JudgingIntended: lambda event: f"judge looks at {'the baseline for ' * event.on_baseline}{event.trial}",
+    e.JudgingEnded: _judging_ended,
+    e.GuardIntended: lambda event: f"{event.node} is checked by the guard {event.guard}",
+    e.GuardEnded: _guard_ended,
+    e.GuardAdded: lambda event: f"{event.node} and all below it get the guard {event.guard.name}",
+    e.KillIntended: lambda event: f"{event.node} is killed{_because(event.why)}",
+    e.KillConfirmed: lambda event: f"{event.node} is dead",
+    e.AttemptEnded: _attempt_ended,
+    e.AttemptRequeued: lambda event: f"{event.node} {event.ending}, queued again{_because(event.why)}",
+    e.AttemptQuarantined: lambda event: f"{event.node} {event.ending}, quarantined{_because(event.why)}",
+    e.AttemptReleased: lambda event: f"{event.node} released by {event.by}",
+    e.AttemptResumed: lambda event: f"{event.node} goes on",
+    e.CohortOpened: lambda event: f"run {event.run} has a new cohort {event.cohort}{_because(event.why)}",
+    e.ChampionChanged: lambda event: f"{event.node} is the best" + (f", over {event.over}" if event.over else ""),
+    e.Replayed: lambda event: f"{event.node} replayed: {'stands' if event.stands else 'does not stand'}: {event.why}",
+    e.RequestTaken: lambda event: f"request {event.request}, {event.asked}: {event.answer}",
+    e.PauseSet: lambda event: "paused" if event.paused else "goes on after the pause",
+    e.CampaignStopped: lambda event: f"campaign stopped{_because(event.reason)}",
+}

@@ -1,0 +1,103 @@
+"""`blastdoor logs`: the stored log of a node's last trial, or all that happens as it happens."""
+
+import contextlib
+import time
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from orchestrator.domain.node import parse_node
+from orchestrator.domain.records import Node, Trial
+from orchestrator.domain.state import State
+from orchestrator.text import printable_lines
+from orchestrator.views.campaign.live import LiveLogs
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    chosen_node,
+    holder_of,
+    json_option,
+    json_text,
+    open_campaign,
+    print_json,
+)
+from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.campaign.tail import Tail, Told, follow
+from orchestrator.wiring import Reading
+
+_LINES = 20
+
+
+@click.command("logs", cls=CampaignCommand)
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on as things happen; Ctrl-C ends it.")
+@click.option(
+    "--lines", type=click.IntRange(min=0), help=f"How many of the last lines. [default: all; {_LINES} with -f]"
+)
+@json_option
+@click.argument("words", nargs=-1, metavar="[NODE] [TASK]")
+def command(words: tuple[str, ...], following: bool, lines: int | None, as_json: bool) -> None:
+    """Print the log of NODE's last trial; without NODE, the campaign's events. With -f, follow what happens.
+
+    What a program printed is its own word, so it is shown escaped.
+    """
+    node, task = _split(words)
+    with open_campaign(task) as reading:
+        found = chosen_node(reading.state, node) if node else None
+        if following or found is None:
+            _events(reading, found, following, _LINES if lines is None else lines, as_json)
+        else:
+            _stored(reading, found, lines, as_json)
+
+
+def _split(words: tuple[str, ...]) -> tuple[str | None, Path]:
+    """One word alone is a node if it looks like one; a folder of that name is written ./1."""
+    if len(words) > 2:
+        raise click.UsageError(f"too many words: {' '.join(words)}; write logs [NODE] [TASK]")
+    if not words:
+        return None, Path()
+    if len(words) == 2:
+        return words[0], Path(words[1])
+    with contextlib.suppress(ValueError):
+        return parse_node(words[0]), Path()
+    return ("best", Path()) if words[0] == "best" else (None, Path(words[0]))
+
+
+def last_logged(state: State, node: Node) -> Trial | None:
+    logged = [trial for trial in state.trials_of(node.id) if trial.log]
+    return logged[-1] if logged else None
+
+
+def _stored(reading: Reading, node: Node, lines: int | None, as_json: bool) -> None:
+    trial = last_logged(reading.state, node)
+    if trial is None or trial.log is None:
+        hint = "it runs; logs -f follows it" if node.id in reading.state.unfinished else "its trials printed nothing"
+        raise click.UsageError(f"no log of {node.id} is stored: {hint}")
+    text = list(printable_lines(reading.artifacts.get(trial.log)))
+    if lines is not None:
+        text = text[max(0, len(text) - lines) :]
+    if as_json:
+        print_json({"node": node.id, "trial": trial.id, "ending": trial.ending, "lines": text})
+        return
+    screen = open_screen()
+    for line in text:
+        screen.line(Text(line))
+
+
+def _events(reading: Reading, node: Node | None, following: bool, lines: int, as_json: bool) -> None:
+    screen = open_screen()
+    with LiveLogs(reading.folder / "live") as live, contextlib.suppress(KeyboardInterrupt):
+        tail = Tail(reading.ledger, live, node.id if node else None)
+        if not following:
+            for told in tail.begin(lines):
+                _show(screen, told, as_json)
+            return
+        if not holder_of(reading):
+            click.echo("nobody works on it now; waiting for blastdoor resume (Ctrl-C ends this)", err=True)
+        follow(tail, lines, lambda told: _show(screen, told, as_json), time.sleep)
+
+
+def _show(screen: Screen, told: Told, as_json: bool) -> None:
+    if as_json:
+        click.echo(json_text(told.record, indent=None))
+    else:
+        screen.line(Text(told.text, told.style))

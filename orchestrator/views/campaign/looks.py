@@ -1,0 +1,55 @@
+"""How a node looks, the same everywhere: a word, a sign that needs no colour, and a colour."""
+
+from typing import NamedTuple
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Node, Phase, Role
+
+
+class Look(NamedTuple):
+    """`rank` decides which of several nodes in one place is seen: the highest."""
+
+    word: str
+    sign: str
+    ascii: str
+    style: str
+    rank: int
+
+    def mark(self, unicode: bool) -> str:
+        return self.sign if unicode else self.ascii
+
+
+KEPT = Look("kept", "●", "@", "bold green", 9)
+DISCARDED = Look("discarded", "○", "o", "blue", 5)
+CONTROL = Look("control", "◇", "v", "cyan", 4)
+SUSPECT = Look("not believed", "?", "?", "bold magenta", 8)
+RUNNING = Look("running", "▸", ">", "cyan", 3)
+QUEUED = Look("queued", "…", ".", "cyan", 2)
+QUARANTINED = Look("quarantined", "Q", "Q", "bold yellow", 7)
+_ENDINGS = {
+    Ending.FAILED: Look("failed", "×", "x", "red", 6),
+    Ending.BUILD_FAILED: Look("build failed", "b", "b", "red", 6),
+    Ending.TIMED_OUT: Look("timed out", "t", "t", "red", 6),
+    Ending.OUT_OF_MEMORY: Look("out of memory", "m", "m", "red", 6),
+    Ending.INVALID: Look("invalid", "i", "i", "red", 6),
+    Ending.TAMPERED: Look("tampered", "!", "!", "bold red", 8),
+    Ending.PRUNED: Look("pruned", "p", "p", "bright_black", 4),
+    Ending.STALLED: Look("stalled", "s", "s", "yellow", 3),
+    Ending.INFRASTRUCTURE: Look("infrastructure", "~", "~", "yellow", 3),
+    Ending.INTERRUPTED: Look("interrupted", "-", "-", "yellow", 2),
+    Ending.CANCELLED: Look("cancelled", "c", "c", "bright_black", 1),
+}
+_PHASES = {Phase.OPEN: RUNNING, Phase.QUEUED: QUEUED, Phase.QUARANTINED: QUARANTINED}
+LOOKS = (KEPT, DISCARDED, CONTROL, SUSPECT, *_ENDINGS.values(), RUNNING, QUEUED, QUARANTINED)
+
+
+def look_of(node: Node) -> Look:
+    if node.phase is not Phase.ENDED or node.ending is None:
+        return _PHASES.get(node.phase, RUNNING)
+    if node.ending is not Ending.SCORED:
+        return _ENDINGS[node.ending]
+    if node.verdict and node.verdict.suspect:
+        return SUSPECT
+    if node.kept or node.role is Role.BASELINE:
+        return KEPT
+    return CONTROL if node.role is Role.CONTROL else DISCARDED

@@ -1,0 +1,104 @@
+"""How every command of this folder starts: which campaign, which run, which node; and what they have in common."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator import wiring
+from orchestrator.domain.metric import Metric, Ranking
+from orchestrator.domain.node import parse_node, run_of
+from orchestrator.domain.records import Node, Run
+from orchestrator.domain.state import State
+from orchestrator.git import GitError
+from orchestrator.ledger import LedgerError
+from orchestrator.task import Task, TaskError
+from orchestrator.text import printable
+from orchestrator.wiring import Reading
+
+task_argument = click.argument("task", default=".", type=click.Path(path_type=Path), metavar="[TASK]")
+node_argument = click.argument("node", metavar="NODE")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+run_option = click.option("--run", "number", type=int, metavar="N", help="Which run; the present one when left out.")
+
+
+class CampaignCommand(click.Command):
+    """A command about a campaign: what can not be read becomes one line, like any other bad input."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (LedgerError, GitError, TaskError) as error:
+            raise click.UsageError(printable(" ".join(str(error).split())), ctx) from error
+
+
+@contextmanager
+def open_campaign(task: Path) -> Iterator[Reading]:
+    """Raises click's UsageError where there is no campaign, or none that has begun."""
+    if not task.is_dir():
+        raise click.UsageError(f"{task} is not a folder; name the folder of a task")
+    with wiring.read_campaign(task) as reading:
+        if not reading.state.opened or not reading.state.runs:
+            raise click.UsageError(f"nothing was run in {task} yet; blastdoor run {task} starts a campaign")
+        yield reading
+
+
+def chosen_run(state: State, number: int | None) -> Run:
+    if number is None:
+        return state.run
+    if str(number) not in state.runs:
+        raise click.UsageError(f"there is no run {number}; runs are {', '.join(state.runs)}")
+    return state.runs[str(number)]
+
+
+def chosen_node(state: State, text: str) -> Node:
+    """A node that a person named; `best` is the champion of the present run."""
+    if text == "best":
+        champion = state.champion()
+        if champion is None:
+            raise click.UsageError("nothing is kept yet, so there is no best node")
+        return champion
+    try:
+        name = parse_node(text)
+    except ValueError as error:
+        raise click.UsageError(printable(str(error))) from None
+    if name not in state.nodes:
+        raise click.UsageError(f"there is no node {name}; blastdoor tree --all shows them")
+    return state.nodes[name]
+
+
+def task_of(reading: Reading, run: Run) -> Task:
+    """The task of a run as it was when the run began; an earlier run may have had other metrics."""
+    if run.number == reading.state.campaign.run:
+        return reading.task
+    return Task.from_canonical(reading.artifacts.get(run.task).decode("utf-8", "replace"))
+
+
+def ranking_of(reading: Reading, run: Run | None = None) -> Ranking:
+    task = task_of(reading, run or reading.state.run)
+    return Ranking([spec.metric() for spec in task.metrics], task.ranking.rule)
+
+
+def metrics_of(reading: Reading, run: Run | None = None) -> Sequence[Metric]:
+    return ranking_of(reading, run).metrics
+
+
+def metrics_for(reading: Reading, node: Node) -> Sequence[Metric]:
+    return metrics_of(reading, reading.state.runs[str(run_of(node.id))])
+
+
+def holder_of(reading: Reading) -> str | None:
+    """Who works on it, as text for a person."""
+    return printable(str(reading.holder)) if reading.holder else None
+
+
+def json_text(record: Any, indent: int | None = 2) -> str:
+    """ASCII, so that nothing in it can act on a terminal."""
+    return json.dumps(record, indent=indent, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def print_json(record: Any) -> None:
+    click.echo(json_text(record))

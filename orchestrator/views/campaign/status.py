@@ -1,0 +1,203 @@
+"""`blastdoor status`: where a campaign stands, on one screen."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.budget import Account, Accounts, shown
+from orchestrator.domain.goodput import in_order
+from orchestrator.domain.metric import Metric
+from orchestrator.domain.records import Node, Phase, Role, Run
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Verdict
+from orchestrator.text import printable, short
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.bars import bar
+from orchestrator.views.campaign.looks import LOOKS, look_of
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    holder_of,
+    json_option,
+    metrics_of,
+    open_campaign,
+    print_json,
+    task_argument,
+)
+from orchestrator.views.campaign.screen import open_screen
+from orchestrator.wiring import Reading
+
+_LAST = 5
+_BAR = 24
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a status is made from."""
+
+    state: State
+    accounts: Accounts
+    metrics: Sequence[Metric]
+    holder: str | None
+
+
+def status(standing: Standing, width: int = 100, unicode: bool = True) -> RenderableType:
+    state = standing.state
+    nodes = in_order(state, state.run)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(ratio=1)
+    for name, value in (
+        ("task", _task_line(state)),
+        ("shape", Text(printable(state.run.why))),
+        ("now", _work_line(standing)),
+        ("best", _best_line(state, standing.metrics)),
+        ("nodes", _counts_line(nodes, unicode)),
+        ("pace", _pace_line(state, nodes)),
+    ):
+        table.add_row(name, value)
+    return Group(
+        table, Text(), _books(standing.accounts, unicode), Text(), *_last_lines(nodes, standing, width, unicode)
+    )
+
+
+def _task_line(state: State) -> Text:
+    run = state.run
+    beside = f" beside {run.control}" if run.control else ""
+    text = Text.assemble((printable(state.campaign.name), "bold"), f"  run {run.number}, {run.proposer}{beside}")
+    return text.append(f"  ({len(state.runs)} runs)" if len(state.runs) > 1 else "")
+
+
+def _work_line(standing: Standing) -> Text:
+    campaign = standing.state.campaign
+    text = Text()
+    if standing.holder:
+        text.append(f"{printable(standing.holder)} works on it", "green")
+    else:
+        text.append("nobody works on it; blastdoor resume goes on", "yellow")
+    if campaign.paused:
+        text.append("; paused (blastdoor pause --off goes on)", "bold yellow")
+    if campaign.stopped:
+        text.append(f"; stopped: {printable(campaign.stopped)}", "bold")
+    return text
+
+
+def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
+    best = state.champion()
+    verdict = _verdict_in(best, state.run)
+    if not best or not verdict:
+        return Text("nothing is kept yet", "bright_black")
+    text = Text.assemble((figures.metrics(verdict.metrics, metrics), "bold green"), f" at {best.id}")
+    baseline = _verdict_in(state.nodes.get(state.run.root), state.run)
+    first = metrics[0].name
+    if baseline and best.id != state.run.root and {first} <= baseline.metrics.keys() & verdict.metrics.keys():
+        start = baseline.metrics[first]
+        text.append(f"  ({figures.signed(verdict.metrics[first] - start)} on the baseline's {figures.score(start)})")
+    since = state.campaign.since_improvement
+    return text.append(f"; {figures.plural(since, 'attempt')} since", "bright_black") if since else text
+
+
+def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
+    return (node.verdicts.get(run.cohort or "") or node.verdict) if node else None
+
+
+def _counts_line(nodes: Sequence[Node], unicode: bool) -> Text:
+    counts = Counter(look_of(node) for node in nodes)
+    entries = [
+        Text.assemble((look.mark(unicode), look.style), f" {look.word} {counts[look]:,}")
+        for look in LOOKS
+        if counts[look]
+    ]
+    return Text("   ").join(entries) if entries else Text("none yet", "bright_black")
+
+
+def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
+    elapsed = state.campaign.elapsed_s
+    over = sum(node.phase is Phase.ENDED and node.role is not Role.BASELINE for node in nodes)
+    rate = f", {over * 3600 / elapsed:,.0f} attempts an hour" if elapsed > 0 and over else ""
+    return Text(f"{figures.plural(over, 'attempt')} ended in {figures.duration(elapsed)} of work{rate}")
+
+
+def _books(accounts: Accounts, unicode: bool) -> Table:
+    """Every account that has a cap or was used."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    for _ in range(4):
+        table.add_column(no_wrap=True)
+    for account in Account:
+        limit, used, held = accounts.limit(account), accounts.used(account), accounts.held(account)
+        if limit is None and not used and not held:
+            continue
+        left = accounts.left(account)
+        gauge = bar(used, held, limit, _BAR, unicode) if limit else Text("no cap" if limit is None else "", "dim")
+        kept = Text(f"{shown(account, held)} held", "yellow") if held else Text()
+        rest = Text() if left is None else Text(f"{shown(account, max(0, left))} left of {shown(account, limit or 0)}")
+        table.add_row(account.value, gauge, f"{shown(account, used)} used", kept, rest)
+    return table
+
+
+def _last_lines(nodes: Sequence[Node], standing: Standing, width: int, unicode: bool) -> list[Text]:
+    over = sorted((node for node in nodes if node.phase is Phase.ENDED), key=lambda node: node.ended_at)
+    waiting = [node for node in nodes if node.phase is Phase.QUARANTINED]
+    return [_node_line(node, standing, width, unicode) for node in (*over[-_LAST:], *waiting)]
+
+
+def _node_line(node: Node, standing: Standing, width: int, unicode: bool) -> Text:
+    look = look_of(node)
+    text = Text.assemble(
+        (f"{figures.clock(node.ended_at) if node.ended_at else '':>8} ", "bright_black"),
+        (look.mark(unicode), look.style),
+        f" {node.id} {look.word}",
+    )
+    if node.verdict and node.ending and node.ending.scoreable:
+        text.append(f" {figures.metrics(node.verdict.metrics, standing.metrics)}")
+    text.append(f"  {short(node.why, 80)}" if node.why else "", "bright_black")
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def record(standing: Standing) -> dict[str, Any]:
+    """The same as plain JSON."""
+    state, accounts = standing.state, standing.accounts
+    best = state.champion()
+    counts = Counter(look_of(node).word for node in in_order(state, state.run))
+    return {
+        "campaign": state.campaign.model_dump(mode="json"),
+        "run": state.run.model_dump(mode="json"),
+        "holder": standing.holder,
+        "best": best.model_dump(mode="json") if best else None,
+        "nodes": dict(counts),
+        "accounts": {
+            account.value: {
+                "limit": accounts.limit(account),
+                "used": accounts.used(account),
+                "held": accounts.held(account),
+                "left": accounts.left(account),
+            }
+            for account in Account
+        },
+    }
+
+
+def standing_of(reading: Reading) -> Standing:
+    return Standing(reading.state, reading.accounts, metrics_of(reading), holder_of(reading))
+
+
+@click.command("status", cls=CampaignCommand)
+@json_option
+@task_argument
+def command(task: Path, as_json: bool) -> None:
+    """Tell where a campaign stands: the best, what is open, what is spent, who works on it."""
+    with open_campaign(task) as reading:
+        standing = standing_of(reading)
+    if as_json:
+        print_json(record(standing))
+        return
+    screen = open_screen()
+    screen.show(status(standing, screen.width, screen.unicode))

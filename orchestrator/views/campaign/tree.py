@@ -1,0 +1,131 @@
+"""The optimization tree of a run: ids with dots, what became of each node, and the path to the best."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from orchestrator.domain.metric import Metric
+from orchestrator.domain.node import order_of, path_to, run_of
+from orchestrator.domain.records import Node, Phase, Role, Run
+from orchestrator.domain.state import State
+from orchestrator.text import short
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.looks import CONTROL, DISCARDED, KEPT, SUSPECT, look_of
+
+_FAINT = "bright_black"
+_SHORTEST = 12
+# A family of one more than it may show is shown whole: a line that says "1 more" takes as much room.
+_SPARE = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`depth` levels below the root, `family` children of a node; None shows all of them."""
+
+    width: int = 100
+    unicode: bool = True
+    depth: int | None = None
+    family: int | None = None
+
+
+def tree(state: State, metrics: Sequence[Metric], layout: Layout, run: Run | None = None) -> Text:
+    run = run or state.run
+    if run.root not in state.nodes:
+        return Text("no node yet", _FAINT)
+    return Text("\n").join(_Drawing(state, metrics, layout, run).lines())
+
+
+def family_for(count: int, height: int) -> int | None:
+    """How many children of a node to show so that a long tree stays a picture; all of a short one."""
+    return None if count <= max(20, height - 4) else 5
+
+
+class _Drawing:
+    def __init__(self, state: State, metrics: Sequence[Metric], layout: Layout, run: Run) -> None:
+        self._state = state
+        self._metrics = metrics
+        self._layout = layout
+        self._run = run
+        champion = state.champion(run)
+        self._best = set(path_to(champion.id)) if champion else set()
+        self._champion = champion.id if champion else ""
+        self._children: dict[str, list[Node]] = {}
+        for node in state.nodes.values():
+            if node.parent and run_of(node.id) == run.number:
+                self._children.setdefault(node.parent, []).append(node)
+        for family in self._children.values():
+            family.sort(key=lambda node: order_of(node.id))
+
+    def lines(self) -> Iterator[Text]:
+        root = self._state.nodes[self._run.root]
+        yield self._line(root, Text())
+        yield from self._below(root, Text(), 1)
+
+    def _below(self, parent: Node, stem: Text, depth: int) -> Iterator[Text]:
+        family = self._children.get(parent.id, [])
+        if not family:
+            return
+        if self._layout.depth is not None and depth > self._layout.depth:
+            hidden = list(self._all_below(parent))
+            yield Text.assemble(stem, (f"{self._branch(True)}{_summary(hidden, 'deeper')}", _FAINT))
+            return
+        chosen = self._chosen(family)
+        left = [node for node in family if node.id not in chosen]
+        for at, node in enumerate(shown := [node for node in family if node.id in chosen]):
+            last = at == len(shown) - 1 and not left
+            style = "green" if node.id in self._best else _FAINT
+            yield self._line(node, Text.assemble(stem, (self._branch(last), style)))
+            bar = "   " if last else ("│  " if self._layout.unicode else "|  ")
+            yield from self._below(node, Text.assemble(stem, (bar, _FAINT)), depth + 1)
+        if left:
+            hidden = [*left, *(node for top in left for node in self._all_below(top))]
+            yield Text.assemble(stem, (f"{self._branch(True)}{_summary(hidden, 'more')}", _FAINT))
+
+    def _chosen(self, family: Sequence[Node]) -> set[str]:
+        """On the way to the best, then what is still open or was kept, then the newest."""
+        limit = self._layout.family
+        if limit is None or len(family) <= limit + _SPARE:
+            return {node.id for node in family}
+        by_weight = sorted(family, key=lambda node: (self._weight(node), order_of(node.id)), reverse=True)
+        return {node.id for node in by_weight[:limit]}
+
+    def _weight(self, node: Node) -> int:
+        if node.id in self._best:
+            return 3
+        return 2 if node.phase is not Phase.ENDED else int(node.kept)
+
+    def _all_below(self, node: Node) -> Iterator[Node]:
+        for child in self._children.get(node.id, []):
+            yield child
+            yield from self._all_below(child)
+
+    def _branch(self, last: bool) -> str:
+        if self._layout.unicode:
+            return "└─ " if last else "├─ "
+        return "`- " if last else "|- "
+
+    def _line(self, node: Node, stem: Text) -> Text:
+        look = look_of(node)
+        best = node.id in self._best
+        text = Text.assemble(stem, (f"{node.id} ", "bold green" if best else "bold"))
+        text.append(look.mark(self._layout.unicode), look.style)
+        if node.id == self._champion:
+            text.append(" best", "bold green")
+        if node.role in (Role.CONTROL, Role.INJECTED, Role.BASELINE):
+            text.append(f" [{node.role}]", "cyan")
+        if look in (KEPT, DISCARDED, CONTROL, SUSPECT) and node.verdict:
+            text.append(f" {figures.metrics(node.verdict.metrics, self._metrics)}", "green" if best else "")
+        if look not in (KEPT, DISCARDED, CONTROL):
+            text.append(f" {look.word}", look.style)
+        room = max(_SHORTEST, self._layout.width - text.cell_len - 2)
+        text.append(f"  {short(node.description, room)}" if node.description else "", "" if best else _FAINT)
+        text.truncate(max(self._layout.width, stem.cell_len + _SHORTEST), overflow="ellipsis")
+        return text
+
+
+def _summary(nodes: Sequence[Node], where: str) -> str:
+    """`14 more: 12 discarded, 2 failed`."""
+    counts = Counter(look_of(node).word for node in nodes)
+    return f"{len(nodes):,} {where}: {', '.join(f'{count:,} {word}' for word, count in counts.most_common())}"

@@ -1,0 +1,22 @@
+"""The only place that constructs: from settings and a task folder to working parts."""
+
+from orchestrator.wiring.engine import docker_config, docker_site
+from orchestrator.wiring.opening import How, open_campaign
+from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.reading import Reading, ask, campaign_folder, read_campaign
+from orchestrator.wiring.site import Site
+
+__all__ = [
+    "Flags",
+    "How",
+    "Options",
+    "Reading",
+    "Site",
+    "ask",
+    "campaign_folder",
+    "docker_config",
+    "docker_site",
+    "open_campaign",
+    "read_campaign",
+    "resolve",
+]

@@ -1,0 +1,57 @@
+"""The local engine as a site."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from orchestrator.loop.jobs import Image
+from orchestrator.settings import Settings
+from orchestrator.task import ImageSpec
+from orchestrator.wiring.site import Site
+from sandbox import DockerConfig, InputStore, Limits
+from sandbox import ImageSpec as BakeSpec
+
+# Of the machine's memory; the rest is for the engine, the page cache and us.
+_MEMORY_SHARE = 0.8
+
+
+def docker_config(settings: Settings, **changed: Any) -> DockerConfig:
+    """The engine that the settings name; `changed` holds what a flag said, None where it said nothing."""
+    wanted = {"runtime": settings.runtime, "warm": settings.warm}
+    if settings.docker_host:
+        wanted["host"] = settings.docker_host
+    return DockerConfig(**wanted | {key: value for key, value in changed.items() if value is not None})
+
+
+@asynccontextmanager
+async def docker_site(
+    config: DockerConfig, base_image: str, progress: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Site]:
+    """The engine, connected; when it is left, everything that it still holds is ended."""
+    store = InputStore(config.inputs_folder)
+
+    async def bake(spec: ImageSpec) -> Image:
+        wanted = BakeSpec(base=spec.base or base_image, pip=spec.pip, apt=spec.apt, run=spec.run)
+        baked = await config.bake(wanted, progress)
+        return Image(baked.name, baked.digest)
+
+    backend = await config.connect()
+    try:
+        yield Site(
+            name=f"docker/{config.runtime}",
+            backend=backend,
+            bake=bake,
+            add_input=store.add,
+            usd_per_second=config.rates.per_second,
+            ceiling=local_ceiling,
+        )
+    finally:
+        await backend.close()
+
+
+def local_ceiling(limits: Limits) -> int:
+    """How many chambers of such limits this machine can hold without one slowing another."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _MEMORY_SHARE
+    by_cpu = (os.cpu_count() or 1) / limits.cpus
+    return max(1, int(min(by_cpu, memory / limits.memory)))

@@ -1,0 +1,266 @@
+"""From a task folder to a campaign that is ready to run: started, resumed, or given a new run."""
+
+import json
+import os
+import random
+import socket
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum
+from importlib.metadata import version
+from pathlib import Path
+
+from orchestrator.budget import Account, RateLimit, RefundPolicy, limits_of
+from orchestrator.change import Tree
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Role
+from orchestrator.domain.verdict import Mode
+from orchestrator.git import Candidates
+from orchestrator.judge.data import DataJudge, judge_files
+from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
+from orchestrator.loop.book import Book
+from orchestrator.loop.campaign import Campaign
+from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.jobs import Jobs
+from orchestrator.loop.width import Shape, shape
+from orchestrator.loop.workbench import Workbench
+from orchestrator.settings import Settings
+from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.parts import make_deadline, make_door, make_proposer, make_ranking, make_stop
+from orchestrator.wiring.reading import campaign_folder
+from orchestrator.wiring.site import Site
+
+# Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
+_MAY_CHANGE = ("budget", "search", "stall")
+
+
+class CannotOpen(Exception):
+    """The campaign can not be opened as it was asked; the message is one line for a person."""
+
+
+class How(Enum):
+    START = "run"
+    RESUME = "resume"
+    NEW_RUN = "run --new-run"
+
+
+@dataclass(frozen=True)
+class Opened:
+    campaign: Campaign
+    bench: Workbench
+    options: Options
+    shape: Shape
+
+
+@asynccontextmanager
+async def open_campaign(
+    task_folder: Path,
+    site: Site,
+    *,
+    how: How = How.START,
+    flags: Flags | None = None,
+    settings: Settings | None = None,
+    start: str | None = None,
+    lower_tier: bool = False,
+    folder: Path | None = None,
+) -> AsyncIterator[Opened]:
+    """Take the campaign over and make its parts. Raises TaskError, LedgerError, CannotOpen; nothing is lost then.
+
+    `start` is the node whose tree a new run begins with; `folder` is where the campaign is kept, if not in the task.
+    """
+    task = load_task(task_folder)
+    taken = snapshot(task, task_folder)
+    folder = folder or campaign_folder(task_folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with CampaignLock(folder / "lock"):
+        ledger = _ledger(folder, how)
+        try:
+            artifacts = Artifacts(folder / "artifacts", deferred=True)
+            book = Book(ledger, artifacts)
+            _check_presence(book, folder, how)
+            options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
+            if how is How.RESUME:
+                _check_unchanged(book, artifacts, task, taken)
+            proposer = make_proposer(options["proposer"], task)
+            form = shape(
+                width=options["width"],
+                depth=options["depth"],
+                serial=proposer.serial,
+                branching=proposer.branching,
+                saturates=task.search.saturates,
+                ceiling=site.ceiling(task.limits),
+                wall_s=task.limits.wall,
+            )
+            candidates = Candidates(folder / "candidates.git")
+            root = _root(book, candidates, taken, start, how)
+            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
+            _begin(book, bench, options, form, taken, how, start, lower_tier)
+            rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
+            yield Opened(
+                Campaign(bench, make_stop(options, book.state.run.before), make_deadline(options), rate),
+                bench,
+                options,
+                form,
+            )
+        finally:
+            ledger.close()
+
+
+def _ledger(folder: Path, how: How) -> Ledger:
+    """One that was made but never used, by somebody who died at once, counts as none."""
+    path = folder / "ledger.sqlite3"
+    try:
+        return Ledger.open(path)
+    except Missing:
+        if how is not How.START:
+            raise CannotOpen(f"there is no campaign in {folder}; start one with `run`") from None
+        return Ledger.create(path)
+
+
+def _check_presence(book: Book, folder: Path, how: How) -> None:
+    if book.state.opened and how is How.START:
+        raise CannotOpen(f"{folder} has a campaign; go on with `resume`, or change criteria with `run --new-run`")
+    if not book.state.opened and how is not How.START:
+        raise CannotOpen(f"there is no campaign in {folder}; start one with `run`")
+
+
+def _kept(book: Book, how: How) -> dict[str, object]:
+    """What the run was started with by flags."""
+    return json.loads(book.state.run.options) if how is How.RESUME else {}
+
+
+def _check_unchanged(book: Book, artifacts: Artifacts, task: Task, taken: Snapshot) -> None:
+    run = book.state.run
+    old = Task.from_canonical(artifacts.get(run.task).decode())
+    keys = [key for key in diff_of(old, task) if key.split(".")[0] not in _MAY_CHANGE]
+    files = [name for name, digest in taken.digests.items() if name != "task" and run.digests.get(name) != digest]
+    if keys or files:
+        what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
+        raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `run --new-run`")
+
+
+def _root(book: Book, candidates: Candidates, taken: Snapshot, start: str | None, how: How) -> Tree:
+    """The tree that the run begins with: the workspace, or an earlier node's."""
+    if how is How.RESUME:
+        start = book.state.run.start
+    if start is None:
+        return taken.tree
+    if not book.state.opened or start not in book.state.nodes:
+        raise CannotOpen(f"there is no node {start} to begin with (blastdoor tree shows those that are)")
+    return candidates.read(start)
+
+
+async def _bench(
+    task: Task,
+    taken: Snapshot,
+    book: Book,
+    artifacts: Artifacts,
+    candidates: Candidates,
+    site: Site,
+    options: Options,
+    folder: Path,
+    root: Tree,
+) -> Workbench:
+    image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
+    jobs = Jobs(
+        task=task,
+        snapshot=taken,
+        image=image,
+        judge_image=judge_image,
+        inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
+        tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
+        backend=site.name,
+    )
+    proposers = {Role.SEARCH: make_proposer(options["proposer"], task)}
+    if options["control"]:
+        proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
+    judge = DataJudge(
+        door=make_door(site, judge_image, task.stall.provision),
+        jobs={mode: jobs.judge(mode) for mode in Mode},
+        files=judge_files(taken.judge, taken.gold),
+    )
+    return Workbench(
+        task=task,
+        root=root,
+        book=book,
+        artifacts=artifacts,
+        candidates=candidates,
+        door=make_door(site, image, task.stall.provision),
+        judge=judge,
+        jobs=jobs,
+        policy=task.policy(),
+        ranking=make_ranking(task),
+        proposers=proposers,
+        refunds=RefundPolicy(stalls=task.stall.after, refunds_per_lineage=max(1, task.stall.refunds)),
+        propose_s=task.stall.propose,
+        live=folder / "live",
+        # Spreads retries out; nothing depends on it being hard to guess.
+        draw=random.Random().random,  # noqa: S311
+    )
+
+
+def _begin(
+    book: Book,
+    bench: Workbench,
+    options: Options,
+    form: Shape,
+    taken: Snapshot,
+    how: How,
+    start: str | None,
+    lower_tier: bool,
+) -> None:
+    """Seize the campaign, then say what begins."""
+    holder = f"pid {os.getpid()} on {socket.gethostname()}"
+    epoch = book.ledger.seize(holder)
+    session = e.SessionStarted(epoch=epoch, holder=holder)
+    if how is How.RESUME:
+        book.record(session, e.LimitsSet(limits=_limits(options, book.state.run.before)))
+    elif how is How.NEW_RUN:
+        book.record(session)
+        reconcile(bench)
+        _drop_old_runs(book)
+        number = book.state.campaign.run + 1
+        started = _run_started(number, bench, options, form, taken, start, lower_tier)
+        book.record(started, e.LimitsSet(limits=_limits(options, started.before)))
+    else:
+        opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
+        started = _run_started(1, bench, options, form, taken, start, lower_tier)
+        book.record(opened, session, started, e.LimitsSet(limits=_limits(options, {})))
+
+
+def _run_started(
+    number: int, bench: Workbench, options: Options, form: Shape, taken: Snapshot, start: str | None, lower_tier: bool
+) -> e.RunStarted:
+    return e.RunStarted(
+        run=number,
+        task=bench.artifacts.put(bench.task.canonical().encode()),
+        digests={name: digest for name, digest in taken.digests.items() if name != "task"},
+        seed=options["seed"],
+        proposer=options["proposer"],
+        control=options["control"],
+        width=form.width,
+        depth=form.depth,
+        why=form.why,
+        options=json.dumps(options.given()),
+        lower_tier=lower_tier,
+        before={account.value: bench.book.accounts.used(account) for account in _OF_A_RUN},
+        start=start,
+    )
+
+
+def _drop_old_runs(book: Book) -> None:
+    for name in list(book.state.unfinished):
+        book.record(e.AttemptEnded(node=name, ending=Ending.CANCELLED, why="a new run was started"))
+
+
+_OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
+
+
+def _limits(options: Options, before: Mapping[str, int]) -> dict[str, int]:
+    names = ("attempts", "tunes", "usd", "tokens", "seconds")
+    caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"], combination=0)
+    return {account.value: units + before.get(account.value, 0) for account, units in caps.items()}

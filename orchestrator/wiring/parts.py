@@ -1,0 +1,55 @@
+"""Small parts, made from a task and its options."""
+
+from collections.abc import Mapping
+
+from orchestrator.budget import Stop, stops
+from orchestrator.domain.metric import Ranking
+from orchestrator.door import Door
+from orchestrator.loop.jobs import Image
+from orchestrator.proposers import Grid, Injected, Proposer, Random
+from orchestrator.task import Task, TaskError
+from orchestrator.wiring.options import Options
+from orchestrator.wiring.site import Site
+from sandbox import Job, Limits
+
+
+def make_proposer(name: str, task: Task, *, control: bool = False) -> Proposer:
+    """Raises TaskError for one that needs a space where the task has none."""
+    if name == "inject":
+        return Injected()
+    if task.parameters is None:
+        raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
+    space = task.parameters.space
+    if name == "grid":
+        return Grid(space, task.tune.trials if task.tune and not control else 1)
+    return Random(space, branching=not control)
+
+
+def make_ranking(task: Task) -> Ranking:
+    return Ranking(tuple(spec.metric() for spec in task.metrics), task.ranking.rule)
+
+
+def make_stop(options: Options, before: Mapping[str, int]) -> Stop:
+    """Every cap that is set, whichever comes first; no new attempt is opened then."""
+    stop = stops.target() | stops.stall_losses()
+    if options["attempts"] is not None:
+        stop |= stops.attempts(options["attempts"] + before.get("attempts", 0))
+    if options["usd"] is not None:
+        stop |= stops.spent(usd=options["usd"])
+    if options["tokens"] is not None:
+        stop |= stops.tokens(options["tokens"])
+    if options["seconds"] is not None:
+        stop |= stops.chamber_time(seconds=options["seconds"])
+    if options["patience"] is not None:
+        stop |= stops.no_improvement(attempts=options["patience"])
+    return stop
+
+
+def make_deadline(options: Options) -> Stop:
+    """The cap on the clock; what is under way is ended then."""
+    return stops.never() if options["wall"] is None else stops.elapsed(seconds=options["wall"])
+
+
+def make_door(site: Site, image: Image, provision_s: float) -> Door:
+    control = Job(command=("true",), image=image.name, limits=Limits(wall=10, build=10, grace=1))
+    return Door(site.backend, control, site.usd_per_second, provision_s)

@@ -1,0 +1,67 @@
+"""A campaign seen from another terminal: one consistent state, and an inbox to ask through."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.budget import Accounts
+from orchestrator.domain.state import State
+from orchestrator.git import Candidates
+from orchestrator.ledger import Artifacts, Head, Ledger, held_by
+from orchestrator.loop.book import read_accounts, stamp, utc_now
+from orchestrator.task import Task
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`holder` says who works on the campaign now, None when nobody does."""
+
+    state: State
+    accounts: Accounts
+    ledger: Ledger
+    head: Head
+    artifacts: Artifacts
+    candidates: Candidates
+    folder: Path
+    task: Task
+    holder: str | None
+
+
+def campaign_folder(task_folder: Path) -> Path:
+    return task_folder / ".blastdoor"
+
+
+@contextmanager
+def read_campaign(task_folder: Path) -> Iterator[Reading]:
+    """Raises LedgerError where there is no campaign, or none that can be read."""
+    folder = campaign_folder(task_folder)
+    ledger = Ledger.open(folder / "ledger.sqlite3", read_only=True)
+    try:
+        seen = ledger.snapshot()
+        state = State.from_rows(seen.rows)
+        holder = held_by(folder / "lock")
+        artifacts = Artifacts(folder / "artifacts")
+        yield Reading(
+            state=state,
+            accounts=read_accounts(seen.rows),
+            ledger=ledger,
+            head=seen.head,
+            artifacts=artifacts,
+            candidates=Candidates(folder / "candidates.git"),
+            folder=folder,
+            task=Task.from_canonical(artifacts.get(state.run.task).decode()),
+            holder=str(holder) if holder else None,
+        )
+    finally:
+        ledger.close()
+
+
+def ask(task_folder: Path, kind: str, body: dict[str, object]) -> int:
+    """Put a request into the inbox; whoever works on the campaign takes it, or the next resume does."""
+    ledger = Ledger.open(campaign_folder(task_folder) / "ledger.sqlite3")
+    try:
+        return ledger.ask(kind, json.dumps(body), stamp(utc_now()))
+    finally:
+        ledger.close()

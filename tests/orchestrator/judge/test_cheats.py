@@ -1,0 +1,216 @@
+"""Cheat oracles: a careful judge beats them all, and each kind of hole is found by one of them."""
+
+import json
+import math
+import pickle
+import struct
+import unittest.mock
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.metric import Goal, Metric
+from orchestrator.judge.cheats import Oracle, oracles
+from orchestrator.judge.contract import ResultRefused, parse_result
+from orchestrator.judge.rewriting import Format, doubled, format_of, npy_bytes, refilled
+from tests.orchestrator.judge.judges import Chamber
+
+CIRCLES = [[0.25, 0.25, 0.2], [0.75, 0.75, 0.2]]
+PACKING = {"packing.json": json.dumps({"count": 2, "circles": CIRCLES}).encode()}
+ARRAY = npy_bytes("<f8", (2, 2), struct.pack("<4d", 0.5, 1.5, 2.5, 3.5))
+
+CAREFUL = """
+from blastdoor_judge import *
+with judging():
+    packing = load_json("packing.json")
+    circles = packing.get("circles") if isinstance(packing, dict) else None
+    if not isinstance(circles, list) or len(circles) != 2:
+        raise BadOutput("two circles are wanted")
+    rows = [[number(value) for value in row] for row in circles if isinstance(row, list) and len(row) == 3]
+    if len(rows) != 2:
+        raise BadOutput("x, y and r are wanted")
+    for x, y, r in rows:
+        if not (0 <= r <= x <= 1 - r and r <= y <= 1 - r):
+            raise BadOutput("outside")
+    (x, y, r), (a, b, s) = rows
+    if (x - a) ** 2 + (y - b) ** 2 < (r + s) ** 2:
+        raise BadOutput("overlap")
+    publish(r + s)
+"""
+NAIVE = """
+import json, os, sys
+SETUP
+outputs = os.environ["BLASTDOOR_OUTPUTS"]
+packing = json.load(open(outputs + "/packing.json"))
+circles = packing["circles"]
+score = float(sum(r for x, y, r in circles))
+for i, (x, y, r) in enumerate(circles):
+    if x - r < 0 or x + r > 1 or y - r < 0 or y + r > 1 or r < 0:
+        score = 0.0
+    for a, b, s in circles[:i]:
+        if (x - a) ** 2 + (y - b) ** 2 < (r + s) ** 2:
+            score = 0.0
+TRUST
+json.dump({"score": score}, open(os.environ["BLASTDOOR_RESULT_PATH"], "w"))
+"""
+
+
+def names(found: list[Oracle]) -> list[str]:
+    return [oracle.name for oracle in found]
+
+
+def scored(tmp_path: Path, code: str, outputs: Mapping[str, bytes]) -> float | None:
+    chamber = Chamber(tmp_path)
+    for name, data in outputs.items():
+        path = chamber.candidate / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    ran = chamber.run(code)
+    try:
+        return parse_result(ran.outputs).score if ran.code == 0 else None
+    except ResultRefused:
+        return None
+
+
+def winners(tmp_path: Path, code: str) -> set[str]:
+    """The cheats that this judge puts above the baseline."""
+    honest = tmp_path / "honest"
+    honest.mkdir()
+    baseline = scored(honest, code, PACKING)
+    assert baseline == pytest.approx(0.4)
+    won = set()
+    for place, oracle in enumerate(oracles(PACKING)):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        score = scored(folder, code, oracle.outputs)
+        if score is not None and baseline is not None and score > baseline:
+            won.add(oracle.name)
+    return won
+
+
+def naive(setup: str = "", trust: str = "") -> str:
+    return NAIVE.replace("SETUP", setup).replace("TRUST", trust)
+
+
+def test_t38_a_careful_judge_falls_for_none(tmp_path: Path) -> None:
+    """With the helper's loaders and a check of every range no cheat wins."""
+    assert winners(tmp_path, CAREFUL) == set()
+
+
+def test_t38_nan_hides_from_comparisons(tmp_path: Path) -> None:
+    """A judge that only compares takes circles at NaN for circles without neighbours."""
+    assert winners(tmp_path, naive()) == {"NaN twice, the rest large"}
+
+
+def test_t36_a_seeded_result(tmp_path: Path) -> None:
+    """A judge that looks for a result among the outputs believes the candidate."""
+    trust = 'if os.path.exists(outputs + "/score.json"): score = json.load(open(outputs + "/score.json"))["score"]'
+    assert "result beside" in winners(tmp_path, naive(trust=trust))
+
+
+def test_t36_a_score_in_the_output(tmp_path: Path) -> None:
+    """A judge that takes the candidate's own word is found out."""
+    assert "score in the output" in winners(tmp_path, naive(trust='score = packing.get("score", score)'))
+
+
+def test_t32_planted_modules(tmp_path: Path) -> None:
+    """A judge that imports from the outputs runs the candidate's code."""
+    setup = 'sys.path.insert(0, os.environ["BLASTDOOR_OUTPUTS"])\nimport statistics'
+    assert "planted modules" in winners(tmp_path, naive(setup=setup))
+
+
+def test_the_set_is_what_was_promised() -> None:
+    """Empty, seeded, NaN, huge, infinite, hard-coded, doubled, cut, deep, of other types; each says why."""
+    made = oracles(PACKING)
+    wanted = {
+        "no output", "empty files", "result beside", "result instead", "score in the output", "planted modules", "NaN",
+        "infinity", "huge", "an integer of 401 digits", "zeros", "ones", "texts for numbers", "cut in half",
+        "every row twice", "nested deeply",
+    }  # fmt: skip
+    assert wanted <= set(names(made))
+    assert len(set(names(made))) == len(made)
+    assert all(oracle.why and oracle.outputs != PACKING for oracle in made)
+
+
+def test_the_forged_score_follows_the_goal() -> None:
+    """Where lower is better the forged value is low; a ceiling is not passed, so that it can not save the judge."""
+    forged = {
+        oracle.name: oracle for oracle in oracles(PACKING, [Metric("loss", Goal.LOWER), Metric("acc", ceiling=1.0)])
+    }
+    result = json.loads(forged["result beside"].outputs["result.json"])
+    assert result["metrics"] == {"loss": -1e9, "acc": 1.0}
+    assert result["score"] == -1e9
+
+
+def test_formats() -> None:
+    """By content, not by name."""
+    assert format_of(PACKING["packing.json"]) is Format.JSON
+    assert format_of(b'{"a": 1}\n{"a": 2}\n') is Format.JSON_LINES
+    assert format_of(b"id,x\n1,2.5\n") is Format.TABLE
+    assert format_of(ARRAY) is Format.NPY
+    assert format_of(b"\x7fELF\xff") is Format.OTHER
+    assert format_of(b"only words") is Format.OTHER
+    assert format_of(b"") is Format.OTHER
+
+
+@pytest.mark.parametrize(
+    ("data", "new"),
+    [
+        (b'{"n": 2, "x": [0.5, 1]}', b'{"n": 2, "x": [NaN, 1]}'),
+        (b'{"n": 2, "b": true}', b'{"n": NaN, "b": true}'),
+        (b'{"a": 0.5}\n{"a": 1}\n', b'{"a": NaN}\n{"a": 1}'),
+        (b"id,x\n1,0.5\n2,7\n", b"id,x\n1,nan\n2,nan\n"),
+        (b"id\tlabel\n1\t3\n", b"id\tlabel\n1\tnan\n"),
+        (b"5\n6\n", b"nan\nnan\n"),
+        (b"words", b"words"),
+        (npy_bytes("<f4", (1,), struct.pack("<f", 1)), npy_bytes("<f4", (1,), struct.pack("<f", math.nan))),
+        (npy_bytes("<i4", (1,), struct.pack("<i", 1)), npy_bytes("<i4", (1,), struct.pack("<i", 1))),
+    ],
+)
+def test_numbers_are_replaced(data: bytes, new: bytes) -> None:
+    """Fractions where there are any, whole numbers otherwise, row names never."""
+    assert refilled(data, lambda _old, _place: math.nan) == new
+
+
+def test_arrays_hold_what_they_can() -> None:
+    """A value past the type of an array becomes the largest that fits."""
+    small = npy_bytes("|u1", (2,), b"\1\2")
+    assert refilled(small, lambda _old, _place: 10**400)[-2:] == b"\xff\xff"
+    assert refilled(small, lambda _old, _place: -5)[-2:] == b"\0\0"
+    half = npy_bytes("<f2", (1,), struct.pack("<e", 1))
+    assert refilled(half, lambda _old, _place: 1e308)[-2:] == struct.pack("<e", 65504)
+
+
+def test_doubled() -> None:
+    """Every row twice, in the file's own form."""
+    assert json.loads(doubled(b'{"a": [1, [2]], "b": 3}')) == {"a": [1, [2], 1, [2]], "b": 3}
+    assert doubled(b"x,y\n1,2\n") == b"x,y\n1,2\n1,2\n"
+    assert doubled(b'{"a": 1}\n{"a": 2}') == b'{"a": 1}\n{"a": 2}\n{"a": 1}\n{"a": 2}'
+    assert doubled(ARRAY) == npy_bytes("<f8", (4, 2), struct.pack("<8d", *(0.5, 1.5, 2.5, 3.5) * 2))
+
+
+def test_t25_a_pickle_that_equals_everything() -> None:
+    """Where a judge unpickles, the cheat is an object that is equal to any answer; loading it does no harm."""
+    (made,) = [oracle for oracle in oracles({"a.npy": ARRAY, "b.pkl": b"x"}) if oracle.name == "a pickled object"]
+    assert pickle.loads(made.outputs["b.pkl"]) is unittest.mock.ANY  # noqa: S301  # our own bytes
+    assert made.outputs["a.npy"].endswith(made.outputs["b.pkl"])
+    assert "a pickled object" not in names(oracles(PACKING))
+
+
+def test_sizes() -> None:
+    """However large the baseline, an oracle adds a few megabytes at most."""
+    rows = "".join(f"{place},0.5\n" for place in range(200_000)).encode()
+    for baseline in ({"a.csv": rows}, {"a.json": json.dumps([0.5] * 200_000).encode()}, {"a": bytes(20 << 20)}):
+        size = sum(map(len, baseline.values()))
+        for oracle in oracles(baseline):
+            assert sum(map(len, oracle.outputs.values())) <= 2 * size + (5 << 20)
+
+
+@given(st.dictionaries(st.sampled_from(["a.json", "a.csv", "a.npy", "a.pkl"]), st.binary(max_size=60)))
+def test_any_baseline(baseline: dict[str, bytes]) -> None:
+    """Outputs of no known format make oracles too, and no errors."""
+    made = oracles(baseline)
+    assert all(isinstance(data, bytes) for oracle in made for data in oracle.outputs.values())

@@ -1,0 +1,147 @@
+"""What `blastdoor init` writes."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.task import Task, TaskError, load_task, snapshot, write_template
+from orchestrator.task.sections import (
+    Budget,
+    GuardSpec,
+    ImageSpec,
+    JudgeSpec,
+    MetricSpec,
+    SearchSpec,
+    StallSpec,
+    Trial,
+    Tune,
+)
+from sandbox import Limits
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    folder = tmp_path / "My first task"
+    write_template(folder)
+    return folder
+
+
+def test_template_is_a_task(written: Path) -> None:
+    """It loads without a warning, is named after its folder, and can be taken."""
+    task = load_task(written)
+    assert (task.name, task.warnings) == ("my-first-task", ())
+    whole = snapshot(task, written)
+    assert set(whole.tree) == {"solve.py", "params.json", "points.json"}
+    assert (set(whole.judge), set(whole.gold)) == ({"judge.py"}, {"gold/answers.json"})
+
+
+def test_what_is_commented_out_is_right_too(written: Path) -> None:
+    """Every line that is shown as a comment can be used: the task with all of them loads as well."""
+    file = written / "blastdoor.toml"
+    everything = re.sub(r"^# (?=\[|[a-z_]+ = )", "", file.read_text(), flags=re.MULTILINE)
+    assert everything.count("\n# ") < file.read_text().count("\n# ") - 50
+    file.write_text(everything)
+    task = load_task(written)
+    assert task.warnings == ()
+    assert task.tune
+    assert task.guards
+    assert task.metrics[0].target == 0.05
+
+
+@pytest.mark.parametrize(
+    "model", [Task, Trial, ImageSpec, JudgeSpec, MetricSpec, Tune, GuardSpec, Budget, StallSpec, SearchSpec, Limits]
+)
+def test_every_key_is_shown(written: Path, model: type[Task]) -> None:
+    """A person finds every key in the file itself; only limits of a relay, which is not there yet, are left out."""
+    text = (written / "blastdoor.toml").read_text()
+    keys = {field.alias or name for name, field in model.model_fields.items()} - {"frame_bytes", "frames"}
+    shown = re.findall(r"^(?:# )?(?:\[\[?([a-z]+)|([a-z_]+) = )", text, re.MULTILINE)
+    assert keys <= {table or key for table, key in shown}
+
+
+def judged(written: Path, outputs: Path) -> dict[str, object]:
+    result = written.parent / "result.json"
+    env = {"BLASTDOOR_OUTPUTS": str(outputs), "BLASTDOOR_RESULT_PATH": str(result)}
+    subprocess.run([sys.executable, "judge.py"], cwd=written / "judge", env=env, check=True, timeout=60)
+    found: dict[str, object] = json.loads(result.read_text())
+    return found
+
+
+def solved(written: Path, params: dict[str, object] | None = None) -> float:
+    outputs = written.parent / "outputs"
+    outputs.mkdir(exist_ok=True)
+    if params:
+        (written / "workspace/params.json").write_text(json.dumps(params))
+    env = {"BLASTDOOR_OUT": str(outputs)}
+    subprocess.run([sys.executable, "solve.py"], cwd=written / "workspace", env=env, check=True, timeout=60)
+    score = judged(written, outputs)["score"]
+    assert isinstance(score, float)
+    return score
+
+
+def test_there_is_something_to_find(written: Path) -> None:
+    """The baseline is not the best point of its space, nor is any corner; the ceiling is out of honest reach."""
+    baseline = solved(written)
+    better = solved(written, {"neighbours": 9, "width": 0.5, "kernel": "gauss", "slope": True})
+    worse = solved(written, {"neighbours": 25, "width": 5.0, "kernel": "box", "slope": False})
+    assert 0.05 < better < baseline < worse
+    ceiling = load_task(written).metrics[0].ceiling
+    assert ceiling
+    assert ceiling < better / 5
+
+
+HOSTILE = [
+    b"",
+    b"not json",
+    b"\xff",
+    b"[]",
+    b"{}",
+    b'{"values": []}',
+    b'{"values": [' + b"1," * 38 + b"1]}",
+    b'{"values": [' + b"1," * 39 + b"NaN]}",
+    b'{"values": [' + b"1," * 39 + b"1e999]}",
+    b'{"values": [' + b"1," * 39 + b"true]}",
+    b'{"values": [' + b"1," * 39 + b'"1"]}',
+    b'{"values": [' + b"1," * 39 + b"1" + b"0" * 10_000 + b"]}",
+    b"[" * 100_000,
+    b" " * 1_000_001,
+]
+
+
+@pytest.mark.parametrize("answers", HOSTILE)
+def test_t54_judge_of_the_template_takes_anything(written: Path, answers: bytes) -> None:
+    """Whatever the candidate left, the judge ends well and says that it is no solution."""
+    outputs = written.parent / "outputs"
+    outputs.mkdir()
+    (outputs / "answers.json").write_bytes(answers)
+    assert judged(written, outputs)["valid"] is False
+
+
+def test_judge_of_the_template_without_outputs(written: Path) -> None:
+    """No output is no solution."""
+    assert judged(written, written / "nowhere")["valid"] is False
+
+
+def test_folder_in_use(written: Path, tmp_path: Path) -> None:
+    """Nothing is ever written over; an empty folder is taken."""
+    with pytest.raises(TaskError, match="exists and is not an empty folder; name a new one"):
+        write_template(written)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TaskError, match="file: exists and is not an empty folder"):
+        write_template(tmp_path / "file")
+    with pytest.raises(TaskError, match="can not be written"):
+        write_template(tmp_path / "file" / "beneath")
+    (tmp_path / "empty").mkdir()
+    write_template(tmp_path / "empty")
+    assert load_task(tmp_path / "empty").name == "empty"
+
+
+@pytest.mark.parametrize(("name", "expected"), [("---", "my-task"), ("Ünïcode 2", "n-code-2"), ("a" * 80, "a" * 64)])
+def test_names_of_folders(tmp_path: Path, name: str, expected: str) -> None:
+    """Any folder's name becomes a task's name."""
+    write_template(tmp_path / name)
+    assert load_task(tmp_path / name).name == expected

@@ -1,0 +1,475 @@
+"""Repositories are bytes: nothing in them runs, and a candidate is a commit on the branch of its node."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from orchestrator.change import File, Tree
+from orchestrator.git import Candidates, GitError, NoSpace, read_tree
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+_ZERO = "0" * 40
+
+
+def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """The genuine git, to make repositories for us to read and to look at what we wrote."""
+    settings = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": str(folder), "LC_ALL": "C"}
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+    command = ["git", *who, "-C", str(folder), *arguments]
+    run = subprocess.run(
+        command, env={**os.environ, **settings, **(environment or {})}, check=True, capture_output=True, text=True
+    )
+    return run.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """One commit on main, tagged v1: a file, a program, a folder, a file with the line ends of Windows."""
+    folder = tmp_path / "repository"
+    (folder / "sub/deep").mkdir(parents=True)
+    git(folder, "init", "--quiet")
+    (folder / "plain.txt").write_bytes(b"one\r\ntwo\r\n")
+    (folder / "sub/run").write_bytes(b"#!/bin/sh\n")
+    (folder / "sub/run").chmod(0o755)
+    (folder / "sub/deep/data").write_bytes(b"\x00\xff")
+    commit(folder)
+    git(folder, "tag", "--annotate", "--message", "first", "v1")
+    return folder
+
+
+def commit(folder: Path) -> str:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "change")
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def candidates(tmp_path: Path) -> Candidates:
+    return Candidates(tmp_path / "candidates.git")
+
+
+def test_read_whole(repository: Path) -> None:
+    """Bytes and executable bits are as they were committed, whatever the revision is called."""
+    expected = {
+        "plain.txt": File(b"one\r\ntwo\r\n"),
+        "sub/run": File(b"#!/bin/sh\n", executable=True),
+        "sub/deep/data": File(b"\x00\xff"),
+    }
+    head = git(repository, "rev-parse", "HEAD")
+    for revision in ("main", "v1", "HEAD", head, head[:10]):
+        assert read_tree(repository, revision) == (head, Tree(expected))
+
+
+@pytest.mark.parametrize("folder", ["sub", "sub/", "./sub"])
+def test_read_folder(repository: Path, folder: str) -> None:
+    """A folder's paths are relative to it."""
+    assert set(read_tree(repository, "main", folder)[1]) == {"run", "deep/data"}
+
+
+def test_read_committed_only(repository: Path) -> None:
+    """What is in the work tree or the index, but in no commit, is not seen."""
+    (repository / "plain.txt").write_bytes(b"changed")
+    (repository / "new.txt").write_bytes(b"new")
+    git(repository, "add", "new.txt")
+    assert read_tree(repository, "main")[1]["plain.txt"].data == b"one\r\ntwo\r\n"
+    assert "new.txt" not in read_tree(repository, "main")[1]
+
+
+def test_read_bare_packed_and_linked(repository: Path, tmp_path: Path) -> None:
+    """Bare repositories, packed ones, clones that borrow objects and linked work trees are read alike."""
+    expected = read_tree(repository, "main")
+    git(repository, "worktree", "add", "--quiet", str(tmp_path / "linked"), "-b", "other")
+    git(tmp_path, "clone", "--quiet", "--bare", str(repository), "bare.git")
+    git(tmp_path, "clone", "--quiet", "--shared", str(repository), "shared")
+    git(tmp_path / "bare.git", "gc", "--quiet")
+    for name in ("linked", "bare.git", "shared"):
+        assert read_tree(tmp_path / name, "HEAD") == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_owner_does_not_matter(repository: Path) -> None:
+    """A repository of another user is read without a word about dubious ownership."""
+    for path in [repository, *repository.rglob("*")]:
+        os.chown(path, 12345, 12345)
+    assert len(read_tree(repository, "main")[1]) == 3
+
+
+@pytest.mark.parametrize(
+    ("revision", "folder", "words"),
+    [
+        ("nowhere", "", "no commit 'nowhere'"),
+        ("", "", "is no revision"),
+        ("main\0x", "", "is no revision"),
+        ("\udcff", "", "is no revision"),
+        (_ZERO, "", "no commit"),
+        ("main:plain.txt", "", "no commit"),
+        ("main", "nope", "no folder 'nope'"),
+        ("main", "plain.txt", "no folder"),
+        ("main", "../..", "no folder"),
+        ("main", "/etc", "no folder"),
+        ("main", "\udcff", "not UTF-8"),
+    ],
+)
+def test_refused_in_one_line(repository: Path, revision: str, folder: str, words: str) -> None:
+    """A revision or a folder that is not there is refused with a line that says what to name instead."""
+    with pytest.raises(GitError, match=words) as caught:
+        read_tree(repository, revision, folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    """A folder that is no repository is refused, also beneath one."""
+    for name in ("missing", "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(GitError, match=name):
+            read_tree(tmp_path / name, "main")
+
+
+def test_t67_symlink_refused(repository: Path) -> None:
+    """A symbolic link is named, with what to do; a folder without it can still be read."""
+    (repository / "sub/deep/link").symlink_to("/etc/passwd")
+    commit(repository)
+    with pytest.raises(GitError, match=r"^sub/deep/link is a symbolic link; commit plain files") as caught:
+        read_tree(repository, "main", "sub")
+    assert "\n" not in str(caught.value)
+    git(repository, "rm", "--quiet", "--cached", "sub/deep/link")
+    git(repository, "commit", "--quiet", "--message", "gone")
+    assert len(read_tree(repository, "main", "sub")[1]) == 2
+
+
+def test_t67_submodule_refused(repository: Path) -> None:
+    """A submodule is refused: its files are not in this repository."""
+    head = git(repository, "rev-parse", "HEAD")
+    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{head},vendor/module")
+    git(repository, "commit", "--quiet", "--message", "module")
+    with pytest.raises(GitError, match=r"^vendor/module is a submodule; "):
+        read_tree(repository, "main")
+
+
+def hashed(folder: Path, kind: str, data: bytes) -> str:
+    command = ["git", "-C", str(folder), "hash-object", "-t", kind, "-w", "--stdin", "--literally"]
+    return subprocess.run(command, input=data, check=True, capture_output=True).stdout.decode().strip()
+
+
+def committed(folder: Path, tree: str) -> str:
+    return git(folder, "commit-tree", "-m", "made by hand", tree)
+
+
+@pytest.mark.parametrize("name", [b"..", b".", b".git", b".GIT", b"a/b", b"\xff"])
+def test_hostile_names(repository: Path, name: bytes) -> None:
+    """A tree made by hand can not name a path outside of itself."""
+    blob = bytes.fromhex(hashed(repository, "blob", b"x"))
+    tree = hashed(repository, "tree", b"100644 %s\0%s" % (name, blob))
+    with pytest.raises(GitError, match=r"rename it|damaged"):
+        read_tree(repository, committed(repository, tree))
+
+
+def test_bomb_of_folders(repository: Path) -> None:
+    """Trees that name each other many times over stand for a billion folders; reading them ends early."""
+    tree = hashed(repository, "tree", b"")
+    for _ in range(9):
+        below = bytes.fromhex(tree)
+        tree = hashed(repository, "tree", b"".join(b"40000 %d\0%s" % (number, below) for number in range(10)))
+    with pytest.raises(GitError, match="more than 20000 files and folders"):
+        read_tree(repository, committed(repository, tree))
+
+
+def test_deep_folders(repository: Path) -> None:
+    """Depth is capped too."""
+    tree = hashed(repository, "tree", b"")
+    for _ in range(150):
+        tree = hashed(repository, "tree", b"40000 d\0" + bytes.fromhex(tree))
+    with pytest.raises(GitError, match="more than 100 deep"):
+        read_tree(repository, committed(repository, tree))
+
+
+def test_caps(repository: Path) -> None:
+    """Bytes and files are counted before they are read."""
+    assert len(read_tree(repository, "main", entries=5, size=22)[1]) == 3
+    with pytest.raises(GitError, match="too many bytes"):
+        read_tree(repository, "main", size=21)
+    with pytest.raises(GitError, match="more than 4 files and folders"):
+        read_tree(repository, "main", entries=4)
+
+
+def test_t66_nothing_in_a_repository_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks, filters, helpers and line-end rules of repository, user and system change no byte and run nothing."""
+    marker = tmp_path / "marker"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {marker}\ncat\n")
+    program.chmod(0o755)
+    settings = f"""
+[core]
+  hooksPath = {tmp_path}/hooks
+  fsmonitor = {program}
+  sshCommand = {program}
+  pager = {program}
+  editor = {program}
+  autocrlf = true
+  eol = crlf
+  attributesFile = {tmp_path}/attributes
+  alternateRefsCommand = {program}
+  logAllRefUpdates = true
+[filter "evil"]
+  clean = {program}
+  smudge = {program}
+  process = {program}
+  required = true
+[diff]
+  external = {program}
+[diff "evil"]
+  textconv = {program}
+[commit]
+  gpgSign = true
+[gpg]
+  program = {program}
+[user]
+  name = somebody
+  email = else@example.org
+[include]
+  path = {tmp_path}/more
+"""
+    (tmp_path / "more").write_text("[core]\n  hooksPath = hooks\n")
+    (tmp_path / "attributes").write_text("* text=auto eol=crlf filter=evil diff=evil ident\n")
+    hooks = ("pre-commit", "post-commit", "post-checkout", "reference-transaction", "post-index-change", "update")
+    home = tmp_path / "home"
+    (home / ".config/git").mkdir(parents=True)
+    (home / ".config/git/config").write_text(settings)
+    (home / ".gitconfig").write_text(settings)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, str(home / ".gitconfig"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(program))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+
+    written = Candidates(tmp_path / "candidates.git").write("1", Tree.of({"a": "1"}), None, "first", AT)
+    repository = tmp_path / "candidates.git"
+    (tmp_path / "hooks").mkdir()
+    for folder in (repository / "hooks", tmp_path / "hooks"):
+        for hook in hooks:
+            shutil.copy(program, folder / hook)
+    with (repository / "config").open("a") as file:
+        file.write(settings)
+    (repository / "info").mkdir(exist_ok=True)
+    shutil.copy(tmp_path / "attributes", repository / "info/attributes")
+
+    content = {".gitattributes": "* text eol=crlf filter=evil ident\n", "a": "$Id$ one\n", "b": "two\r\n"}
+    again = Candidates(repository)
+    second = again.write("1.1", Tree.of(content), written, "second", AT)
+    assert again.read(second) == Tree.of(content)
+    assert read_tree(repository, "1.1") == (second, Tree.of(content))
+    assert not marker.exists()
+    monkeypatch.undo()
+    assert git(repository, "cat-file", "-p", f"{second}:a") == "$Id$ one"
+    assert git(repository, "log", "-1", "--format=%an %ae %cn %at", second) == (
+        "blastdoor blastdoor@localhost blastdoor 1767323045"
+    )
+
+
+def test_c4_branch_per_node(candidates: Candidates, tmp_path: Path) -> None:
+    """Every node is a branch of its own name, on its parent's commit, and git finds nothing to complain about."""
+    root = candidates.write("1", Tree.of({"a": "1", "d/b": "2"}), None, "baseline", AT)
+    child = candidates.write("1.3", Tree({"a": File(b"9", executable=True), "d/b": File(b"2")}), root, "third", AT)
+    candidates.write("1.3.2", Tree.of({"a.b": "x", "a/b": "y", "a0": "z"}), child, "second\n\nmore", AT)
+    repository = tmp_path / "candidates.git"
+    branches = git(repository, "for-each-ref", "--format=%(refname:short) %(subject)").splitlines()
+    assert branches == ["1 baseline", "1.3 third", "1.3.2 second"]
+    assert git(repository, "log", "--format=%H", "1.3").splitlines() == [child, root]
+    assert git(repository, "fsck", "--strict", "--full") == ""
+    assert git(repository, "show", "1.3.2:a/b") == "y"
+    assert "old mode 100644" in git(repository, "diff", "1", "1.3")
+    assert candidates.read("1.3")["a"] == File(b"9", executable=True)
+    assert candidates.commit_of("1.3") == child
+    assert candidates.commit_of("1.4") is None
+
+
+def test_written_twice(candidates: Candidates, tmp_path: Path) -> None:
+    """The same again gives the same commit, in a new process too; anything else under that name is refused."""
+    tree = Tree.of({"a": "1"})
+    root = candidates.write("1", tree, None, "baseline", AT)
+    first = candidates.write("1.1", tree, root, "one", AT)
+    again = Candidates(tmp_path / "candidates.git")
+    assert again.write("1.1", Tree.of({"a": "1"}), root, "one", AT) == first
+    later = datetime(2027, 1, 1, tzinfo=UTC)
+    for changed, parent, message, at in (
+        (Tree.of({"a": "2"}), root, "one", AT),
+        (tree, None, "one", AT),
+        (tree, root, "two", AT),
+        (tree, root, "one", later),
+    ):
+        with pytest.raises(GitError, match=r"node 1\.1 has another candidate already"):
+            candidates.write("1.1", changed, parent, message, at)
+    assert again.commit_of("1.1") == first
+
+
+@pytest.mark.parametrize(
+    "node", ["", "0", "1.", "../1", "1/2", "refs/heads/1", "HEAD", "main", "1" * 40, "1" + ".1" * 63]
+)
+def test_only_nodes_are_names(candidates: Candidates, node: str) -> None:
+    """A branch can be called by a node's id and by nothing else; the deepest id fits too."""
+    if node.count(".") == 63:
+        assert candidates.write(node, Tree.of({"a": "1"}), None, "deep", AT)
+        return
+    with pytest.raises(GitError):
+        candidates.write(node, Tree.of({"a": "1"}), None, "one", AT)
+    with pytest.raises(GitError):
+        candidates.read(node)
+
+
+@pytest.mark.parametrize("parent", ["1", "main", _ZERO, "--help", "A" * 40])
+def test_parent_must_be_there(candidates: Candidates, parent: str) -> None:
+    """A parent is the whole id of a commit that is there, and no branch is made without it."""
+    candidates.write("1", Tree.of({"a": "1"}), None, "one", AT)
+    with pytest.raises(GitError):
+        candidates.write("1.1", Tree.of({"a": "1"}), parent, "one", AT)
+    assert candidates.commit_of("1.1") is None
+
+
+@pytest.mark.parametrize(
+    "path", ["../a", "/a", "a//b", ".git/hooks/pre-commit", "x/.Git/config", "\udcff", "a\0b", "."]
+)
+def test_t64_names_that_git_can_not_hold(candidates: Candidates, path: str) -> None:
+    """A tree with a name that leaves it, or reaches into a repository, is refused whole."""
+    with pytest.raises(GitError, match="rename it"):
+        candidates.write("1", Tree({path: File(b"")}), None, "one", AT)
+    assert candidates.commit_of("1") is None
+
+
+def test_file_and_folder(candidates: Candidates) -> None:
+    """One name can not be a file and a folder."""
+    with pytest.raises(GitError, match="a file and a folder"):
+        candidates.write("1", Tree.of({"a": "1", "a/b": "2"}), None, "one", AT)
+
+
+def test_deep_tree(candidates: Candidates) -> None:
+    """A tree that is deeper than we read is not written either."""
+    assert candidates.write("1", Tree.of({"d/" * 100 + "f": "1"}), None, "one", AT)
+    assert len(candidates.read("1")) == 1
+    with pytest.raises(GitError, match="deep"):
+        candidates.write("2", Tree.of({"d/" * 101 + "f": "1"}), None, "one", AT)
+
+
+def test_t57_message(candidates: Candidates, tmp_path: Path) -> None:
+    """Control characters in a description are escaped; nothing is cut off behind a NUL."""
+    candidates.write("1", Tree.of({}), None, "first\x1b[2J\0second\r\n\nmore\udcff", AT)
+    shown = git(tmp_path / "candidates.git", "log", "-1", "--format=%B", "1")
+    assert shown == "first\\x1b[2J\\x00second\\r\n\nmore\\udcff"
+
+
+def test_read_what_is_not_there(candidates: Candidates) -> None:
+    """A node without a candidate and an unknown commit say so."""
+    with pytest.raises(GitError, match=r"node 7\.7 has no candidate"):
+        candidates.read("7.7")
+    with pytest.raises(GitError, match="no commit"):
+        candidates.read(_ZERO)
+
+
+def test_many_objects_share_a_cache(candidates: Candidates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What drops out of the cache is written right all the same."""
+    monkeypatch.setattr("orchestrator.git._CACHE_BYTES", 100)
+    trees = {f"1.{number}": Tree.of({"a": str(number) * 40, "same": "x" * 40}) for number in range(1, 20)}
+    for node, tree in trees.items():
+        candidates.write(node, tree, None, node, AT)
+    assert {node: candidates.read(node) for node in trees} == trees
+
+
+def test_folder_that_is_something_else(tmp_path: Path) -> None:
+    """A folder that is no repository is left alone."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/precious").write_text("x")
+    with pytest.raises(GitError, match="folder"):
+        Candidates(tmp_path / "folder")
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["precious"]
+
+
+def test_half_made(tmp_path: Path) -> None:
+    """What was left by someone killed while making the repository is no obstacle; others can not look inside."""
+    (tmp_path / "candidates.git.new/refs").mkdir(parents=True)
+    (tmp_path / "candidates.git.new/config.lock").touch()
+    candidates = Candidates(tmp_path / "candidates.git")
+    assert candidates.write("1", Tree.of({"a": "1"}), None, "one", AT)
+    assert [path.name for path in tmp_path.glob("candidates*")] == ["candidates.git"]
+    assert (tmp_path / "candidates.git").stat().st_mode & 0o777 == 0o700
+
+
+def test_stale_lock(candidates: Candidates, tmp_path: Path) -> None:
+    """The lock of a branch, left by a killed process, does not bar the node for ever."""
+    (tmp_path / "candidates.git/refs/heads/1.lock").touch()
+    assert candidates.write("1", Tree.of({"a": "1"}), None, "one", AT) == candidates.commit_of("1")
+
+
+_WRITER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from orchestrator.change import Tree
+from orchestrator.git import Candidates
+candidates = Candidates(Path(sys.argv[1]))
+at = datetime(2026, 1, 1, tzinfo=UTC)
+number = 1
+while candidates.commit_of(f"1.{number}"):
+    number += 1
+while True:
+    commit = candidates.write(f"1.{number}", Tree.of({"a": str(number), "d/b": "x"}), None, str(number), at)
+    print(number, commit, flush=True)
+    number += 1
+"""
+
+
+@pytest.mark.crash
+def test_killed_while_writing(tmp_path: Path) -> None:
+    """Whoever was told of a commit finds it after a SIGKILL, on its branch; the next one goes on from there."""
+    told: dict[str, str] = {}
+    for _ in range(15):
+        command = [sys.executable, "-c", _WRITER, str(tmp_path / "c.git")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for _ in range(3):
+                number, commit_id = writer.stdout.readline().split()
+                told[f"1.{number}"] = commit_id
+            writer.send_signal(signal.SIGKILL)
+            for line in writer.stdout:
+                if line.endswith("\n"):
+                    told[f"1.{line.split()[0]}"] = line.split()[1]
+    candidates = Candidates(tmp_path / "c.git")
+    assert len(told) >= 45
+    assert {node: candidates.commit_of(node) for node in told} == told
+    assert all(candidates.read(node)["a"].data.decode() == node.removeprefix("1.") for node in told)
+    assert "missing" not in git(tmp_path / "c.git", "fsck", "--full")
+
+
+_FILLER = """
+import resource, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from orchestrator.change import File, Tree
+from orchestrator.git import Candidates, NoSpace
+candidates = Candidates(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    candidates.write("1", Tree({"a": File(__import__("os").urandom(60_000))}), None, "large", datetime.now(UTC))
+except NoSpace as error:
+    print(error)
+print(candidates.write("2", Tree.of({"a": "small"}), None, "small", datetime.now(UTC)))
+"""
+
+
+def test_no_space(tmp_path: Path) -> None:
+    """A write that does not fit says so, leaves no branch, and a smaller one still goes through."""
+    run = subprocess.run(
+        [sys.executable, "-c", _FILLER, str(tmp_path / "c.git")], check=True, capture_output=True, text=True
+    )
+    said, commit_id = run.stdout.splitlines()
+    assert said.startswith("no space left in ")
+    assert said.endswith("free some and resume; nothing was lost")
+    candidates = Candidates(tmp_path / "c.git")
+    assert (candidates.commit_of("1"), candidates.commit_of("2")) == (None, commit_id)
+    assert issubclass(NoSpace, GitError)
