@@ -26,6 +26,11 @@ class Settings(BaseSettings):
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
+    proposer: str | None = Field(default=None, pattern="^(grid|random|inject)$", description="where changes come from")
+    attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
+    usd: float | None = Field(default=None, ge=0, description="dollars of a campaign at most")
+    wall: float | None = Field(default=None, gt=0, description="seconds of a campaign on the clock at most")
+    width: int | None = Field(default=None, ge=1, description="attempts at a time")
 
     @classmethod
     def settings_customise_sources(

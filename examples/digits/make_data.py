@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 HERE = Path(__file__).parent
 SEED = 2026
-DEV, TEST = 250, 450
+TRAIN, DEV = 500, 250
 
 
 def write(path, rows):
@@ -26,7 +26,7 @@ def main():
     digits = load_digits()
     rows = [[int(pixel) for pixel in image] for image in digits.data]
     order = random.Random(SEED).sample(range(len(rows)), len(rows))
-    dev, test, train = order[:DEV], order[DEV : DEV + TEST], order[DEV + TEST :]
+    train, dev, test = order[:TRAIN], order[TRAIN : TRAIN + DEV], order[TRAIN + DEV :]
     write(HERE / "inputs/train.csv", [[*rows[i], int(digits.target[i])] for i in train])
     write(HERE / "inputs/dev.csv", [rows[i] for i in dev])
     write(HERE / "inputs/test.csv", [rows[i] for i in test])

@@ -19,7 +19,7 @@ _MS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True)
 class Rates:
-    """Useful results for each of these; None where nothing of it was spent, which is not the same as infinitely many."""
+    """Useful results for each of these; None where none of it was spent: that is no infinity."""
 
     per_dollar: float | None
     per_hour: float | None
@@ -58,7 +58,7 @@ def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None)
     trials = [trial for trial in state.trials.values() if run_of(trial.node) == run.number]
     useful = sum(comparable(node, run) is not None for node in ended)
     dollars = usd / 1_000_000
-    chamber_hours = sum(state.nodes[str(name)].spent.milliseconds for name in _names(state, run)) / _MS_PER_HOUR
+    chamber_hours = sum(state.nodes[name].spent.milliseconds for name in _names(state, run)) / _MS_PER_HOUR
     gpu_hours = sum(trial.spent.milliseconds * gpus(trial) for trial in trials) / _MS_PER_HOUR
     hours = elapsed_s / 3600
     return Goodput(

@@ -54,7 +54,7 @@ class Caps:
     notes_characters: int = 4_000
     traces: int = 1_000
     trace_bytes: int = 256 << 10
-    traces_bytes: int = 16 << 20
+    traces_bytes: int = 8 << 20
     log_characters: int = 20_000
     csv_bytes: int = 4 << 20
     csv_rows: int = 100_000

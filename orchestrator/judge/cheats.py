@@ -7,14 +7,14 @@ decide, by the task's own ranking.
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.domain.metric import Goal, Metric
-from orchestrator.judge.rewriting import Fill, Format, doubled, format_of, npy_bytes, refilled
+from orchestrator.judge.rewriting import Document, Fill, Json, npy_bytes, opened
 
 _LARGE = 1e9
-_DEPTH = 100_000
+_DEEP = b"[" * 100_000 + b"]" * 100_000
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".dill")
 # unittest.mock.ANY, pickled: it is equal to everything, and loading it runs nothing else.
 _EQUAL_TO_ALL = b"cunittest.mock\nANY\n."
@@ -33,7 +33,9 @@ class Oracle:
 
 def oracles(baseline: Mapping[str, bytes], metrics: Sequence[Metric] = (Metric(),)) -> list[Oracle]:
     """All that differ from the baseline and from each other, the plainest first."""
-    made = [*_absent(baseline), *_forged(baseline, metrics), *_refills(baseline), *_misshapen(baseline)]
+    documents = {name: opened(data) for name, data in baseline.items()}
+    forged = _forged(baseline, documents, metrics)
+    made = [*_absent(baseline), *forged, *_refills(documents), *_misshapen(baseline, documents)]
     seen = [dict(baseline)]
     kept = []
     for oracle in made:
@@ -50,7 +52,9 @@ def _absent(baseline: Mapping[str, bytes]) -> list[Oracle]:
     ]
 
 
-def _forged(baseline: Mapping[str, bytes], metrics: Sequence[Metric]) -> list[Oracle]:
+def _forged(
+    baseline: Mapping[str, bytes], documents: Mapping[str, Document], metrics: Sequence[Metric]
+) -> list[Oracle]:
     values = {metric.name: _wished(metric) for metric in metrics}
     score = values.get("score", _wished(metrics[0]) if metrics else _LARGE)
     result = {"score": score, "valid": True, "metrics": values, "tasks": {"1": score}}
@@ -59,13 +63,14 @@ def _forged(baseline: Mapping[str, bytes], metrics: Sequence[Metric]) -> list[Or
     table = f"{','.join(['iteration', *values])}\n{row}\n".encode()
     trace = json.dumps({"task_id": "1", "score": score, "status": "passed"}).encode()
     seeded = {"result.json": text, "score.json": text, "metrics.csv": table, "traces/task_1.json": trace}
-    claimed = {**result, **values, "passed": True, "correct": True}
+    claims = {**result, **values, "passed": True, "correct": True}
+    claiming = {name: it.claiming(claims) for name, it in documents.items() if isinstance(it, Json)}
     return [
         Oracle("result beside", {**baseline, **seeded}, "the judge takes a score from a file that the candidate left"),
         Oracle("result instead", seeded, "the judge takes a score from a file that the candidate left"),
         Oracle(
             "score in the output",
-            {name: _with_claims(data, claimed) for name, data in baseline.items()},
+            {**baseline, **claiming},
             "the judge believes a score, or a word like passed, inside the candidate's own output",
         ),
         Oracle(
@@ -83,13 +88,6 @@ def _wished(metric: Metric) -> float:
     return _LARGE if metric.goal is Goal.HIGHER else -_LARGE
 
 
-def _with_claims(data: bytes, claims: Mapping[str, object]) -> bytes:
-    if format_of(data) is not Format.JSON:
-        return data
-    value = json.loads(data)
-    return json.dumps({**value, **claims}).encode() if isinstance(value, dict) else data
-
-
 def _module(result: str) -> bytes:
     """Runs only in a judge that imports it, in the judge's own chamber: publishes a result and ends the process."""
     lines = [
@@ -103,7 +101,7 @@ def _module(result: str) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
-def _refills(baseline: Mapping[str, bytes]) -> list[Oracle]:
+def _refills(documents: Mapping[str, Document]) -> list[Oracle]:
     refused = "the judge scores numbers that are none: refuse what is not finite before computing with it"
     ranges = "the judge has no limits on the numbers that it takes"
     fixed = "a constant does better than the baseline: the score may not measure what is wanted"
@@ -128,34 +126,23 @@ def _refills(baseline: Mapping[str, bytes]) -> list[Oracle]:
         ("booleans for numbers", lambda _old, _place: True, types, False),
     ]
     return [
-        Oracle(name, {path: refilled(data, fill) for path, data in baseline.items()}, why, proof)
+        Oracle(name, {path: document.refilled(fill) for path, document in documents.items()}, why, proof)
         for name, fill, why, proof in table
     ]
 
 
-def _misshapen(baseline: Mapping[str, bytes]) -> list[Oracle]:
+def _misshapen(baseline: Mapping[str, bytes], documents: Mapping[str, Document]) -> list[Oracle]:
     cut = "the judge scores what is there of a file that is not whole"
     twice = "the judge counts what is given twice"
     unpickled = "the judge unpickles what the candidate left: that runs the candidate's code beside the answers"
     deep = "the judge scores a file that it can not have understood"
+    nested = {name: _DEEP for name, document in documents.items() if isinstance(document, Json)}
+    pickles = {name: _EQUAL_TO_ALL for name in baseline if name.lower().endswith(_PICKLE_ENDINGS)}
+    arrays = {name: npy_bytes("|O", (1,), _EQUAL_TO_ALL) for name in baseline if name.lower().endswith(".npy")}
     return [
-        Oracle("cut in half", _each(baseline, lambda _, data: data[: len(data) // 2]), cut, proof=False),
-        Oracle("every row twice", _each(baseline, lambda _, data: doubled(data)), twice, proof=False),
-        Oracle("nested deeply", _each(baseline, _deep), deep),
-        Oracle("a pickled object", _each(baseline, _pickled), unpickled),
-        Oracle("zero bytes", _each(baseline, lambda _, data: bytes(len(data))), deep),
+        Oracle("cut in half", {name: data[: len(data) // 2] for name, data in baseline.items()}, cut, proof=False),
+        Oracle("every row twice", {name: it.doubled() for name, it in documents.items()}, twice, proof=False),
+        Oracle("nested deeply", {**baseline, **nested}, deep),
+        Oracle("a pickled object", {**baseline, **pickles, **arrays}, unpickled),
+        Oracle("zero bytes", {name: bytes(len(data)) for name, data in baseline.items()}, deep),
     ]
-
-
-def _each(baseline: Mapping[str, bytes], change: Callable[[str, bytes], bytes]) -> dict[str, bytes]:
-    return {name: change(name, data) for name, data in baseline.items()}
-
-
-def _deep(_: str, data: bytes) -> bytes:
-    return b"[" * _DEPTH + b"]" * _DEPTH if format_of(data) is Format.JSON else data
-
-
-def _pickled(name: str, data: bytes) -> bytes:
-    if name.lower().endswith(_PICKLE_ENDINGS):
-        return _EQUAL_TO_ALL
-    return npy_bytes("|O", (1,), _EQUAL_TO_ALL) if name.lower().endswith(".npy") else data

@@ -76,7 +76,7 @@ _ON_OUTPUTS = {
     **dict.fromkeys([f"os.{name}" for name in ("system", "popen", "execv", "execvp", "execl", "execlp")], _RUNS),
 }
 _IN_TEXT = [
-    (re.compile(r"\b(?:c?pickle|dill|cloudpickle|joblib|marshal)\.loads?\b"), _PICKLE, _PLAIN),
+    (re.compile(r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib|marshal)\.loads?\b"), _PICKLE, _PLAIN),
     (re.compile(r"\bread_pickle\b|\bshelve\.open\b"), _PICKLE, _PLAIN),
     (re.compile(r"\ballow_pickle\s*=\s*True|\btorch\.load\s*\((?!.*weights_only\s*=\s*True)"), _PICKLE, _PLAIN),
     (re.compile(r"\byaml\.(?:unsafe_|full_)?load\s*\((?!.*SafeLoader)"), _YAML, "use yaml.safe_load"),

@@ -20,6 +20,8 @@ from orchestrator.task.sections import (
 from orchestrator.task.snapshot import Snapshot, snapshot
 from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
 from orchestrator.task.template import write_template
+from orchestrator.task.units import parse_money, parse_rate
+from sandbox.units import parse_duration
 
 __all__ = [
     "FILE",
@@ -48,6 +50,9 @@ __all__ = [
     "diff_of",
     "input_digest",
     "load_task",
+    "parse_duration",
+    "parse_money",
+    "parse_rate",
     "snapshot",
     "write_template",
 ]

@@ -11,9 +11,13 @@ import click
 from pydantic import ValidationError
 
 from orchestrator import logs
+from orchestrator.git import GitError
+from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
-from orchestrator.views.chamber import attack, doctor, execute, reap
+from orchestrator.task import TaskError
+from orchestrator.views import campaign, chamber, running
 from orchestrator.views.exits import Exit
+from orchestrator.wiring import CannotOpen
 from sandbox import Lost, Refused, Unavailable
 from sandbox.units import format_size
 
@@ -36,7 +40,7 @@ def cli(context: click.Context, verbose: bool) -> None:
         raise click.UsageError(f"{user_file()} is not TOML: {error}") from None
 
 
-for command in (doctor.command, attack.command, execute.command, reap.command):
+for command in (*running.commands, *campaign.commands, *chamber.commands):
     cli.add_command(command)
 
 
@@ -69,7 +73,7 @@ def main() -> Never:
         fail(f"{error.format_message()} ({command} --help tells more)", Exit.BAD_INPUT, error, verbose)
     except ValidationError as error:
         fail(first_line(error), Exit.BAD_INPUT, error, verbose)
-    except Refused as error:
+    except (Refused, TaskError, CannotOpen, LedgerError, GitError) as error:
         fail(str(error), Exit.BAD_INPUT, error, verbose)
     except (Unavailable, Lost) as error:
         fail(str(error), Exit.NO_ENGINE, error, verbose)

@@ -1,15 +1,19 @@
 """The only place that constructs: from settings and a task folder to working parts."""
 
 from orchestrator.wiring.engine import docker_config, docker_site
-from orchestrator.wiring.opening import How, open_campaign
+from orchestrator.wiring.opening import CannotOpen, How, Opened, open_campaign
 from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.planning import Plan, plan_campaign
 from orchestrator.wiring.reading import Reading, ask, campaign_folder, read_campaign
 from orchestrator.wiring.site import Site
 
 __all__ = [
+    "CannotOpen",
     "Flags",
     "How",
+    "Opened",
     "Options",
+    "Plan",
     "Reading",
     "Site",
     "ask",
@@ -17,6 +21,7 @@ __all__ = [
     "docker_config",
     "docker_site",
     "open_campaign",
+    "plan_campaign",
     "read_campaign",
     "resolve",
 ]

@@ -27,6 +27,7 @@ from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.jobs import Jobs
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Workbench
+from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.options import Flags, Options, resolve
@@ -86,15 +87,7 @@ async def open_campaign(
             if how is How.RESUME:
                 _check_unchanged(book, artifacts, task, taken)
             proposer = make_proposer(options["proposer"], task)
-            form = shape(
-                width=options["width"],
-                depth=options["depth"],
-                serial=proposer.serial,
-                branching=proposer.branching,
-                saturates=task.search.saturates,
-                ceiling=site.ceiling(task.limits),
-                wall_s=task.limits.wall,
-            )
+            form = shape_of(task, options, proposer, site.ceiling(task.limits))
             candidates = Candidates(folder / "candidates.git")
             root = _root(book, candidates, taken, start, how)
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
@@ -108,6 +101,18 @@ async def open_campaign(
             )
         finally:
             ledger.close()
+
+
+def shape_of(task: Task, options: Options, proposer: Proposer, ceiling: int) -> Shape:
+    return shape(
+        width=options["width"],
+        depth=options["depth"],
+        serial=proposer.serial,
+        branching=proposer.branching,
+        saturates=task.search.saturates,
+        ceiling=ceiling,
+        wall_s=task.limits.wall,
+    )
 
 
 def _ledger(folder: Path, how: How) -> Ledger:

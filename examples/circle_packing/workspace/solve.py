@@ -1,6 +1,6 @@
 """Packs circles into the unit square so that the sum of their radii is large: the candidate.
 
-Circles start on a layout, all grow a little at every step, and push each other (and the walls) back where they overlap.
+Circles start on a layout. At every step all grow a little, and push each other and the walls back where they overlap.
 As the growth fades, the packing settles. It may be changed in any way, as long as it leaves packing.json.
 """
 
@@ -9,84 +9,74 @@ import math
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 MARGIN = 1e-12  # the judge calculates exactly: leave more room than a rounding error takes
 
+Points = list[tuple[float, float]]
 
-def square(n, rows, rng):
+
+def square(n: int, rows: int) -> Points:
     """Rows of equal length; the last one may have gaps."""
     columns = math.ceil(n / rows)
     return [((i % columns + 0.5) / columns, (i // columns + 0.5) / rows) for i in range(n)]
 
 
-def hexagonal(n, rows, rng):
-    """Rows of unequal length, so that circles of one row lie over the gaps of the next."""
-    longer = n // rows + 1
-    counts = [longer if row < n % rows else longer - 1 for row in range(rows)]
-    counts = [count for count in counts[::2] + counts[1::2] if count]
+def hexagonal(n: int, rows: int) -> Points:
+    """Longer and shorter rows, so that circles of one lie over the gaps of the next."""
+    lengths = [n // rows + (row < n % rows) for row in range(rows)]
+    lengths = [length for length in lengths[::2] + lengths[1::2] if length]
+    height = len(lengths)
     return [
-        ((column + 0.5) / count, (row + 0.5) / len(counts)) for row, count in enumerate(counts) for column in range(count)
+        ((column + 0.5) / length, (row + 0.5) / height) for row, length in enumerate(lengths) for column in range(length)
     ]
 
 
-def rings(n, rows, rng):
-    """Circles around the middle, further out the more there are."""
-    points = []
-    for i in range(n):
-        angle = 2.399963 * i  # the golden angle: no two in a line
-        reach = 0.45 * math.sqrt((i + 0.5) / n)
-        points.append((0.5 + reach * math.cos(angle), 0.5 + reach * math.sin(angle)))
-    return points
+def rings(n: int) -> Points:
+    """A sunflower: each at the golden angle from the one before, and further out."""
+    polar = [(2.399963 * i, 0.45 * math.sqrt((i + 0.5) / n)) for i in range(n)]
+    return [(0.5 + reach * math.cos(angle), 0.5 + reach * math.sin(angle)) for angle, reach in polar]
 
 
-def scattered(n, rows, rng):
+def layout(n: int, params: dict[str, Any], rng: random.Random) -> Points:
+    match params["layout"]:
+        case "square":
+            return square(n, params["rows"])
+        case "hexagonal":
+            return hexagonal(n, params["rows"])
+        case "rings":
+            return rings(n)
     return [(rng.random(), rng.random()) for _ in range(n)]
 
 
-LAYOUTS = {"square": square, "hexagonal": hexagonal, "rings": rings, "scattered": scattered}
-
-
-def relax(points, params):
-    """Grow and push apart; returns centres and radii that almost fit."""
-    n = len(points)
-    x, y = [p[0] for p in points], [p[1] for p in points]
-    r = [0.0] * n
-    growth, give = params["growth"] / math.sqrt(n), params["give"]
+def push_apart(x: list[float], y: list[float], r: list[float], give: float) -> None:
+    """Where two overlap, both move away and both shrink; `give` is how much they shrink rather than move."""
     share = 0.5 / (1.0 + give)
-    for step in range(params["steps"]):
-        grow = growth * (1.0 - step / params["steps"]) ** params["cooling"]
-        for i in range(n):
-            r[i] += grow
-        for i in range(n):
-            for j in range(i):
-                reach = r[i] + r[j]
-                dx, dy = x[i] - x[j], y[i] - y[j]
-                squared = dx * dx + dy * dy
-                if squared < reach * reach:
-                    distance = math.sqrt(squared) or 1e-9
-                    overlap = (reach - distance) * share
-                    dx, dy = dx * overlap / distance, dy * overlap / distance
-                    x[i] += dx
-                    y[i] += dy
-                    x[j] -= dx
-                    y[j] -= dy
-                    r[i] -= overlap * give
-                    r[j] -= overlap * give
-            for place in (x, y):
-                if place[i] < r[i]:
-                    push = (r[i] - place[i]) * 2 * share
-                    place[i] += push
-                    r[i] -= push * give
-                elif place[i] > 1.0 - r[i]:
-                    push = (place[i] + r[i] - 1.0) * 2 * share
-                    place[i] -= push
-                    r[i] -= push * give
-    return x, y, r
+    for i in range(len(r)):
+        for j in range(i):
+            reach = r[i] + r[j]
+            dx, dy = x[i] - x[j], y[i] - y[j]
+            squared = dx * dx + dy * dy
+            if squared < reach * reach:
+                distance = math.sqrt(squared) or 1e-9
+                overlap = (reach - distance) * share
+                dx, dy = dx * overlap / distance, dy * overlap / distance
+                x[i], y[i], r[i] = x[i] + dx, y[i] + dy, r[i] - overlap * give
+                x[j], y[j], r[j] = x[j] - dx, y[j] - dy, r[j] - overlap * give
 
 
-def fit(x, y, r):
+def push_inside(place: list[float], r: list[float], give: float) -> None:
+    """The same against the two walls of one direction."""
+    for i in range(len(r)):
+        over = (r[i] - place[i]) if place[i] < 0.5 else (1.0 - r[i] - place[i])
+        if (over > 0) == (place[i] < 0.5):
+            place[i] += over / (1.0 + give)
+            r[i] -= abs(over) / (1.0 + give) * give
+
+
+def fit(x: list[float], y: list[float], r: list[float]) -> list[list[float]]:
     """Radii that fit exactly: first shrunk until nothing overlaps, then grown into what is left."""
-    n = len(x)
+    n = len(r)
     x, y = [min(max(v, 0.0), 1.0) for v in x], [min(max(v, 0.0), 1.0) for v in y]
     wall = [min(x[i], 1.0 - x[i], y[i], 1.0 - y[i]) for i in range(n)]
     r = [min(max(r[i], 0.0), wall[i]) for i in range(n)]
@@ -95,22 +85,29 @@ def fit(x, y, r):
             distance = math.hypot(x[i] - x[j], y[i] - y[j])
             if r[i] + r[j] > distance:
                 scale = distance / (r[i] + r[j])
-                r[i] *= scale
-                r[j] *= scale
+                r[i], r[j] = r[i] * scale, r[j] * scale
     for i in sorted(range(n), key=lambda i: -r[i]):
         room = min(math.hypot(x[i] - x[j], y[i] - y[j]) - r[j] for j in range(n) if j != i)
         r[i] = max(0.0, min(room, wall[i]) - MARGIN)
     return [[x[i], y[i], r[i]] for i in range(n)]
 
 
-def pack(n, params):
+def pack(n: int, params: dict[str, Any]) -> list[list[float]]:
     rng = random.Random(params["seed"])
-    jitter = params["jitter"]
-    points = LAYOUTS[params["layout"]](n, params["rows"], rng)
-    return fit(*relax([(x + rng.gauss(0, jitter), y + rng.gauss(0, jitter)) for x, y in points], params))
+    points = layout(n, params, rng)
+    x = [point[0] + rng.gauss(0.0, params["jitter"]) for point in points]
+    y = [point[1] + rng.gauss(0.0, params["jitter"]) for point in points]
+    r = [0.0] * n
+    for step in range(params["steps"]):
+        growth = params["growth"] / math.sqrt(n) * (1.0 - step / params["steps"]) ** params["cooling"]
+        r = [radius + growth for radius in r]
+        push_apart(x, y, r, params["give"])
+        push_inside(x, r, params["give"])
+        push_inside(y, r, params["give"])
+    return fit(x, y, r)
 
 
-def main(inputs=Path("/inputs")):
+def main(inputs: Path = Path("/inputs")) -> None:
     params = json.loads(Path("params.json").read_text())
     packings = {}
     for name, n in json.loads((inputs / "instances").read_text()).items():

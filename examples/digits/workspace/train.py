@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-TUNE_ROWS = 400
+TUNE_ROWS = 200
 
 SCALES = {"none": FunctionTransformer, "unit": MinMaxScaler, "standard": StandardScaler}
 MODELS = {

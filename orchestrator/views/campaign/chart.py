@@ -3,7 +3,6 @@ own below the axis, because a missing score is not a zero.
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ from orchestrator.domain.state import State
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.axis import Axis, axis_of
-from orchestrator.views.campaign.looks import LOOKS, Look
+from orchestrator.views.campaign.looks import legend
 from orchestrator.views.campaign.points import Point, Step, points_of, stair_of
 
 MIN_WIDTH = 40
@@ -73,14 +72,16 @@ def chart(
     steps = stair_of(state, points, metric)
     width = max(MIN_WIDTH, width)
     head = _head(points, steps, metric, run, width)
-    legend = _legend(points, unicode, width)
+    lines = _UNICODE if unicode else _ASCII
+    stair = Text.assemble((lines.flat * 2, _STAIR), " best kept")
+    below = legend([point.look for point in points], unicode, width, [stair])
     if not any(point.score is not None for point in points):
-        return Text("\n").join([head, Text("nothing is scored yet", _FAINT), *legend])
+        return Text("\n").join([head, Text("nothing is scored yet", _FAINT), *below])
     # Beside the plot: head, axis, the line without a score, the numbers below it, the legend.
-    rows = max(MIN_ROWS, height - 4 - len(legend))
+    rows = max(MIN_ROWS, height - 4 - len(below))
     axis = axis_of([point.score for point in points if point.score is not None], [step.score for step in steps], rows)
-    body = _body(points, steps, axis, width, _UNICODE if unicode else _ASCII, unicode)
-    return Text("\n").join([head, *body, *legend])
+    body = _body(points, steps, axis, width, lines, unicode)
+    return Text("\n").join([head, *body, *below])
 
 
 def _body(
@@ -158,19 +159,3 @@ def _head(points: Sequence[Point], steps: Sequence[Step], metric: Metric, run: R
     whole = Text.assemble((text, "bold"), "  " + ", ".join(parts))
     whole.truncate(width, overflow="ellipsis")
     return whole
-
-
-def _legend(points: Sequence[Point], unicode: bool, width: int) -> list[Text]:
-    counts: Counter[Look] = Counter(point.look for point in points)
-    entries = [
-        Text.assemble((look.mark(unicode), look.style), f" {look.word} {counts[look]:,}")
-        for look in LOOKS
-        if counts[look]
-    ]
-    entries.append(Text.assemble(((_UNICODE if unicode else _ASCII).flat * 2, _STAIR), " best kept"))
-    rows = [Text()]
-    for entry in entries:
-        if rows[-1] and len(rows[-1]) + 3 + len(entry) > width:
-            rows.append(Text())
-        rows[-1].append("   " if rows[-1] else "").append_text(entry)
-    return rows

@@ -87,6 +87,7 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.SessionStarted: lambda event: f"session {event.epoch} of {event.holder} starts",
     e.SessionEnded: lambda event: f"session ends{_because(event.why)}",
     e.AttemptOpened: lambda event: f"{event.node} opened ({event.role} {event.number})",
+    e.InjectionQueued: lambda event: f"a change by hand waits for a node{_because(event.description)}",
     e.Reserved: lambda event: f"reserved for {event.hold}: {_amounts(event.amounts)}",
     e.Settled: lambda event: f"settled {event.hold}: {_amounts(event.spent)}",
     e.Refunded: lambda event: f"refunded {event.hold}; lost: {_amounts(event.spent)}",

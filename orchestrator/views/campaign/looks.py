@@ -1,6 +1,10 @@
 """How a node looks, the same everywhere: a word, a sign that needs no colour, and a colour."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from rich.text import Text
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Phase, Role
@@ -27,7 +31,7 @@ RUNNING = Look("running", "▸", ">", "cyan", 3)
 QUEUED = Look("queued", "…", ".", "cyan", 2)
 QUARANTINED = Look("quarantined", "Q", "Q", "bold yellow", 7)
 _ENDINGS = {
-    Ending.FAILED: Look("failed", "×", "x", "red", 6),
+    Ending.FAILED: Look("failed", "✗", "x", "red", 6),
     Ending.BUILD_FAILED: Look("build failed", "b", "b", "red", 6),
     Ending.TIMED_OUT: Look("timed out", "t", "t", "red", 6),
     Ending.OUT_OF_MEMORY: Look("out of memory", "m", "m", "red", 6),
@@ -53,3 +57,19 @@ def look_of(node: Node) -> Look:
     if node.kept or node.role is Role.BASELINE:
         return KEPT
     return CONTROL if node.role is Role.CONTROL else DISCARDED
+
+
+def legend(looks: Iterable[Look], unicode: bool, width: int, more: Sequence[Text] = ()) -> list[Text]:
+    """Every look that occurs, with its count; as many lines as it takes, none cut inside an entry."""
+    counts = Counter(looks)
+    entries = [
+        Text.assemble((look.mark(unicode), look.style), f" {look.word} {counts[look]:,}")
+        for look in LOOKS
+        if counts[look]
+    ]
+    rows = [Text()]
+    for entry in (*entries, *more):
+        if rows[-1] and len(rows[-1]) + 3 + len(entry) > width:
+            rows.append(Text())
+        rows[-1].append("   " if rows[-1] else "").append_text(entry)
+    return rows

@@ -94,9 +94,10 @@ def _opening(root: Path) -> Iterator[int]:
 def _descend(stack: ExitStack, top: int, path: str, *, make: bool) -> int | None:
     """The folder that a path lies in; None where it is missing and not to be made."""
     folder = top
-    for name in path.split("/")[:-1]:
-        if name in ("", ".", ".."):
-            raise NotPlaced(f"{printable(path)} does not stay inside the folder")
+    names = path.split("/")
+    if any(name in ("", ".", "..") or "\0" in name for name in names):
+        raise NotPlaced(f"{printable(path)} is no plain path inside the folder")
+    for name in names[:-1]:
         if make:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=folder)
@@ -138,7 +139,7 @@ def _write(top: int, changes: Mapping[str, File | None], present: Mapping[str, P
                     raise NotPlaced(f"{printable(path)}: its folder is gone; nothing was written")
                 folders[path] = folder
                 if file is not None:
-                    beside[path] = _write_beside(stack, folder, path, file, present[path])
+                    beside[path] = _write_beside(stack, folder, file, present[path])
             except OSError as error:
                 raise NotPlaced(f"{printable(path)} can not be written ({error.strerror}); nothing was") from None
         done: list[str] = []
@@ -146,7 +147,7 @@ def _write(top: int, changes: Mapping[str, File | None], present: Mapping[str, P
             _exchange(folders[path], path, beside.get(path), done)
 
 
-def _write_beside(stack: ExitStack, folder: int, path: str, file: File, present: Present | None) -> str:
+def _write_beside(stack: ExitStack, folder: int, file: File, present: Present | None) -> str:
     name = f".blastdoor-{secrets.token_hex(8)}"
     descriptor = os.open(name, _WRITE, 0o666, dir_fd=folder)
 

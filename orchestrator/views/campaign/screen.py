@@ -11,7 +11,7 @@ from rich.text import Text
 PIPED_WIDTH = 120
 PIPED_HEIGHT = 30
 _PLAIN_ERRORS = "blastdoor.plain"
-_PLAIN = {"…": "...", "–": "-", "·": ".", "→": "->", "≥": ">=", "≤": "<="}
+_PLAIN = {"…": "...", "·": ".", "→": "->", "≥": ">=", "≤": "<="}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.budget import Account, Accounts, shown
+from orchestrator.budget.amounts import SLOTS
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Node, Phase, Role, Run
@@ -20,7 +21,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
-from orchestrator.views.campaign.looks import LOOKS, look_of
+from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     holder_of,
@@ -52,18 +53,22 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
     nodes = in_order(state, state.run)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
-    table.add_column(ratio=1)
+    table.add_column()
     for name, value in (
         ("task", _task_line(state)),
         ("shape", Text(printable(state.run.why))),
         ("now", _work_line(standing)),
         ("best", _best_line(state, standing.metrics)),
-        ("nodes", _counts_line(nodes, unicode)),
+        ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
     ):
         table.add_row(name, value)
     return Group(
-        table, Text(), _books(standing.accounts, unicode), Text(), *_last_lines(nodes, standing, width, unicode)
+        table,
+        Text(),
+        _books(standing.accounts, state.run, unicode),
+        Text(),
+        *_last_lines(nodes, standing, width, unicode),
     )
 
 
@@ -107,16 +112,6 @@ def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
     return (node.verdicts.get(run.cohort or "") or node.verdict) if node else None
 
 
-def _counts_line(nodes: Sequence[Node], unicode: bool) -> Text:
-    counts = Counter(look_of(node) for node in nodes)
-    entries = [
-        Text.assemble((look.mark(unicode), look.style), f" {look.word} {counts[look]:,}")
-        for look in LOOKS
-        if counts[look]
-    ]
-    return Text("   ").join(entries) if entries else Text("none yet", "bright_black")
-
-
 def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
     elapsed = state.campaign.elapsed_s
     over = sum(node.phase is Phase.ENDED and node.role is not Role.BASELINE for node in nodes)
@@ -124,22 +119,31 @@ def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
     return Text(f"{figures.plural(over, 'attempt')} ended in {figures.duration(elapsed)} of work{rate}")
 
 
-def _books(accounts: Accounts, unicode: bool) -> Table:
-    """Every account that has a cap or was used."""
+def _books(accounts: Accounts, run: Run, unicode: bool) -> Table:
+    """Every account that has a cap or was used. Slots are a run's own: what earlier runs used of them is left out."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
-    for _ in range(4):
-        table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
     for account in Account:
-        limit, used, held = accounts.limit(account), accounts.used(account), accounts.held(account)
+        earlier = run.before.get(account.value, 0)
+        limit, used, held = accounts.limit(account), accounts.used(account) - earlier, accounts.held(account)
         if limit is None and not used and not held:
             continue
-        left = accounts.left(account)
-        gauge = bar(used, held, limit, _BAR, unicode) if limit else Text("no cap" if limit is None else "", "dim")
-        kept = Text(f"{shown(account, held)} held", "yellow") if held else Text()
-        rest = Text() if left is None else Text(f"{shown(account, max(0, left))} left of {shown(account, limit or 0)}")
-        table.add_row(account.value, gauge, f"{shown(account, used)} used", kept, rest)
+        cap = None if limit is None else limit - earlier
+        gauge = Text("no cap", "dim") if cap is None else bar(used, held, cap, _BAR, unicode)
+        parts = [f"{_units(account, used)} used"]
+        parts += [f"{_units(account, held)} held"] if held else []
+        parts += (
+            [f"{_units(account, max(0, cap - used - held))} left of {_units(account, cap)}"] if cap is not None else []
+        )
+        table.add_row(account.value, gauge, ", ".join(parts))
     return table
+
+
+def _units(account: Account, units: int) -> str:
+    """Slots as a bare number: the line says already what they are."""
+    return f"{units:,}" if account in SLOTS or account is Account.TOKENS else shown(account, units)
 
 
 def _last_lines(nodes: Sequence[Node], standing: Standing, width: int, unicode: bool) -> list[Text]:

@@ -1,6 +1,8 @@
 """Ledgers for the tests of this folder."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,10 @@ def filled(ledger: Ledger) -> Ledger:
         entries = [Entry("noted", canonical({"node": "1.3", "size": size, "ä": "ö"})) for size in range(sizes)]
         ledger.append(entries, {("node", "1.3"): str(sizes)}, AT)
     return ledger
+
+
+@pytest.fixture
+def raw(filled: Ledger, path: Path) -> Iterator[sqlite3.Connection]:
+    """The database without us, and without a single pragma of ours."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection

@@ -1,0 +1,16 @@
+"""Commands that show a campaign, and ask whoever works on it for something. None of them runs one."""
+
+from orchestrator.views.campaign import actions, apply, diff, export, ledger, logs, pictures, report, show, status
+
+commands = (
+    status.command,
+    *pictures.commands,
+    show.command,
+    diff.command,
+    logs.command,
+    report.command,
+    export.command,
+    apply.command,
+    ledger.command,
+    *actions.commands,
+)

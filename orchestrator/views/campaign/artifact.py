@@ -1,0 +1,91 @@
+"""A winner as a folder that stands by itself: the candidate, what it changed, what it scored on what, and what it left.
+
+It appears whole or not at all. Its head ties it to the ledger that it came from.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.change import File, Tree, difference
+from orchestrator.domain.node import path_to, run_of
+from orchestrator.domain.records import Node
+from orchestrator.ledger import write_head
+from orchestrator.views.campaign.diff import tree_of
+from orchestrator.views.campaign.opening import json_text
+from orchestrator.views.campaign.placing import NotPlaced, place
+from orchestrator.wiring import Reading
+
+FORMAT = "blastdoor artifact"
+VERSION = 1
+
+
+def write_artifact(reading: Reading, node: Node, target: Path) -> list[str]:
+    """The files that it has. Raises click's UsageError for a folder that is there, or a node without a verdict."""
+    if target.exists() or target.is_symlink():
+        raise click.UsageError(f"{target} exists; name a new folder")
+    if node.verdict is None or node.commit is None:
+        raise click.UsageError(f"{node.id} has no verdict, so there is nothing to hand over")
+    files = _files(reading, node)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+    try:
+        place(beside, Tree(), files)
+        write_head(beside / "head.json", reading.head)
+        beside.chmod(0o777 & ~_umask())
+        beside.rename(target)
+    except NotPlaced as error:
+        raise click.UsageError(str(error)) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return [*files, "head.json"]
+
+
+def _files(reading: Reading, node: Node) -> Tree:
+    state = reading.state
+    root = state.nodes[state.runs[str(run_of(node.id))].root]
+    candidate = tree_of(reading, node)
+    trial = state.trials.get(node.submitted or "")
+    outputs = reading.artifacts.get_files(trial.outputs) if trial and trial.outputs else {}
+    found = {f"candidate/{path}": file for path, file in candidate.items()}
+    found |= {f"outputs/{name}": File(data) for name, data in outputs.items()}
+    diff = difference(tree_of(reading, root), candidate)
+    found["change.diff"] = File(diff.encode("utf-8", "surrogateescape"))
+    found["params.json"] = _json(node.params)
+    found["verdict.json"] = _json(node.verdict.model_dump(mode="json") if node.verdict else None)
+    found["fingerprint.json"] = _json(trial.fingerprint if trial else {})
+    found["artifact.json"] = _json(_manifest(reading, node, found))
+    return Tree(found)
+
+
+def _manifest(reading: Reading, node: Node, files: dict[str, File]) -> dict[str, Any]:
+    state = reading.state
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "task": state.campaign.name,
+        "campaign": state.campaign.id,
+        "blastdoor": state.campaign.version,
+        "node": node.id,
+        "commit": node.commit,
+        "kept": node.kept,
+        "metrics": node.verdict.metrics if node.verdict else {},
+        "path": {name: state.nodes[name].description for name in path_to(node.id)},
+        "sha256": {name: hashlib.sha256(file.data).hexdigest() for name, file in sorted(files.items())},
+    }
+
+
+def _json(value: Any) -> File:
+    return File((json_text(value) + "\n").encode())
+
+
+def _umask() -> int:
+    """There is no way to ask for it but to set it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,89 @@
+"""`blastdoor chart` and `blastdoor tree`: a run as a picture in the terminal."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.domain.goodput import in_order
+from orchestrator.domain.metric import Metric
+from orchestrator.domain.records import Run
+from orchestrator.domain.state import State
+from orchestrator.text import printable
+from orchestrator.views.campaign.chart import chart
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    chosen_run,
+    json_option,
+    metrics_of,
+    open_campaign,
+    print_json,
+    run_option,
+    task_argument,
+)
+from orchestrator.views.campaign.points import points_of, stair_of
+from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.campaign.tree import Layout, family_for, tree
+
+
+@click.command("chart", cls=CampaignCommand)
+@click.option("--metric", "name", help="Which metric; the first when left out.")
+@click.option("--width", type=click.IntRange(min=40, max=1000), help="Columns; those of the terminal when left out.")
+@click.option("--height", type=click.IntRange(min=8, max=1000), help="Lines; those of the terminal when left out.")
+@run_option
+@json_option
+@task_argument
+def chart_command(
+    task: Path, name: str | None, width: int | None, height: int | None, number: int | None, as_json: bool
+) -> None:
+    """Draw every node of a run as a dot: score over order, with the stair of the best."""
+    with open_campaign(task) as reading:
+        run = chosen_run(reading.state, number)
+        metrics = metrics_of(reading, run)
+    found = [metric for metric in metrics if name in (None, metric.name)]
+    if not found:
+        known = ", ".join(printable(metric.name) for metric in metrics)
+        raise click.UsageError(f"there is no metric {printable(name or '')}; metrics are {known}")
+    if as_json:
+        print_json(_record(reading.state, found[0], run))
+        return
+    screen = open_screen()
+    size = {"width": width or screen.width, "height": height or screen.height - 1}
+    screen.line(chart(reading.state, found[0], run=run, unicode=screen.unicode, **size))
+
+
+def _record(state: State, metric: Metric, run: Run) -> dict[str, Any]:
+    points = points_of(state, metric, run)
+    return {
+        "run": run.number,
+        "metric": metric.name,
+        "goal": metric.goal,
+        "points": [
+            {"order": it.order, "node": it.node, "status": it.look.word, "score": it.score, "cohort": it.cohort}
+            for it in points
+        ],
+        "best": [{"order": it.order, "node": it.node, "score": it.score} for it in stair_of(state, points, metric)],
+    }
+
+
+@click.command("tree", cls=CampaignCommand)
+@click.option("--depth", type=click.IntRange(min=0), help="Levels below the root.")
+@click.option("--all", "everything", is_flag=True, help="Every node, however many there are.")
+@run_option
+@json_option
+@task_argument
+def tree_command(task: Path, depth: int | None, everything: bool, number: int | None, as_json: bool) -> None:
+    """Show the tree of a run: what became of each node, and the way to the best."""
+    with open_campaign(task) as reading:
+        run = chosen_run(reading.state, number)
+        metrics = metrics_of(reading, run)
+    nodes = in_order(reading.state, run)
+    if as_json:
+        print_json([node.model_dump(mode="json") for node in nodes])
+        return
+    screen = open_screen()
+    family = None if everything else family_for(len(nodes), screen.height)
+    screen.line(tree(reading.state, metrics, Layout(screen.width, screen.unicode, depth, family), run))
+
+
+commands = (chart_command, tree_command)

@@ -1,0 +1,259 @@
+"""`blastdoor report`: a campaign as one Markdown document."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.budget import Account, Accounts, shown
+from orchestrator.domain.control import Ahead, Comparison, compare
+from orchestrator.domain.goodput import Goodput, goodput, in_order
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.node import path_to
+from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.state import State
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.chart import chart
+from orchestrator.views.campaign.diff import diff_of
+from orchestrator.views.campaign.export import STDOUT, writing
+from orchestrator.views.campaign.looks import look_of
+from orchestrator.views.campaign.markdown import block, code, table
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    chosen_run,
+    json_option,
+    json_text,
+    open_campaign,
+    ranking_of,
+    run_option,
+    task_argument,
+)
+from orchestrator.wiring import Reading
+
+_DIFF_LINES = 400
+_CHART = (100, 24)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a report is made from; `diff` is the winner's against the baseline of its run."""
+
+    state: State
+    accounts: Accounts
+    run: Run
+    ranking: Ranking
+    diff: str = ""
+
+    @property
+    def goodput(self) -> Goodput:
+        usd = self.accounts.used(Account.USD)
+        return goodput(self.state, usd=usd, elapsed_s=self.state.campaign.elapsed_s, run=self.run)
+
+    @property
+    def comparison(self) -> Comparison:
+        return compare(self.state, self.ranking, self.run)
+
+    @property
+    def winner(self) -> Node | None:
+        return self.state.champion(self.run)
+
+
+def report(material: Material) -> str:
+    state, run = material.state, material.run
+    nodes = in_order(state, run)
+    sections = [
+        (f"{code(state.campaign.name)}, run {run.number}", _summary(material)),
+        ("Winner", _winner(material)),
+        ("Every node", _chart(material)),
+        ("The way to the best", _path(material)),
+        ("Endings", _endings(material.goodput)),
+        ("What it cost", _cost(material.accounts)),
+        ("Goodput", _goodput(material.goodput)),
+        ("Against the control", [control_sentence(material)]),
+        ("Cohorts", _cohorts(nodes, run)),
+        ("Stalls and quarantine", _stalls(nodes, state)),
+    ]
+    lines: list[str] = []
+    for depth, (title, body) in enumerate(sections):
+        lines += [f"{'#' if depth == 0 else '##'} {title}", "", *body, ""]
+    return "\n".join(lines)
+
+
+def _summary(material: Material) -> list[str]:
+    state, run, counts = material.state, material.run, material.goodput
+    beside = f" beside the control {code(run.control)}" if run.control else ""
+    lines = [
+        f"Proposer {code(run.proposer)}{beside}; {code(run.why)}.",
+        f"{figures.plural(counts.ended, 'attempt')} ended, {counts.scored} scored, {counts.kept} kept, in "
+        f"{figures.duration(state.campaign.elapsed_s)} of work.",
+    ]
+    if state.campaign.stopped and run is state.run:
+        lines.append(f"It stopped: {code(state.campaign.stopped)}.")
+    return lines
+
+
+def _winner(material: Material) -> list[str]:
+    node, run = material.winner, material.run
+    verdict = node.verdicts.get(run.cohort or "", node.verdict) if node else None
+    if node is None or verdict is None:
+        return ["Nothing is kept yet."]
+    if node.id == run.root:
+        return [f"The baseline {node.id} is still the best."]
+    root = material.state.nodes[run.root]
+    before = root.verdicts.get(run.cohort or "")
+    rows = []
+    for metric in material.ranking.metrics:
+        value, start = verdict.metrics.get(metric.name), before.metrics.get(metric.name) if before else None
+        gain = figures.signed(value - start) if value is not None and start is not None else ""
+        rows.append(
+            [f"{code(metric.name)} ({metric.goal} is better)", figures.score(value), figures.score(start), gain]
+        )
+    lines = [f"{node.id}: {code(node.description)} (tier {verdict.tier}, cohort {verdict.cohort})", ""]
+    lines += [*table(["metric", f"{node.id}", "baseline", "difference"], rows), ""]
+    if node.params:
+        lines += [f"Parameters: {code(json_text(node.params, indent=None), 1000)}", ""]
+    return [*lines, *(block(material.diff, "diff", _DIFF_LINES) if material.diff else ["No difference is stored."])]
+
+
+def _chart(material: Material) -> list[str]:
+    width, height = _CHART
+    picture = chart(material.state, material.ranking.metrics[0], width=width, height=height, run=material.run)
+    return block(picture.plain, "text")
+
+
+def _path(material: Material) -> list[str]:
+    if material.winner is None:
+        return ["None yet."]
+    rows = []
+    for name in path_to(material.winner.id):
+        node = material.state.nodes[name]
+        scores = figures.metrics(node.verdict.metrics, material.ranking.metrics) if node.verdict else ""
+        rows.append([name, look_of(node).word, code(scores), code(node.operator), code(node.description)])
+    return table(["node", "", "metrics", "operator", "description"], rows)
+
+
+def _endings(counts: Goodput) -> list[str]:
+    if not counts.endings:
+        return ["No attempt has ended."]
+    return table(["ending", "attempts"], [[ending, f"{count:,}"] for ending, count in counts.endings.items()])
+
+
+def _cost(accounts: Accounts) -> list[str]:
+    rows = []
+    for account in Account:
+        limit, used = accounts.limit(account), accounts.used(account)
+        if limit is not None or used:
+            cap = "no cap" if limit is None else shown(account, limit)
+            rows.append([account.value, shown(account, used), shown(account, accounts.held(account)), cap])
+    losses = accounts.losses
+    lost = [f"Of that, lost: {losses}."] if losses.endings or losses.usd else []
+    return [*table(["account", "used", "held", "cap"], rows), "", *lost]
+
+
+def _goodput(counts: Goodput) -> list[str]:
+    rates = counts.rates
+    rows = [
+        ["dollars", f"{counts.dollars:.4f}", _rate(rates.per_dollar)],
+        ["hours of the campaign", f"{counts.hours:.3f}", _rate(rates.per_hour)],
+        ["GPU-hours", f"{counts.gpu_hours:.3f}", _rate(rates.per_gpu_hour)],
+        ["chamber-hours", f"{counts.chamber_hours:.3f}", _rate(rates.per_chamber_hour)],
+    ]
+    raw = f"{counts.charged} charged attempts, {counts.trials} trials, {counts.scored} scores"
+    useful = figures.plural(counts.useful, "comparable useful result")
+    told = f"{useful} (scored, valid, of the present cohort); raw: {raw}."
+    return [told, "", *table(["spent", "", "useful results for one"], rows)]
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}"
+
+
+def control_sentence(material: Material) -> str:
+    """Who is ahead; nothing is said of luck."""
+    found, run = material.comparison, material.run
+    if not run.control:
+        return "No control ran beside the proposer, so nothing says whether it beats chance."
+    if found.ahead is None or not found.attempts:
+        return "Nothing to compare yet: one of the two has no ended attempt."
+    after = f"After {figures.plural(found.attempts, 'attempt')} of each"
+    scores = [
+        f"{code(figures.metrics(best.verdict.metrics, material.ranking.metrics))} at {best.node}"
+        if best
+        else "no score"
+        for best in (found.proposer, found.control)
+    ]
+    if found.ahead is Ahead.NEITHER:
+        both = f"neither {code(run.proposer)} nor the control {code(run.control)}"
+        return f"{after}, {both} is ahead: {scores[0]}, {scores[1]}."
+    first, second = scores if found.ahead is Ahead.PROPOSER else scores[::-1]
+    names = [f"the proposer {code(run.proposer)}", f"the control {code(run.control)}"]
+    ahead, behind = names if found.ahead is Ahead.PROPOSER else names[::-1]
+    return f"{after}, {ahead} is ahead of {behind}: {first}, against {second}. This says who is ahead, not why."
+
+
+def _cohorts(nodes: Iterable[Node], run: Run) -> list[str]:
+    scored: dict[str, int] = {}
+    for node in nodes:
+        for cohort in node.verdicts:
+            scored[cohort] = scored.get(cohort, 0) + 1
+    if not scored:
+        return ["No score yet."]
+    rows = [
+        [cohort, f"{count:,}", run.champions.get(cohort, ""), "present" if cohort == run.cohort else ""]
+        for cohort, count in scored.items()
+    ]
+    return table(["cohort", "nodes with a verdict", "best", ""], rows)
+
+
+def _stalls(nodes: Sequence[Node], state: State) -> list[str]:
+    stalled = [node for node in nodes if node.stalls or node.phase is Phase.QUARANTINED]
+    refunds = sum(state.campaign.refunds.values())
+    lines = [f"{figures.plural(refunds, 'free ending')} counted against lineages."]
+    if not stalled:
+        return [*lines, "No node stalled or is in quarantine."]
+    rows = [[node.id, look_of(node).word, str(node.stalls), code(node.why)] for node in stalled]
+    return [*lines, "", *table(["node", "", "stalls", "why"], rows)]
+
+
+def record(material: Material) -> dict[str, Any]:
+    found = material.comparison
+    return {
+        "campaign": material.state.campaign.model_dump(mode="json"),
+        "run": material.run.model_dump(mode="json"),
+        "winner": material.winner.model_dump(mode="json") if material.winner else None,
+        "diff": material.diff,
+        "goodput": material.goodput.record(),
+        "control": {
+            "attempts": found.attempts,
+            "ahead": found.ahead,
+            "proposer": found.proposer.node if found.proposer else None,
+            "control": found.control.node if found.control else None,
+        },
+        "accounts": material.accounts.as_rows(),
+    }
+
+
+def material_of(reading: Reading, run: Run) -> Material:
+    winner = reading.state.champion(run)
+    root = reading.state.nodes.get(run.root)
+    changed = winner and root and winner.id != root.id and winner.commit and root.commit
+    diff = diff_of(reading, winner, root) if changed and winner else ""
+    return Material(reading.state, reading.accounts, run, ranking_of(reading, run), diff)
+
+
+@click.command("report", cls=CampaignCommand)
+@click.option("--out", type=click.Path(path_type=Path), default=STDOUT, help="File to write to; else stdout.")
+@run_option
+@json_option
+@task_argument
+def command(task: Path, out: Path, number: int | None, as_json: bool) -> None:
+    """Write a report in Markdown: the winner, every node, what it cost, and whether it beats the control."""
+    with open_campaign(task) as reading:
+        material = material_of(reading, chosen_run(reading.state, number))
+    text = json_text(record(material)) + "\n" if as_json else report(material)
+    with writing(out) as stream:
+        stream.write(text)
+    if out != STDOUT:
+        click.echo(f"written to {out}")

@@ -1,0 +1,20 @@
+"""`blastdoor init`: a new task that works, to be changed into one's own."""
+
+from pathlib import Path
+
+import click
+
+from orchestrator.task import TaskError, write_template
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(path_type=Path))
+def command(folder: Path) -> None:
+    """Write a small commented task into a new FOLDER."""
+    try:
+        write_template(folder)
+    except TaskError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"{folder} is a task that works; read {folder / 'blastdoor.toml'}, then:")
+    click.echo(f"  blastdoor check {folder}    is it wired right, how noisy, what does one run cost")
+    click.echo(f"  blastdoor run {folder}      search")

@@ -1,0 +1,49 @@
+"""The flags that `run` and `resume` share: caps and the shape of the search."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from orchestrator.task import parse_duration, parse_money, parse_rate
+from orchestrator.wiring import Flags
+
+
+class Parsed(click.ParamType[float]):
+    """Something as people write it: "$5", "90m", "30/min"."""
+
+    def __init__(self, name: str, parse: Callable[[object], object]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return float(self._parse(value))  # type: ignore[arg-type]  # what can not be a number raises here
+        except (TypeError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+_AT_LEAST_ONE = click.IntRange(min=1)
+_OPTIONS = (
+    click.option("--attempts", type=_AT_LEAST_ONE, help="Attempts at most."),
+    click.option("--tunes", type=click.IntRange(min=0), help="Tune trials at most."),
+    click.option("--usd", type=Parsed("money", parse_money), help='Dollars at most, like "$5".'),
+    click.option("--tokens", type=click.IntRange(min=0), help="Tokens at most."),
+    click.option("--seconds", type=Parsed("duration", parse_duration), help='Time in chambers at most, like "2h".'),
+    click.option("--wall", type=Parsed("duration", parse_duration), help='Time on the clock at most, like "8h".'),
+    click.option("--patience", type=_AT_LEAST_ONE, help="Attempts without improvement at most."),
+    click.option("--rate", type=Parsed("rate", parse_rate), help='New attempts at most, like "30/min".'),
+    click.option("--width", type=_AT_LEAST_ONE, help="Attempts at a time."),
+    click.option("--depth", type=_AT_LEAST_ONE, help="Steps in a branch."),
+)
+
+
+def cap_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def flags_of(given: dict[str, Any]) -> Flags:
+    return Flags(**{field.name: given.get(field.name) for field in fields(Flags)})

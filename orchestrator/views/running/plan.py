@@ -1,0 +1,32 @@
+"""`run --dry-run`: what would run, with which values from where, and what it may cost at worst."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from orchestrator.settings import Settings
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.opening import print_json
+from orchestrator.views.exits import Exit
+from orchestrator.wiring import Flags, How, docker_config, plan_campaign
+
+
+def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: bool) -> int:
+    plan = plan_campaign(task, how, flags, settings, docker_config(settings))
+    if as_json:
+        print_json({**asdict(plan), "options": dict(plan.options.values), "sources": dict(plan.options.sources)})
+        return Exit.OK
+    for name, source in plan.options.sources.items():
+        if plan.options[name] is not None:
+            click.echo(f"{name:<10} {plan.options[name]}  ({source})")
+    click.echo(plan.shape.why)
+    click.echo(f"one attempt at worst: {figures.duration(plan.attempt_s)} in chambers, ${plan.attempt_usd:.4f}")
+    if plan.attempts is not None:
+        wall = figures.duration(plan.wall_s)
+        click.echo(f"{plan.attempts} attempts at worst: ${plan.usd:.2f}, {wall} on the clock at this width")
+    if plan.measured_s is not None:
+        click.echo(f"measured so far: {figures.duration(plan.measured_s)} in chambers for one attempt")
+    else:
+        click.echo("nothing is measured yet; blastdoor check says what one run takes")
+    return Exit.OK

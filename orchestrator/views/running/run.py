@@ -1,0 +1,56 @@
+"""`blastdoor run`: a campaign from its first node, or a new run with other criteria in one that is there."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.settings import Settings
+from orchestrator.views.campaign.opening import json_option, print_json, task_argument
+from orchestrator.views.exits import Exit
+from orchestrator.views.running.options import cap_options, flags_of
+from orchestrator.views.running.plan import show_plan
+from orchestrator.views.running.session import INTERRUPTED, Wanted, work
+from orchestrator.views.running.summary import show_summary, summary_record
+from orchestrator.wiring import How
+
+_PROPOSERS = click.Choice(["grid", "random", "inject"])
+
+
+@click.command("run")
+@click.option("--proposer", type=_PROPOSERS, help="Where changes come from.")
+@click.option("--control", type=click.Choice(["grid", "random"]), help="A control beside it, on the same budget.")
+@click.option("--seed", type=int, help="The same seed gives the same proposals.")
+@cap_options
+@click.option("--new-run", is_flag=True, help="The criteria changed: begin run 2 (3, …) in the same campaign.")
+@click.option("--from", "start", metavar="NODE", help="With --new-run: begin with this node's files.")
+@click.option("--lower-tier", is_flag=True, help="Let a verdict of a lower tier replace one of a better tier.")
+@click.option("--runtime", help="Container runtime: runc or runsc.")
+@click.option("--dry-run", is_flag=True, help="Say what would run and what it may cost; run nothing.")
+@json_option
+@task_argument
+@click.pass_obj
+def command(settings: Settings, /, task: Path, **given: Any) -> int:
+    """Search for a better candidate of TASK.
+
+    Ctrl-C ends it cleanly, twice ends it at once; nothing is lost either way, and `blastdoor resume` goes on.
+    Exit code 0 when a rule stopped it, 130 when a signal did, 2 when the task is at fault, 3 when the engine is.
+    """
+    if given["start"] and not given["new_run"]:
+        raise click.UsageError("--from needs --new-run")
+    how = How.NEW_RUN if given["new_run"] else How.START
+    if given["dry_run"]:
+        return show_plan(task, how, flags_of(given), settings, given["as_json"])
+    wanted = Wanted(task, how, flags_of(given), settings, given["runtime"], given["start"], given["lower_tier"])
+    return finish(wanted, given["as_json"])
+
+
+def finish(wanted: Wanted, as_json: bool) -> int:
+    """Work, then say what came of it."""
+    finished = asyncio.run(work(wanted))
+    if as_json:
+        print_json(summary_record(wanted.task, finished.reason))
+    else:
+        show_summary(wanted.task, finished.reason)
+    return Exit.INTERRUPTED if finished.reason == INTERRUPTED else Exit.OK

@@ -1,0 +1,104 @@
+"""One session of a campaign in a terminal: what it runs with, its progress, and what came of it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from orchestrator.loop.campaign import Campaign, Finished
+from orchestrator.loop.metrics_file import MetricsFile
+from orchestrator.loop.workbench import BaselineFailed
+from orchestrator.settings import Settings
+from orchestrator.text import printable
+from orchestrator.views.campaign.follow import Progress
+from orchestrator.views.exits import Exit
+from orchestrator.wiring import Flags, How, Opened, docker_config, docker_site, open_campaign
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for on the command line."""
+
+    task: Path
+    how: How
+    flags: Flags
+    settings: Settings
+    runtime: str | None = None
+    start: str | None = None
+    lower_tier: bool = False
+
+
+async def work(wanted: Wanted) -> Finished:
+    """Run until a rule stops it, or Ctrl-C does. Raises click errors for what a person must mend."""
+    config = docker_config(wanted.settings, runtime=wanted.runtime)
+    async with (
+        docker_site(config, wanted.settings.image, lambda line: click.echo(printable(line), err=True)) as site,
+        open_campaign(
+            wanted.task,
+            site,
+            how=wanted.how,
+            flags=wanted.flags,
+            settings=wanted.settings,
+            start=wanted.start,
+            lower_tier=wanted.lower_tier,
+        ) as opened,
+    ):
+        _say_what_runs(opened)
+        return await _follow(opened)
+
+
+async def _follow(opened: Opened) -> Finished:
+    book, bench = opened.bench.book, opened.bench
+    metrics = MetricsFile(bench.live.parent / "metrics.csv", bench.ranking, bench.state)
+    book.observers.append(metrics.on_event)
+    try:
+        with Progress(list(bench.ranking.metrics)) as progress, _stopping(opened.campaign):
+            book.observers.append(lambda event, at: progress.on_event(event, at, book.state, book.accounts))
+            return await opened.campaign.run()
+    except BaselineFailed as error:
+        tail = f"; the judge said: {printable(error.log)}" if error.log else ""
+        advice = f"blastdoor check {click.format_filename(bench.live.parent.parent)} shows more"
+        raise click.ClickException(f"{printable(str(error))}{tail}; {advice}") from error
+
+
+def _say_what_runs(opened: Opened) -> None:
+    """One line for what was chosen, and where each value was inherited from."""
+    said = [
+        f"{name} {opened.options[name]} ({source})"
+        for name, source in opened.options.sources.items()
+        if opened.options[name] is not None and name not in ("width", "depth")
+    ]
+    run = opened.bench.state.run
+    click.echo(f"{opened.bench.task.name}, run {run.number}: {', '.join(said)}", err=True)
+    click.echo(run.why, err=True)
+
+
+@contextmanager
+def _stopping(campaign: Campaign) -> Iterator[None]:
+    """Ctrl-C ends it cleanly; a second one at once, and then what still runs dies with us."""
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(Exit.INTERRUPTED)
+        asked = True
+        click.echo("ending what runs; it is queued for `blastdoor resume` (Ctrl-C again ends at once)", err=True)
+        campaign.stop(INTERRUPTED)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+INTERRUPTED = "stopped by a signal"

@@ -1,0 +1,80 @@
+"""What a session ends with: the chart, the tree, the winner with its diff, and what it cost."""
+
+from pathlib import Path
+
+from rich.text import Text
+
+from orchestrator.budget import Account, Accounts, shown
+from orchestrator.domain.records import Node
+from orchestrator.text import printable
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.chart import chart
+from orchestrator.views.campaign.diff import coloured, diff_of
+from orchestrator.views.campaign.opening import metrics_of
+from orchestrator.views.campaign.opening import open_campaign as read
+from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.campaign.tree import Layout, family_for, tree
+from orchestrator.wiring import Reading
+
+_DIFF_LINES = 40
+
+
+def show_summary(task: Path, reason: str) -> None:
+    screen = open_screen()
+    with read(task) as reading:
+        metrics = metrics_of(reading)
+        screen.show(chart(reading.state, metrics[0], width=screen.width, height=18, unicode=screen.unicode), "")
+        count = len(reading.state.nodes)
+        layout = Layout(screen.width, screen.unicode, family=family_for(count, screen.height))
+        screen.show(tree(reading.state, metrics, layout), "")
+        _show_winner(screen, reading)
+        screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
+        screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
+
+
+def summary_record(task: Path, reason: str) -> dict[str, object]:
+    with read(task) as reading:
+        champion = reading.state.champion()
+        return {
+            "stopped": reason,
+            "champion": champion.model_dump(mode="json") if champion else None,
+            "nodes": len(reading.state.nodes),
+            "accounts": reading.accounts.as_rows(),
+            "elapsed_s": reading.state.campaign.elapsed_s,
+            "head": {"seq": reading.head.seq, "hash": reading.head.hash},
+        }
+
+
+def cost_line(accounts: Accounts, elapsed_s: float) -> str:
+    parts = [shown(account, accounts.used(account)) for account in (Account.ATTEMPTS, Account.USD)]
+    parts.append(f"{shown(Account.SECONDS, accounts.used(Account.SECONDS))} in chambers")
+    parts.append(f"{figures.duration(elapsed_s)} on the clock")
+    if accounts.losses.endings:
+        parts.append(f"stall losses: {accounts.losses}")
+    return ", ".join(parts)
+
+
+def _show_winner(screen: Screen, reading: Reading) -> None:
+    champion = reading.state.champion()
+    root = reading.state.nodes.get(reading.state.run.root)
+    if champion is None or root is None:
+        screen.line("nothing was kept")
+        return
+    if champion.id == root.id:
+        screen.line("no change beat the baseline")
+        return
+    screen.line(_winner_line(reading, champion, root))
+    lines = coloured(diff_of(reading, champion, root))
+    for line in lines[:_DIFF_LINES]:
+        screen.line(line)
+    if len(lines) > _DIFF_LINES:
+        screen.line(f"… {len(lines) - _DIFF_LINES} more lines; blastdoor diff {champion.id} --from {root.id} shows all")
+
+
+def _winner_line(reading: Reading, champion: Node, root: Node) -> Text:
+    order = metrics_of(reading)
+    scores = [figures.metrics(node.verdict.metrics, order) if node.verdict else "" for node in (champion, root)]
+    told = printable(champion.description)
+    return Text.assemble(
+        ("winner ", "bold"), (champion.id, "bold green"), f" {scores[0]} (baseline {scores[1]}): {told}"
+    )

@@ -1,0 +1,114 @@
+"""The database refuses every change to what was written; whoever gets around that is found by the chain."""
+
+# ruff: noqa: S608 - the statements are the test's own
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ledger import ChainBroken, Entry, Ledger
+
+AT = "2026-01-02T03:04:05+00:00"
+
+INSERT = "INTO events (seq, at, kind, body, epoch, previous, hash) "
+LAST = "(SELECT hash FROM events WHERE seq = 5)"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET body = '{}' WHERE seq = 2",
+        "UPDATE OR REPLACE events SET seq = 1 WHERE seq = 2",
+        "UPDATE OR IGNORE events SET kind = 'x'",
+        "DELETE FROM events WHERE seq = 5",
+        "DELETE FROM events",
+        f"INSERT OR REPLACE {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h')",
+        f"REPLACE {INSERT} VALUES (2, 'a', 'k', 'b', 1, 'p', 'h')",
+        f"REPLACE {INSERT} SELECT seq, at, kind, '{{}}', epoch, previous, hash FROM events WHERE seq = 5",
+        f"INSERT OR IGNORE {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h')",
+        f"INSERT {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h') ON CONFLICT (seq) DO UPDATE SET body = 'x'",
+        f"INSERT {INSERT} VALUES (0, 'a', 'k', 'b', 1, {LAST}, 'h')",
+        f"INSERT {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h')",
+        f"INSERT {INSERT} VALUES (NULL, 'a', 'k', 'b', 1, {LAST}, 'h')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, 'another', 'h')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, NULL, 'h')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 0, {LAST}, 'h')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 2, {LAST}, 'h')",
+        "UPDATE fence SET epoch = 0",
+        "UPDATE fence SET epoch = 1, holder = 'me'",
+        "DELETE FROM fence",
+        "REPLACE INTO fence VALUES (1, 0, 'me')",
+        "INSERT INTO fence VALUES (2, 9, 'me')",
+        "UPDATE requests SET body = 'x'",
+        "DELETE FROM requests",
+        "REPLACE INTO requests VALUES (1, 'a', 'k', 'b')",
+    ],
+)
+def test_d4_database_refuses(filled: Ledger, raw: sqlite3.Connection, statement: str) -> None:
+    """Events, requests and the fence can not be changed, removed, replaced or put out of order, by no one's hand."""
+    filled.ask("pause", "{}", AT)
+    before = (list(filled.read()), filled.requests(), filled.holder())
+    with pytest.raises(sqlite3.IntegrityError):
+        raw.execute(statement)
+    assert (list(filled.read()), filled.requests(), filled.holder()) == before
+
+
+def test_right_insert_is_taken(filled: Ledger, raw: sqlite3.Connection) -> None:
+    """The triggers do not refuse what follows: the cases above fail for their reason alone."""
+    raw.execute(f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h')")
+    with pytest.raises(ChainBroken, match="record 6"):
+        filled.verify()
+
+
+def tampered(raw: sqlite3.Connection, statement: str, *values: object) -> None:
+    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        raw.execute(f"DROP TRIGGER {name}")
+    raw.execute(statement, values)
+
+
+@pytest.mark.parametrize("column", ["seq", "at", "kind", "body", "epoch", "previous", "hash"])
+@pytest.mark.parametrize("seq", [1, 3, 5])
+def test_d4_tampering_is_found(filled: Ledger, raw: sqlite3.Connection, column: str, seq: int) -> None:
+    """One changed byte in any column of any row is found, once the triggers are out of the way."""
+    (old,) = raw.execute(f"SELECT {column} FROM events WHERE seq = ?", (seq,)).fetchone()
+    new = old + 1000 if isinstance(old, int) else chr(ord(old[0]) ^ 1) + old[1:]
+    tampered(raw, f"UPDATE events SET {column} = ? WHERE seq = ?", new, seq)
+    with pytest.raises(ChainBroken) as caught:
+        filled.verify()
+    assert caught.value.seq == seq
+
+
+@pytest.mark.parametrize("column", ["at", "kind", "body", "previous", "hash"])
+@pytest.mark.parametrize("value", ["x'ff00'", "CAST(x'22ff22' AS TEXT)", "3"])
+def test_damage_is_no_crash(filled: Ledger, raw: sqlite3.Connection, column: str, value: str) -> None:
+    """Bytes that are no text, or of another type, are a broken chain and not an error of ours."""
+    tampered(raw, f"UPDATE events SET {column} = {value} WHERE seq = 3")
+    with pytest.raises(ChainBroken):
+        filled.verify()
+
+
+def test_removed_row_is_found(filled: Ledger, raw: sqlite3.Connection) -> None:
+    """A row that is gone from the middle is missed."""
+    tampered(raw, "DELETE FROM events WHERE seq = 3")
+    with pytest.raises(ChainBroken, match="record 3"):
+        filled.verify()
+
+
+def test_d4_truncation_is_found_with_a_head(filled: Ledger, raw: sqlite3.Connection) -> None:
+    """An end that was cut off is seen by whoever kept a head."""
+    kept = filled.head()
+    tampered(raw, "DELETE FROM events WHERE seq > 3")
+    assert filled.verify().records == 3
+    with pytest.raises(ChainBroken, match="record 4"):
+        filled.verify(kept)
+
+
+def test_d4_rewriting_is_found_with_a_head(filled: Ledger, tmp_path: Path) -> None:
+    """A ledger written anew, whole in itself, is not the one of the kept head."""
+    with Ledger.create(tmp_path / "forged.sqlite3") as forged:
+        forged.seize("forger")
+        forged.append([Entry("noted", "{}")] * 8, {}, AT)
+        assert forged.verify().records == 8
+        with pytest.raises(ChainBroken, match="record 5"):
+            forged.verify(filled.head())
