@@ -1,4 +1,4 @@
-"""Writes the data of this task from scikit-learn's digits. Run once, where scikit-learn is installed; not at trial time.
+"""Writes the data of this task from scikit-learn's digits: once, where scikit-learn is installed, not in a trial.
 
     python make_data.py
 
@@ -17,12 +17,12 @@ SEED = 2026
 TRAIN, DEV = 500, 250
 
 
-def write(path, rows):
+def write(path: Path, rows: list[list[int]]) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
 
 
-def main():
+def main() -> None:
     digits = load_digits()
     rows = [[int(pixel) for pixel in image] for image in digits.data]
     order = random.Random(SEED).sample(range(len(rows)), len(rows))

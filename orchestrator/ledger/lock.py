@@ -68,6 +68,12 @@ class CampaignLock:
 
     def release(self) -> None:
         if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self.forget()
+
+    def forget(self) -> None:
+        """For a child after a fork: it leaves the lock to its parent."""
+        if self._file is not None:
             os.close(self._file)
             self._file = None
             _HELD.discard(self)
@@ -101,7 +107,7 @@ def _close_in_children() -> None:
 
 def _forget() -> None:
     for lock in list(_HELD):
-        lock.release()
+        lock.forget()
 
 
 def _locked(path: Path) -> int | None:

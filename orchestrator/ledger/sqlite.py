@@ -61,7 +61,7 @@ _TRIGGERS = (
 
 def open_engine(path: Path, *, read_only: bool) -> Engine:
     """A transaction reads one state of the database; with the execution option `writes`, it keeps other writers out."""
-    mode = "ro" if read_only else "rw"
+    mode = "rw" if not read_only else "ro&immutable=1" if _is_archived(path) else "ro"
     address = f"file:{quote(str(path.absolute()))}?mode={mode}"
 
     def connect() -> sqlite3.Connection:
@@ -77,6 +77,11 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
     engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _is_archived(path: Path) -> bool:
+    """On a medium where even a reader could not make the log's index, and no log is there to be read."""
+    return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _begin(connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from orchestrator.change import File, Form, Policy, Tree, apply_text
+from orchestrator.change import File, Form, Policy, Reason, Refusal, Tree, apply_text
 from orchestrator.domain.proposal import Proposal, Value
 
 
@@ -13,7 +13,10 @@ def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters_file: s
     if parameters_file is None:
         raise ValueError("a point was proposed, but the task has no [parameters]")
     policy.check(parameters_file)
-    return Tree({**tree, parameters_file: _with_point(tree, parameters_file, proposal.params or {})})
+    new = Tree({**tree, parameters_file: _with_point(tree, parameters_file, proposal.params or {})})
+    if new == tree:
+        raise Refusal(Reason.NO_EFFECT, parameters_file)
+    return new
 
 
 def _with_point(tree: Tree, path: str, point: dict[str, Value]) -> File:

@@ -1,13 +1,15 @@
 """Guards: commands that must pass before a candidate is kept, each in a chamber of its own."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orchestrator.change import Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Guard, Spent
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.loop.jobs import bundle_of, together
-from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.loop.workbench import Free, Parts, Workbench
 from orchestrator.task import GuardSpec
 from sandbox import Bundle
 from sandbox import Ending as ChamberEnding
@@ -29,16 +31,19 @@ def guard_record(spec: GuardSpec) -> Guard:
 async def check_guard(bench: Workbench, node: str, guard: Guard) -> None:
     """Run one guard and record whether it passed. Raises Free when it could not be run."""
     bench.book.record(e.GuardIntended(node=node, guard=guard.name))
-    checked = await run_guard(bench, node, guard)
+    submitted = bench.state.nodes[node].submitted
+    outputs = bench.state.trials[submitted].outputs if submitted else None
+    harvested = bench.artifacts.get_files(outputs) if outputs else {}
+    checked = await run_guard(bench, guard, bench.tree(node), harvested)
     bench.book.record(
         e.GuardEnded(node=node, guard=guard.name, passed=checked.passed, reason=checked.reason, spent=checked.spent)
     )
 
 
-async def run_guard(bench: Workbench, node: str, guard: Guard) -> Checked:
+async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str, bytes]) -> Checked:
     """Run one guard, recording nothing. In the candidate's chamber, its exit code is the candidate's own word."""
     try:
-        ran = await bench.door.run(bench.jobs.guard(guard), _bundle(bench, node, guard))
+        ran = await parts.door.run(parts.jobs.guard(guard), _bundle(parts, guard, tree, outputs))
     except NotStarted as error:
         raise Free(error.ending, f"no chamber for the guard {guard.name}: {error}") from error
     except TooLarge as error:
@@ -51,12 +56,8 @@ async def run_guard(bench: Workbench, node: str, guard: Guard) -> Checked:
     return Checked(passed, "" if passed else ran.outcome.ending.value, ran.spent, ran.outcome.log_tail)
 
 
-def _bundle(bench: Workbench, node: str, guard: Guard) -> Bundle:
-    tree = bench.tree(node)
+def _bundle(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str, bytes]) -> Bundle:
     if guard.place != "judge":
         return bundle_of(tree)
-    submitted = bench.state.nodes[node].submitted
-    outputs = bench.state.trials[submitted].outputs if submitted else None
-    harvested = bench.artifacts.get_files(outputs) if outputs else {}
-    given = Bundle({f"outputs/{name}": data for name, data in harvested.items()})
-    return together(bundle_of(bench.judge.files), bundle_of(tree, "candidate"), given)
+    given = Bundle({f"outputs/{name}": data for name, data in outputs.items()})
+    return together(bundle_of(parts.judge.files), bundle_of(tree, "candidate"), given)

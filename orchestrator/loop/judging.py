@@ -2,14 +2,14 @@
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.fingerprint import cohort_of
+from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.records import Role, Spent, Trial
 from orchestrator.domain.verdict import Mode, Tier, Verdict
 from orchestrator.door import NotStarted
 from orchestrator.judge.contract import Result
 from orchestrator.judge.data import Judgement, read_result
 from orchestrator.loop.steps import tune_trial
-from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.loop.workbench import Free, Parts, Workbench
 
 
 async def judge_trial(bench: Workbench, name: str) -> None:
@@ -17,7 +17,8 @@ async def judge_trial(bench: Workbench, name: str) -> None:
     trial = bench.state.trials[name]
     bench.book.record(e.JudgingIntended(trial=name, judging=f"{name}/judge"))
     judgement = await _ask(bench, trial)
-    verdict = _verdict(bench, trial, judgement.result) if judgement.result else None
+    mode = trial.purpose.mode
+    verdict = verdict_of(bench, judgement.result, trial.fingerprint, mode) if judgement.result else None
     fault = judgement.fault
     if verdict and verdict.valid and (missing := bench.ranking.missing(verdict.metrics)):
         verdict, fault = None, f"metric missing: {missing[0]}"
@@ -47,18 +48,19 @@ async def _ask(bench: Workbench, trial: Trial) -> Judgement:
         raise Free(error.ending, f"no chamber for the judge: {error}") from error
 
 
-def _verdict(bench: Workbench, trial: Trial, result: Result) -> Verdict:
+def verdict_of(parts: Parts, result: Result, fingerprint: Fingerprint, mode: Mode) -> Verdict:
+    """The judge's result, with what it may be compared with."""
     metrics = result.values
-    complete = not bench.ranking.missing(metrics)
+    complete = not parts.ranking.missing(metrics)
     return Verdict(
         metrics=metrics,
         tasks=dict(result.tasks),
-        tier=bench.tier,
-        mode=trial.purpose.mode,
-        cohort=cohort_of(trial.fingerprint, bench.ranking.binds),
+        tier=parts.tier,
+        mode=mode,
+        cohort=cohort_of(fingerprint, parts.ranking.binds),
         valid=result.valid,
         notes=result.notes,
-        suspect=tuple(bench.ranking.too_good(metrics)) if complete else (),
+        suspect=tuple(parts.ranking.too_good(metrics)) if complete else (),
     )
 
 

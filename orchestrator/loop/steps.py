@@ -111,7 +111,8 @@ def _tune(state: State, node: Node, draft: int) -> Step | None:
 def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
     tuned = [draft for draft in usable if draft.verdict and draft.verdict.valid and not draft.verdict.suspect]
     if not tuned:
-        return Promote(usable[0].number, "the first draft; none has a verdict from tuning")
+        why = "the only draft" if len(usable) == 1 else "the first draft; none has a verdict from tuning"
+        return Promote(usable[0].number, why)
     best = tuned[0]
     for draft in tuned[1:]:
         if draft.verdict and best.verdict and better(draft.verdict, best.verdict, ranking):

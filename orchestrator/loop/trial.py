@@ -10,12 +10,12 @@ from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
 from orchestrator.judge.data import chosen_outputs
 from orchestrator.loop.jobs import bundle_of, together
-from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.loop.workbench import Free, Parts, Workbench
 from sandbox import Bundle, Job, Report
 from sandbox import Ending as ChamberEnding
 
 # What a chamber's ending means here. A broken protocol can only be the candidate's doing: it speaks with PID 1's voice.
-_ENDINGS: dict[ChamberEnding, Ending | None] = {
+ENDINGS: dict[ChamberEnding, Ending | None] = {
     ChamberEnding.COMPLETED: None,
     ChamberEnding.FAILED: Ending.FAILED,
     ChamberEnding.BUILD_FAILED: Ending.BUILD_FAILED,
@@ -55,7 +55,7 @@ class LiveLog:
 async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree) -> str:
     """The trial's id, its end recorded. Raises Free when the ending is not the candidate's to pay."""
     trial = f"{node}-{bench.state.nodes[node].trials + 1}"
-    job, bundle = _job(bench, node, purpose.mode, tree)
+    job, bundle = job_of(bench, node, purpose.mode, tree)
     bench.book.record(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft))
     log = LiveLog(bench.live / f"{trial}.log")
     try:
@@ -74,11 +74,12 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     return trial
 
 
-def _job(bench: Workbench, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
-    if bench.tier is Tier.SHARED:
-        files = together(bundle_of(tree, "candidate"), bundle_of(bench.judge.files))
-        return bench.jobs.shared(mode, node), files
-    return bench.jobs.trial(mode), bundle_of(tree)
+def job_of(parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
+    """What runs, and the files with it: the candidate alone, or in shared mode with the judge beside it."""
+    if parts.tier is Tier.SHARED:
+        files = together(bundle_of(tree, "candidate"), bundle_of(parts.judge.files))
+        return parts.jobs.shared(mode, node), files
+    return parts.jobs.trial(mode), bundle_of(tree)
 
 
 def _broke_off(bench: Workbench, trial: str, error: BrokeOff) -> None:
@@ -93,7 +94,7 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff) -> None:
 
 def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran) -> e.TrialEnded:
     outcome = ran.outcome
-    ending, reason = _ENDINGS[outcome.ending], outcome.reason
+    ending, reason = ENDINGS[outcome.ending], outcome.reason
     outputs = chosen_outputs(outcome.outputs, bench.task.trial.outputs)
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"

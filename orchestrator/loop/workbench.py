@@ -41,17 +41,29 @@ class BaselineFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Workbench:
+class Parts:
+    """What runs a candidate and what judges it; needs no campaign."""
+
     task: Task
+    jobs: Jobs
+    door: Door
+    judge: DataJudge
+    ranking: Ranking
+
+    @property
+    def tier(self) -> Tier:
+        return Tier(self.task.judge.mode)
+
+
+@dataclass(frozen=True)
+class Workbench(Parts):
+    """The same, with a campaign to record in. `root` is the tree that the run began with."""
+
     root: Tree
     book: Book
     artifacts: Artifacts
     candidates: Candidates
-    door: Door
-    judge: DataJudge
-    jobs: Jobs
     policy: Policy
-    ranking: Ranking
     proposers: dict[Role, Proposer]
     refunds: RefundPolicy
     propose_s: float
@@ -63,10 +75,6 @@ class Workbench:
     @property
     def state(self) -> State:
         return self.book.state
-
-    @property
-    def tier(self) -> Tier:
-        return Tier(self.task.judge.mode)
 
     def tree(self, node: str) -> Tree:
         """A node's whole file tree, from its commit."""

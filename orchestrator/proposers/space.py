@@ -8,6 +8,7 @@ from orchestrator.domain.proposal import Value
 from orchestrator.task import Bool, Choice, Float, Int, Parameter
 
 Point = dict[str, Value]
+_TRIES = 20
 
 
 def grid_size(space: Mapping[str, Parameter]) -> int:
@@ -29,13 +30,17 @@ def random_point(space: Mapping[str, Parameter], rng: random.Random) -> Point:
 
 
 def resampled(space: Mapping[str, Parameter], rng: random.Random, point: Mapping[str, Value]) -> Point:
-    """Some of the parameters drawn anew, at least one; the others stay."""
+    """Some of the parameters drawn anew, the others stay. Another point than before, unless there is hardly any."""
     names = list(space)
-    chosen = {rng.choice(names), *(name for name in names if rng.random() < 0.5)}
-    return {
-        name: draw(parameter, rng) if name in chosen or name not in point else point[name]
-        for name, parameter in space.items()
-    }
+    for _ in range(_TRIES):
+        chosen = {rng.choice(names), *(name for name in names if rng.random() < 0.5)}
+        drawn = {
+            name: draw(parameter, rng) if name in chosen or name not in point else point[name]
+            for name, parameter in space.items()
+        }
+        if drawn != point:
+            break
+    return drawn
 
 
 def steps(parameter: Parameter) -> list[Value]:

@@ -1,7 +1,7 @@
 """The only place that constructs: from settings and a task folder to working parts."""
 
 from orchestrator.wiring.engine import docker_config, docker_site
-from orchestrator.wiring.opening import CannotOpen, How, Opened, open_campaign
+from orchestrator.wiring.opening import CannotOpen, How, Opened, open_campaign, parts_of_run
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.planning import Plan, plan_campaign
 from orchestrator.wiring.reading import Reading, ask, campaign_folder, read_campaign
@@ -21,6 +21,7 @@ __all__ = [
     "docker_config",
     "docker_site",
     "open_campaign",
+    "parts_of_run",
     "plan_campaign",
     "read_campaign",
     "resolve",

@@ -16,23 +16,20 @@ from orchestrator.budget import Account, RateLimit, RefundPolicy, limits_of
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Role
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.records import Role, Run
 from orchestrator.git import Candidates
-from orchestrator.judge.data import DataJudge, judge_files
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.interruption import reconcile
-from orchestrator.loop.jobs import Jobs
 from orchestrator.loop.width import Shape, shape
-from orchestrator.loop.workbench import Workbench
+from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.options import Flags, Options, resolve
-from orchestrator.wiring.parts import make_deadline, make_door, make_proposer, make_ranking, make_stop
-from orchestrator.wiring.reading import campaign_folder
+from orchestrator.wiring.parts import make_deadline, make_parts, make_proposer, make_stop
+from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.site import Site
 
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
@@ -85,7 +82,7 @@ async def open_campaign(
             _check_presence(book, folder, how)
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
-                _check_unchanged(book, artifacts, task, taken)
+                _check_unchanged(book.state.run, artifacts, task, taken)
             proposer = make_proposer(options["proposer"], task)
             form = shape_of(task, options, proposer, site.ceiling(task.limits))
             candidates = Candidates(folder / "candidates.git")
@@ -138,14 +135,21 @@ def _kept(book: Book, how: How) -> dict[str, object]:
     return json.loads(book.state.run.options) if how is How.RESUME else {}
 
 
-def _check_unchanged(book: Book, artifacts: Artifacts, task: Task, taken: Snapshot) -> None:
-    run = book.state.run
+def _check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot) -> None:
     old = Task.from_canonical(artifacts.get(run.task).decode())
     keys = [key for key in diff_of(old, task) if key.split(".")[0] not in _MAY_CHANGE]
     files = [name for name, digest in taken.digests.items() if name != "task" and run.digests.get(name) != digest]
     if keys or files:
         what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
         raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `run --new-run`")
+
+
+async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site) -> Parts:
+    """What a run was made of, once more. Raises CannotOpen when its task is no longer what it was."""
+    task = load_task(task_folder)
+    taken = snapshot(task, task_folder)
+    _check_unchanged(reading.state.runs[str(run)], reading.artifacts, task, taken)
+    return await make_parts(task, taken, site)
 
 
 def _root(book: Book, candidates: Candidates, taken: Snapshot, start: str | None, how: How) -> Tree:
@@ -170,35 +174,17 @@ async def _bench(
     folder: Path,
     root: Tree,
 ) -> Workbench:
-    image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
-    jobs = Jobs(
-        task=task,
-        snapshot=taken,
-        image=image,
-        judge_image=judge_image,
-        inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
-        tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
-        backend=site.name,
-    )
+    parts = await make_parts(task, taken, site)
     proposers = {Role.SEARCH: make_proposer(options["proposer"], task)}
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
-    judge = DataJudge(
-        door=make_door(site, judge_image, task.stall.provision),
-        jobs={mode: jobs.judge(mode) for mode in Mode},
-        files=judge_files(taken.judge, taken.gold),
-    )
     return Workbench(
-        task=task,
+        **vars(parts),
         root=root,
         book=book,
         artifacts=artifacts,
         candidates=candidates,
-        door=make_door(site, image, task.stall.provision),
-        judge=judge,
-        jobs=jobs,
         policy=task.policy(),
-        ranking=make_ranking(task),
         proposers=proposers,
         refunds=RefundPolicy(stalls=task.stall.after, refunds_per_lineage=max(1, task.stall.refunds)),
         propose_s=task.stall.propose,

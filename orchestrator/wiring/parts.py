@@ -4,10 +4,13 @@ from collections.abc import Mapping
 
 from orchestrator.budget import Stop, stops
 from orchestrator.domain.metric import Ranking
+from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
-from orchestrator.loop.jobs import Image
+from orchestrator.judge.data import DataJudge, judge_files
+from orchestrator.loop.jobs import Image, Jobs
+from orchestrator.loop.workbench import Parts
 from orchestrator.proposers import Grid, Injected, Proposer, Random
-from orchestrator.task import Task, TaskError
+from orchestrator.task import Snapshot, Task, TaskError
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.site import Site
 from sandbox import Job, Limits
@@ -48,6 +51,27 @@ def make_stop(options: Options, before: Mapping[str, int]) -> Stop:
 def make_deadline(options: Options) -> Stop:
     """The cap on the clock; what is under way is ended then."""
     return stops.never() if options["wall"] is None else stops.elapsed(seconds=options["wall"])
+
+
+async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
+    """Bakes the images and stores the inputs, unless they are there."""
+    image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
+    jobs = Jobs(
+        task=task,
+        snapshot=taken,
+        image=image,
+        judge_image=judge_image,
+        inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
+        tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
+        backend=site.name,
+    )
+    judge = DataJudge(
+        door=make_door(site, judge_image, task.stall.provision),
+        jobs={mode: jobs.judge(mode) for mode in Mode},
+        files=judge_files(taken.judge, taken.gold),
+    )
+    door = make_door(site, image, task.stall.provision)
+    return Parts(task=task, jobs=jobs, door=door, judge=judge, ranking=make_ranking(task))
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:

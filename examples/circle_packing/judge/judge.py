@@ -8,14 +8,15 @@ hide behind, and no tolerance to live on. How many circles there must be is read
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from blastdoor_judge import BadOutput, judging, load_json, number, publish, trace
 
 MOST_BYTES = 100_000
 
 
-def circles_of(packing, n):
-    """Exactly n circles as fractions [x, y, r], each of them inside the unit square."""
+def circles_of(packing: Any, n: int) -> list[tuple[Fraction, Fraction, Fraction]]:
+    """Exactly n circles (x, y, r), each of them inside the unit square."""
     if not isinstance(packing, list) or len(packing) != n:
         raise BadOutput(f"must be a list of {n} circles")
     circles = []
@@ -31,7 +32,7 @@ def circles_of(packing, n):
     return circles
 
 
-def sum_of_radii(packing, n):
+def sum_of_radii(packing: Any, n: int) -> float:
     circles = circles_of(packing, n)
     for i, (x, y, r) in enumerate(circles):
         for j, (u, v, s) in enumerate(circles[:i]):

@@ -28,7 +28,9 @@ def hexagonal(n: int, rows: int) -> Points:
     lengths = [length for length in lengths[::2] + lengths[1::2] if length]
     height = len(lengths)
     return [
-        ((column + 0.5) / length, (row + 0.5) / height) for row, length in enumerate(lengths) for column in range(length)
+        ((column + 0.5) / length, (row + 0.5) / height)
+        for row, length in enumerate(lengths)
+        for column in range(length)
     ]
 
 
@@ -68,10 +70,9 @@ def push_apart(x: list[float], y: list[float], r: list[float], give: float) -> N
 def push_inside(place: list[float], r: list[float], give: float) -> None:
     """The same against the two walls of one direction."""
     for i in range(len(r)):
-        over = (r[i] - place[i]) if place[i] < 0.5 else (1.0 - r[i] - place[i])
-        if (over > 0) == (place[i] < 0.5):
-            place[i] += over / (1.0 + give)
-            r[i] -= abs(over) / (1.0 + give) * give
+        moved = (min(max(place[i], r[i]), 1.0 - r[i]) - place[i]) / (1.0 + give)
+        place[i] += moved
+        r[i] -= abs(moved) * give
 
 
 def fit(x: list[float], y: list[float], r: list[float]) -> list[list[float]]:

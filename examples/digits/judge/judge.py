@@ -9,13 +9,13 @@ from blastdoor_judge import BadOutput, judging, load_csv, publish, trace
 DIGITS = [str(digit) for digit in range(10)]
 
 
-def labels():
+def labels() -> list[str]:
     name = "dev_labels.csv" if "--dev" in sys.argv[1:] else "labels.csv"
     with Path("gold", name).open(newline="") as file:
         return [row[0] for row in csv.reader(file)]
 
 
-def predictions(count):
+def predictions(count: int) -> list[str]:
     """One digit a line, exactly as many as there are rows."""
     rows = load_csv("predictions.csv", max_bytes=100_000, max_rows=count + 1, max_columns=1)
     if len(rows) != count:
@@ -28,7 +28,7 @@ def predictions(count):
 
 with judging():
     right = labels()
-    pairs = list(zip(right, predictions(len(right))))
+    pairs = list(zip(right, predictions(len(right)), strict=True))
     recall = {}
     for digit in DIGITS:
         hits = [given == digit for wanted, given in pairs if wanted == digit]

@@ -1,13 +1,14 @@
 """Learns to read digits and leaves predictions.csv: the candidate. It may be changed in any way.
 
-/inputs/train has 64 pixels and a label in each line, /inputs/rows the pixels that are asked for. In tune mode the rows are
-others and a part of the training data is enough: that is what makes it cheap.
+/inputs/train has 64 pixels and a label in each line, /inputs/rows the pixels that are asked for. In tune mode the rows
+are others, and a part of the training data is enough: that is what makes it cheap.
 """
 
 import csv
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -29,18 +30,18 @@ MODELS = {
 }
 
 
-def read(path):
+def read(path: Path) -> list[list[int]]:
     with path.open(newline="") as file:
         return [[int(cell) for cell in row] for row in csv.reader(file)]
 
 
-def predict(params, train, rows):
+def predict(params: dict[str, Any], train: list[list[int]], rows: list[list[int]]) -> list[int]:
     model = make_pipeline(SCALES[params["scale"]](), MODELS[params["model"]](params))
     model.fit([row[:-1] for row in train], [row[-1] for row in train])
     return [int(label) for label in model.predict(rows)]
 
 
-def main(inputs=Path("/inputs")):
+def main(inputs: Path = Path("/inputs")) -> None:
     params = json.loads(Path("params.json").read_text())
     train = read(inputs / "train")
     if os.environ.get("BLASTDOOR_MODE") == "tune":

@@ -7,7 +7,7 @@ each event, never from the state itself.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -18,8 +18,9 @@ from rich.text import Text
 
 from orchestrator.budget import Account, Accounts
 from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric
-from orchestrator.domain.records import Node
+from orchestrator.domain.records import Node, Phase, Purpose
 from orchestrator.domain.state import State
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
@@ -67,7 +68,7 @@ class Progress:
     """A context manager; give it every event as it is recorded. Says nothing when the console is quiet."""
 
     def __init__(
-        self, metrics: list[Metric], console: Console | None = None, clock: Callable[[], float] = time.monotonic
+        self, metrics: Sequence[Metric], console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._console = console or Console(stderr=True, markup=False, highlight=False, emoji=False)
         self._metrics = metrics
@@ -113,7 +114,7 @@ class Progress:
             work.pop(event.node, None)
             return
         if isinstance(event, e.TrialIntended):
-            phase = "tuning" if event.purpose == "tune" else "running"
+            phase = "tuning" if event.purpose is Purpose.TUNE else "running"
         elif isinstance(event, e.GuardIntended):
             phase = f"guard {short(event.guard, 20)}"
         if phase and node:
@@ -122,21 +123,25 @@ class Progress:
 
     def _copy(self, state: State, accounts: Accounts) -> None:
         picture = self._picture
-        picture.used, picture.held = accounts.used(Account.ATTEMPTS), accounts.held(Account.ATTEMPTS)
-        picture.cap = accounts.limit(Account.ATTEMPTS)
+        run = state.run if state.opened and state.campaign.run else None
+        earlier, cap = run.before.get(Account.ATTEMPTS, 0) if run else 0, accounts.limit(Account.ATTEMPTS)
+        picture.used, picture.held = accounts.used(Account.ATTEMPTS) - earlier, accounts.held(Account.ATTEMPTS)
+        picture.cap = None if cap is None else cap - earlier
         picture.usd, picture.usd_cap = accounts.used(Account.USD), accounts.limit(Account.USD)
         picture.paused = state.opened and state.campaign.paused
-        champion = state.champion() if state.opened and state.campaign.run else None
-        if champion and champion.verdict:
-            picture.best = f"{figures.metrics(champion.verdict.metrics, self._metrics)} at {champion.id}"
+        champion = state.champion(run) if run else None
+        verdict = champion.verdicts.get(run.cohort or "", champion.verdict) if run and champion else None
+        if champion and verdict:
+            picture.best = f"{figures.metrics(verdict.metrics, self._metrics)} at {champion.id}"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         with self._lock:
             lines = self._lines(options.max_width, max(4, options.size.height - 1))
         for line in lines:
-            line.no_wrap = True
-            line.truncate(options.max_width, overflow="ellipsis")
-            yield line
+            shown = line.copy()
+            shown.no_wrap = True
+            shown.truncate(options.max_width, overflow="ellipsis")
+            yield shown
 
     def _lines(self, width: int, height: int) -> list[Text]:
         """Within the height, whatever it has become: what is open gives way first."""
@@ -160,10 +165,10 @@ class Progress:
         return [*lines, *endings]
 
 
-def _ended_line(node: Node, metrics: list[Metric], unicode: bool) -> Text:
+def _ended_line(node: Node, metrics: Sequence[Metric], unicode: bool) -> Text:
     look = look_of(node)
-    scored = figures.metrics(node.verdict.metrics, metrics) if node.verdict and node.ending == "scored" else ""
-    word = look.word if node.phase == "ended" else f"{node.ending}, {look.word}"
+    scored = figures.metrics(node.verdict.metrics, metrics) if node.verdict and node.ending is Ending.SCORED else ""
+    word = look.word if node.phase is Phase.ENDED else f"{node.ending}, {look.word}"
     text = Text.assemble((look.mark(unicode), look.style), f" {node.id} {word}")
     text.append(f"  {scored}" if scored else "")
     text.append(f"  {short(node.why, 60)}" if not scored and node.why else "")

@@ -52,7 +52,7 @@ def show(
     parts: list[RenderableType] = [_head(node, unicode)]
     for title, body in sections:
         if body is not None:
-            parts += [Text(), Text(title, "bold cyan"), Padding(body, (0, 0, 0, 2))]
+            parts += [Text(), Text(title, "bold cyan"), Padding(body, (0, 0, 0, 2), expand=False)]
     return Group(*parts)
 
 

@@ -15,7 +15,7 @@ from orchestrator.ledger import Ledger, Missing
 pytestmark = pytest.mark.crash
 
 WRITER = Path(__file__).with_name("writer.py")
-ROUNDS = 30
+ROUNDS = 20
 
 
 def killed_writer(path: Path, lines: int, delay: float) -> int:
@@ -64,7 +64,7 @@ Ledger.create(Path(sys.argv[1]))
 def test_sigkill_during_creation(tmp_path: Path) -> None:
     """Whenever it is killed, there is a whole ledger afterwards or none, and then one can be made."""
     chance = random.Random(5)
-    for number in range(12):
+    for number in range(8):
         path = tmp_path / f"{number}.sqlite3"
         command = [sys.executable, "-c", _CREATOR, str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as creator:

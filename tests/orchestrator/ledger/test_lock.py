@@ -26,6 +26,18 @@ with CampaignLock(Path(sys.argv[1])):
 """
 
 
+_FORKER = """
+import os, sys, time
+from pathlib import Path
+from orchestrator.ledger import CampaignLock
+with CampaignLock(Path(sys.argv[1])):
+    if os.fork() == 0:
+        sys.stdout.write(f"{os.getpid()}\\n")
+        sys.stdout.flush()
+    time.sleep(60)
+"""
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "lock"
@@ -98,22 +110,21 @@ def test_killed_holder_lets_go(path: Path) -> None:
             pass
 
 
+@pytest.mark.crash
 def test_fork_does_not_inherit(path: Path) -> None:
-    """A forked child holds nothing, so it can not keep a dead parent's campaign locked."""
-    reader, writer = os.pipe()
-    lock = CampaignLock(path)
-    lock.acquire()
-    child = os.fork()
-    if child == 0:
-        os.close(writer)
-        os.read(reader, 1)
-        os._exit(0)
-    os.close(reader)
-    assert held_by(path) is not None
-    lock.release()
-    assert held_by(path) is None
-    os.close(writer)
-    assert os.waitpid(child, 0)[1] == 0
+    """A forked child neither keeps a dead parent's campaign locked nor takes the lock from a living one."""
+    command = [sys.executable, "-c", _FORKER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        try:
+            assert held_by(path) is not None
+            parent.kill()
+            parent.wait()
+            os.kill(child, 0)
+            assert held_by(path) is None
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_looking_does_not_disturb(path: Path) -> None:

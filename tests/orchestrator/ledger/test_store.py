@@ -222,6 +222,15 @@ def test_read_only(path: Path, filled: Ledger) -> None:
                 write()
 
 
+def test_archived(path: Path, filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed ledger in a folder that can not be written is read, and gets no companions."""
+    filled.close()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with Ledger.open(path, read_only=True) as reader:
+        assert reader.verify().records == 5
+        assert list(path.parent.glob("ledger.sqlite3?*")) == []
+
+
 def test_missing(tmp_path: Path) -> None:
     """No file, no folder, and a file that was never filled are all missing; a folder is no ledger."""
     for name in ("nothing", "no/folder/here"):

@@ -1,0 +1,100 @@
+"""The baseline run and judged for somebody who looks on: every figure and every log, and nothing is recorded."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Spent
+from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.door import BrokeOff, NotStarted, TooLarge
+from orchestrator.judge.data import Judgement, chosen_outputs, read_result
+from orchestrator.loop.judging import verdict_of
+from orchestrator.loop.trial import ENDINGS, job_of
+from orchestrator.loop.workbench import Parts
+from sandbox import Refused, Unavailable, Usage
+
+# A node that no campaign has: the judge is told one in any case.
+NODE = "0"
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """`ending` says why the judge was not asked; None where it was. `clock_s` includes the start of both chambers."""
+
+    ending: Ending | None
+    reason: str
+    usage: Usage
+    log: bytes
+    clock_s: float
+    spent: Spent
+    outputs: Mapping[str, bytes] = field(default_factory=dict)
+    judgement: Judgement | None = None
+    verdict: Verdict | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> bool:
+        """Whether there is a verdict that can be ranked."""
+        return self.verdict is not None and self.verdict.valid and not self.missing
+
+    @property
+    def judge_s(self) -> float:
+        return self.judgement.spent.milliseconds / 1000 if self.judgement else 0.0
+
+    @property
+    def total(self) -> Spent:
+        return self.spent + self.judgement.spent if self.judgement else self.spent
+
+
+async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT) -> Rehearsal:
+    """The workspace as it stands, once. Raises Unavailable when the engine fails."""
+    started = time.monotonic()
+    job, bundle = job_of(parts, NODE, mode, parts.jobs.snapshot.tree)
+    try:
+        with engine_trouble_is_no_finding():
+            ran = await parts.door.run(job, bundle)
+    except (TooLarge, Refused) as error:
+        return Rehearsal(Ending.INVALID, str(error), Usage(), b"", time.monotonic() - started, Spent())
+    outcome = ran.outcome
+    outputs = chosen_outputs(outcome.outputs, parts.task.trial.outputs)
+    ending = ENDINGS[outcome.ending]
+    if ending is None and not outputs:
+        ending = Ending.INVALID
+    if ending is not None:
+        reason = outcome.reason or ("it left no output" if ending is Ending.INVALID else outcome.ending.value)
+        clock = time.monotonic() - started
+        return Rehearsal(ending, reason, outcome.usage, outcome.log_tail, clock, ran.spent, outcome.outputs)
+    judgement = await judged(parts, outputs, mode)
+    fingerprint = parts.jobs.fingerprint(outcome.facts, mode)
+    verdict = verdict_of(parts, judgement.result, fingerprint, mode) if judgement.result else None
+    return Rehearsal(
+        ending=None,
+        reason="",
+        usage=outcome.usage,
+        log=outcome.log_tail,
+        clock_s=time.monotonic() - started,
+        spent=ran.spent,
+        outputs=outputs,
+        judgement=judgement,
+        verdict=verdict,
+        missing=tuple(parts.ranking.missing(verdict.metrics)) if verdict else (),
+    )
+
+
+async def judged(parts: Parts, outputs: Mapping[str, bytes], mode: Mode = Mode.SUBMIT) -> Judgement:
+    """What the judge makes of some outputs. Raises Unavailable when the engine fails."""
+    if parts.tier is Tier.SHARED:
+        return read_result(outputs, Spent())
+    with engine_trouble_is_no_finding():
+        return await parts.judge.judge(outputs, mode, NODE)
+
+
+@contextmanager
+def engine_trouble_is_no_finding() -> Iterator[None]:
+    """A provider's failure says nothing about the task, so it must not become a row."""
+    try:
+        yield
+    except (NotStarted, BrokeOff) as error:
+        raise Unavailable(str(error)) from error

@@ -1,0 +1,53 @@
+"""`blastdoor replay`: does a score stand?"""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from orchestrator.domain.records import Node
+from orchestrator.door import BrokeOff, NotStarted, TooLarge
+from orchestrator.loop.replay import Replay, replay
+from orchestrator.settings import Settings
+from orchestrator.text import printable
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
+from orchestrator.views.exits import Exit
+from orchestrator.views.running.parts import open_place
+
+
+@click.command("replay")
+@click.option("--tolerance", type=click.FloatRange(min=0), default=1e-9, help="Relative difference that is no change.")
+@click.option("--runtime", help="Container runtime: runc or runsc.")
+@json_option
+@node_argument
+@task_argument
+@click.pass_obj
+def command(settings: Settings, /, node: str, task: Path, tolerance: float, runtime: str | None, as_json: bool) -> int:
+    """Run NODE's candidate once more and say whether its score stands. Nothing is recorded.
+
+    Exit code 0 when it stands, 1 when it does not.
+    """
+    found, again = asyncio.run(_replay(settings, task, node, tolerance, runtime))
+    measured = again.measured
+    if as_json:
+        verdict = measured.verdict.model_dump(mode="json") if measured.verdict else None
+        print_json({"node": found.id, "stands": again.stands, "why": again.why, "verdict": verdict})
+    else:
+        word = "stands" if again.stands else "does not stand"
+        scores = figures.metrics(measured.verdict.metrics) if measured.verdict else "no score"
+        click.echo(f"{found.id} {word}: {printable(again.why)} ({scores})")
+    return Exit.OK if again.stands else Exit.NOT_GOOD
+
+
+async def _replay(
+    settings: Settings, task: Path, name: str, tolerance: float, runtime: str | None
+) -> tuple[Node, Replay]:
+    async with open_place(settings, task, name, runtime) as place:
+        node = place.node
+        submitted = place.reading.state.trials[node.submitted] if node.submitted else None
+        fingerprint = submitted.fingerprint if submitted else {}
+        try:
+            return node, await replay(place.parts, node, place.tree, fingerprint, tolerance)
+        except (NotStarted, BrokeOff, TooLarge) as error:
+            raise click.ClickException(f"{node.id} could not be run again: {printable(str(error))}") from error

@@ -1,0 +1,59 @@
+"""`blastdoor shell`: look around in a chamber like the one that a node ran in."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from orchestrator.loop.shell import run_shell
+from orchestrator.settings import Settings
+from orchestrator.task import parse_duration
+from orchestrator.text import printable, printable_lines
+from orchestrator.views.campaign.opening import node_argument, task_argument
+from orchestrator.views.exits import Exit
+from orchestrator.views.running.options import Parsed
+from orchestrator.views.running.parts import Place, open_place
+
+
+@click.command("shell")
+@click.option("-c", "line", metavar="LINE", help="Run this one line and leave.")
+@click.option("--wall", type=Parsed("duration", parse_duration), default="30m", help="How long the chamber stays.")
+@click.option("--runtime", help="Container runtime: runc or runsc.")
+@node_argument
+@task_argument
+@click.pass_obj
+def command(settings: Settings, /, node: str, task: Path, line: str | None, wall: float, runtime: str | None) -> int:
+    """A shell in a fresh chamber with NODE's files, image, inputs and limits; nothing of it is kept.
+
+    There is no terminal in a chamber: each line is run and its output shown. Ctrl-D leaves.
+    """
+    return asyncio.run(_shell(settings, task, node, line, wall, runtime))
+
+
+async def _shell(settings: Settings, task: Path, node: str, line: str | None, wall: float, runtime: str | None) -> int:
+    async with open_place(settings, task, node, runtime) as place:
+        lines = iter([line]) if line is not None else None
+
+        async def ask() -> str | None:
+            if lines is not None:
+                return next(lines, None)
+            return await asyncio.to_thread(_read, place)
+
+        reason = await run_shell(place.parts, place.tree, wall, ask, _say)
+        if lines is None:
+            click.echo(f"left: {printable(reason)}", err=True)
+    return Exit.OK
+
+
+def _read(place: Place) -> str | None:
+    prompt = f"{place.node.id} $ " if sys.stdin.isatty() else ""
+    try:
+        return input(prompt)
+    except EOFError:
+        return None
+
+
+def _say(output: bytes) -> None:
+    for line in printable_lines(output.rstrip(b"\n")) if output.strip(b"\n") else ():
+        click.echo(line)

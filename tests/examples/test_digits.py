@@ -1,0 +1,157 @@
+"""The digits example: right answers are counted, everything else is refused, and the labels are out of reach."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.task import load_task
+from sandbox import Bundle, DockerConfig, ImageSpec, InputStore, Job, Limits
+from tests.examples.judging import EXAMPLES, judged
+
+FOLDER = EXAMPLES / "digits"
+
+
+def rows(name: str) -> list[list[str]]:
+    with (FOLDER / name).open(newline="") as file:
+        return list(csv.reader(file))
+
+
+LABELS = [row[0] for row in rows("judge/gold/labels.csv")]
+DEV_LABELS = [row[0] for row in rows("judge/gold/dev_labels.csv")]
+
+
+def lines(labels: list[str]) -> str:
+    return "".join(f"{label}\n" for label in labels)
+
+
+def test_task_file_is_good() -> None:
+    """The task is read without a warning, and the tests beside the candidate can not be edited by it."""
+    task = load_task(FOLDER)
+    assert task.warnings == ()
+    assert "test_train.py" not in task.editable
+
+
+def test_no_labels_in_the_inputs() -> None:
+    """Dev and test rows are pixels alone; only the training rows have a label."""
+    assert {len(row) for row in rows("inputs/train.csv")} == {65}
+    assert {len(row) for row in rows("inputs/dev.csv")} == {64}
+    assert {len(row) for row in rows("inputs/test.csv")} == {64}
+    assert len(rows("inputs/test.csv")) == len(LABELS)
+    assert len(rows("inputs/dev.csv")) == len(DEV_LABELS)
+
+
+def test_no_row_is_in_two_parts() -> None:
+    """Nothing to be read is among what is learnt from."""
+    train = {tuple(row[:64]) for row in rows("inputs/train.csv")}
+    dev, test = ({tuple(row) for row in rows(f"inputs/{name}.csv")} for name in ("dev", "test"))
+    assert not train & dev
+    assert not train & test
+    assert not dev & test
+
+
+def test_the_data_is_small() -> None:
+    """All of it together can live in a repository."""
+    assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < 700_000
+
+
+def test_all_right(tmp_path: Path) -> None:
+    """The labels themselves score one; the task's ceiling is below that."""
+    result = judged("digits", {"predictions.csv": lines(LABELS)}, tmp_path)
+    assert result["score"] == result["metrics"]["worst_digit"] == 1.0
+    assert set(result["tasks"]) == set("0123456789")
+    ceiling = load_task(FOLDER).metrics[0].ceiling
+    assert ceiling
+    assert ceiling < 1.0
+
+
+def test_partly_right(tmp_path: Path) -> None:
+    """Always the same digit finds that digit and no other."""
+    result = judged("digits", {"predictions.csv": lines(["3"] * len(LABELS))}, tmp_path)
+    assert result["score"] == LABELS.count("3") / len(LABELS)
+    assert result["metrics"]["worst_digit"] == 0.0
+    assert result["tasks"]["3"] == 1.0
+
+
+def test_tuning_has_labels_of_its_own(tmp_path: Path) -> None:
+    """With --dev the dev labels count, and predictions for the test rows are no answer."""
+    (tmp_path / "dev").mkdir()
+    assert judged("digits", {"predictions.csv": lines(DEV_LABELS)}, tmp_path / "dev", "--dev")["score"] == 1.0
+    (tmp_path / "test").mkdir()
+    assert judged("digits", {"predictions.csv": lines(LABELS)}, tmp_path / "test", "--dev")["valid"] is False
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "has 0 lines"),
+        (lines(LABELS[:-1]), "has 1046 lines, not 1047"),
+        (lines([*LABELS, "1"]), "has 1048 lines, not 1047"),
+        (lines([*LABELS, *LABELS]), "more than 1048 rows"),
+        (lines(["10", *LABELS[1:]]), "line 1 of predictions.csv is not a digit"),
+        (lines(["3.0", *LABELS[1:]]), "not a digit"),
+        (lines(["nan", *LABELS[1:]]), "not a digit"),
+        (lines(["-1", *LABELS[1:]]), "not a digit"),
+        (lines(["\N{ARABIC-INDIC DIGIT THREE}", *LABELS[1:]]), "not a digit"),
+        (lines(["9" * 5000, *LABELS[1:]]), "not a digit"),
+        (lines([f"{label},{label}" for label in LABELS]), "or 1 columns"),
+        ("x" * 200_000, "more than 100000 bytes"),
+        (b"\xff\n" * 1047, "not UTF-8"),
+        (b"\x00\n" * 1047, "NUL"),
+    ],
+)
+def test_what_is_no_answer(content: str | bytes, why: str, tmp_path: Path) -> None:
+    """No score at all, the judge is well, and the note says what was wrong."""
+    result = judged("digits", {"predictions.csv": content}, tmp_path)
+    assert result["valid"] is False
+    assert "score" not in result
+    assert why in result["notes"]
+
+
+@pytest.mark.parametrize(("extra", "code"), [(0, 0), (30_000, 1)])
+def test_guard_on_size(extra: int, code: int, tmp_path: Path) -> None:
+    """A candidate that carries answers along is too large."""
+    for folder in ("judge", "candidate"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "candidate/train.py").write_bytes((FOLDER / "workspace/train.py").read_bytes() + b"#" * extra)
+    command = [sys.executable, str(FOLDER / "judge/small.py")]
+    assert subprocess.run(command, cwd=tmp_path / "judge", capture_output=True, check=False).returncode == code
+
+
+@pytest.mark.docker
+async def test_in_the_baked_image(tmp_path: Path) -> None:
+    """The trainer and its tests run in the image, in both modes; scikit-learn's own copy of the labels is gone."""
+    task = load_task(FOLDER)
+    base = task.image.base or "blastdoor-trial:latest"
+    spec = ImageSpec(base=base, pip=task.image.pip, apt=task.image.apt, run=task.image.run)
+    config = DockerConfig(inputs_folder=tmp_path / "store")
+    image = await config.bake(spec, lambda line: None)
+    store = InputStore(config.inputs_folder)
+    files = {path.name: path.read_bytes() for path in (FOLDER / "workspace").iterdir() if path.is_file()}
+    leak = "python3 -c 'from sklearn.datasets import load_digits; load_digits()' && exit 9"
+    script = f"{leak}; python3 -m unittest --quiet && python3 train.py"
+    backend = await config.connect()
+    try:
+        for mode, name, right in (("submit", "test", LABELS), ("tune", "dev", DEV_LABELS)):
+            inputs = (
+                store.add("train", FOLDER / "inputs/train.csv"),
+                store.add("rows", FOLDER / f"inputs/{name}.csv"),
+            )
+            job = Job(
+                command=("sh", "-c", script),
+                image=image.name,
+                env=task.trial.env | {"BLASTDOOR_MODE": mode},
+                limits=Limits(wall=60),
+                inputs=inputs,
+            )
+            async with await backend.open(job) as chamber:
+                outcome = await chamber.run(Bundle(files))
+            assert outcome.exit_code == 0, outcome.log_tail.decode()
+            assert b"digits.csv" in outcome.log_tail
+            found = outcome.outputs["predictions.csv"].decode().split()
+            share = sum(one == other for one, other in zip(found, right, strict=True)) / len(right)
+            assert 0.4 < share < 0.7, "the baseline is a poor reader"
+    finally:
+        await backend.close()

@@ -1,0 +1,45 @@
+"""What must hold of every ledger, whatever happened: the chain, and rows that are nothing but the fold of the events."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestrator.budget import Accounts
+from orchestrator.domain.events import read_event
+from orchestrator.domain.state import State
+from orchestrator.ledger import Ledger
+from orchestrator.loop.book import BOOKS, book
+
+Rows = dict[tuple[str, str], object]
+
+
+def check_books(ledger: Ledger) -> None:
+    """The chain is whole, and a fold of all events gives the rows, and the indexes that a resume makes of them."""
+    ledger.verify()
+    state, accounts = folded(ledger)
+    written = {key: json.loads(body) for key, body in ledger.rows().items()}
+    expected: Rows = {key: json.loads(state.row(key)) for key in state.touched}
+    if BOOKS in written:
+        expected[BOOKS] = json.loads(json.dumps(accounts.as_rows()))
+    assert written == expected
+    resumed = State.from_rows(ledger.rows())
+    assert resumed.children == state.children
+    assert set(resumed.unfinished) == set(state.unfinished)
+    assert resumed.branches == state.branches
+
+
+def folded(ledger: Ledger) -> tuple[State, Accounts]:
+    state, accounts = State(), Accounts()
+    for record in ledger.read():
+        event = read_event(record.body)
+        book(accounts, event)
+        state.apply(event, record.at)
+    return state, accounts
+
+
+@contextmanager
+def ledger_of(folder: Path) -> Iterator[Ledger]:
+    """Of a task folder, for reading."""
+    with Ledger.open(folder / ".blastdoor" / "ledger.sqlite3", read_only=True) as ledger:
+        yield ledger

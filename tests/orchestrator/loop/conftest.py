@@ -1,0 +1,26 @@
+"""Every test of the loop leaves books that balance."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ledger import Ledger
+from orchestrator.loop import campaign
+from tests.orchestrator.loop.books import check_books
+from tests.orchestrator.loop.scripted import write_task
+
+
+@pytest.fixture(autouse=True)
+def _checked_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(campaign, "_POLL_S", 0.01)
+    yield
+    for path in tmp_path.rglob("ledger.sqlite3"):
+        with Ledger.open(path, read_only=True) as ledger:
+            check_books(ledger)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The scripted task in its simplest form."""
+    return write_task(tmp_path / "task")

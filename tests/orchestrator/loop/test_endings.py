@@ -1,0 +1,135 @@
+"""How attempts end: each ending of the taxonomy is on record, and charged or refunded as the table says."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Node, Phase
+from orchestrator.loop.workbench import BaselineFailed
+from tests.orchestrator.loop.scripted import LIMITS, Point, Script, scripted, write_task
+
+TIGHT = '[limits]\nwall = "0.3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
+
+
+async def played(folder: Path, script: Script, *points: Point, **flags: int) -> tuple[list[Node], int]:
+    """The nodes after the baseline, and how many attempts were charged."""
+    async with scripted(folder, script, *points, attempts=10, **flags) as session:
+        await session.run()
+        nodes = [node for name, node in session.bench.state.nodes.items() if name != "1"]
+        assert not session.bench.book.accounts.holds
+        return nodes, session.bench.book.accounts.used(Account.ATTEMPTS)
+
+
+@pytest.mark.parametrize(
+    ("point", "ending"),
+    [
+        ({}, Ending.SCORED),
+        ({"do": "failed"}, Ending.FAILED),
+        ({"do": "build failed"}, Ending.BUILD_FAILED),
+        ({"do": "out of memory"}, Ending.OUT_OF_MEMORY),
+        ({"do": "too slow"}, Ending.TIMED_OUT),
+        ({"do": "tampered"}, Ending.TAMPERED),
+        ({"do": "nothing"}, Ending.INVALID),
+        ({"do": "bad name"}, Ending.INVALID),
+        ({"do": "flood"}, Ending.FAILED),
+        ({"judge": "crash"}, Ending.INVALID),
+        ({"judge": "silent"}, Ending.INVALID),
+        ({"judge": "nan"}, Ending.INVALID),
+        ({"judge": "no metric"}, Ending.INVALID),
+        ({"judge": "no solution"}, Ending.INVALID),
+    ],
+    ids=str,
+)
+async def test_candidate_pays(tmp_path: Path, point: Point, ending: Ending) -> None:
+    """What a candidate did itself is charged, has no score unless it was scored, and does not end the campaign."""
+    folder = write_task(tmp_path / "task", trial='build = "build"', limits=TIGHT)
+    (node, after), used = await played(folder, Script(), {"value": 3, **point}, {"value": 1})
+    assert (node.ending, node.phase, node.kept) == (ending, Phase.ENDED, ending is Ending.SCORED)
+    assert (node.verdict is not None and node.verdict.valid) is ending.scoreable
+    assert after.ending is Ending.SCORED
+    assert used == 2
+    assert node.spent == node.booked
+
+
+async def test_nan_is_a_fault(folder: Path) -> None:
+    """A score that is not a number is no score: the judging has a fault with a fixed code and no verdict."""
+    async with scripted(folder, None, {"value": 3, "judge": "nan"}) as session:
+        await session.run()
+        trial = session.bench.state.trials["1.1-1"]
+    assert trial.verdict is None
+    assert trial.fault is not None
+    assert "finite" in trial.fault
+
+
+async def test_refused_change(folder: Path) -> None:
+    """A change that has no effect, or is refused, is invalid and charged; no chamber is opened for it."""
+    script = Script()
+    (node,), used = await played(folder, script, {"value": 0})
+    assert (node.ending, used) == (Ending.INVALID, 1)
+    assert "refused" in node.why
+    assert script.commands == ["trial", "judge"]
+
+
+async def test_one_refused_of_several(tmp_path: Path) -> None:
+    """With several drafts, the refused ones are left out and the attempt goes on with the others."""
+    more = '[tune]\ntrials = 2\ncommand = ["tune"]\n'
+    folder = write_task(tmp_path / "task", more)
+    async with scripted(folder, None, [{"value": 0}, {"value": 2}]) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].promoted == 2
+
+
+async def test_too_large_a_bundle(tmp_path: Path) -> None:
+    """A candidate that does not fit into its chamber is invalid, and pays."""
+    limits = LIMITS + 'bundle_bytes = "8KiB"\n'
+    folder = write_task(tmp_path / "task", limits=limits)
+    (node,), used = await played(folder, Script(), {"value": 3, "fat": "x" * 20_000})
+    assert (node.ending, used) == (Ending.INVALID, 1)
+
+
+@pytest.mark.parametrize("point", [{"do": "failed"}, {"judge": "no solution"}, {"judge": "crash"}], ids=str)
+async def test_baseline_that_does_not_work(folder: Path, point: Point) -> None:
+    """A task that does not work as it stands ends the campaign with a line that says so; nothing is charged."""
+    params = str({"value": 0, **point}).replace("'", '"')
+    (folder / "workspace" / "params.json").write_text(params)
+    async with scripted(folder, None, {"value": 1}) as session:
+        with pytest.raises(BaselineFailed, match="baseline"):
+            await session.run()
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 0
+        assert not session.bench.book.accounts.holds
+
+
+async def test_baseline_failed_stays_failed(folder: Path) -> None:
+    """On resume, a baseline that failed is said again at once; it is not run a second time."""
+    from orchestrator.wiring import How
+
+    (folder / "workspace" / "params.json").write_text('{"value": 0, "do": "failed"}')
+    async with scripted(folder, None, {"value": 1}) as session:
+        with pytest.raises(BaselineFailed):
+            await session.run()
+    async with scripted(folder, None, {"value": 1}, how=How.RESUME) as session:
+        with pytest.raises(BaselineFailed, match="failed"):
+            await session.run()
+        assert session.script.commands == []
+
+
+async def test_ceiling(tmp_path: Path) -> None:
+    """A score beyond the ceiling is recorded, flagged and never kept (T38)."""
+    folder = write_task(tmp_path / "task", '[[metrics]]\nname = "score"\nceiling = 10.0\n')
+    (high, low), used = await played(folder, Script(), {"value": 11}, {"value": 9})
+    assert (high.ending, high.kept, low.kept, used) == (Ending.SCORED, False, True, 2)
+    assert high.verdict is not None
+    assert high.verdict.suspect == ("score",)
+
+
+async def test_what_was_spent_is_booked(folder: Path) -> None:
+    """The seconds in the accounts are those of all nodes, to the millisecond."""
+    async with scripted(folder, None, {"value": 1, "takes": 0.05}, {"value": 2, "do": "failed"}) as session:
+        await session.run()
+        spent = sum(node.spent.milliseconds for node in session.bench.state.nodes.values())
+        assert session.bench.book.accounts.used(Account.SECONDS) == spent
+        assert session.bench.state.nodes["1.1"].spent.milliseconds >= 50
+        assert [event.ending for event in session.of(e.AttemptEnded)] == ["scored", "scored", "failed"]

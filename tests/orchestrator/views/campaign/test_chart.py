@@ -1,0 +1,192 @@
+"""The chart shows every node once, where it belongs, within the room that it was given."""
+
+import random
+
+import pytest
+from rich.console import Console
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Goal, Metric
+from orchestrator.domain.records import Purpose, Role
+from orchestrator.views.campaign.axis import axis_of
+from orchestrator.views.campaign.chart import chart
+from orchestrator.views.campaign.points import points_of, stair_of
+from tests.orchestrator.views.campaign.builder import Story, campaign
+
+
+def drawn(story: Story, metric: Metric | None = None, width: int = 80, height: int = 20, unicode: bool = True) -> str:
+    return chart(story.state, metric or Metric(), width=width, height=height, unicode=unicode).plain
+
+
+def plot(text: str) -> list[str]:
+    """The rows above the axis, without their labels."""
+    rows = []
+    for row in text.split("\n")[1:]:
+        if "└──" in row:
+            break
+        rows.append(row.partition("┤")[2] or row.partition("│")[2])
+    return rows
+
+
+def lane(text: str) -> str:
+    return next(row for row in text.split("\n") if row.lstrip().startswith("no score"))
+
+
+@pytest.fixture
+def story() -> Story:
+    told = Story().open()
+    told.baseline(1.0)
+    return told
+
+
+def test_every_status_has_its_sign_and_count(story: Story) -> None:
+    """The legend counts each kind, and each sign is drawn."""
+    story.attempt("1", 2.0, kept=True)
+    story.attempt("1", 1.5)
+    story.attempt("1", 1.2, role=Role.CONTROL)
+    story.attempt("1", ending=Ending.FAILED)
+    story.attempt("1", ending=Ending.STALLED)
+    text = drawn(story)
+    for entry in ("● kept 2", "○ discarded 1", "◇ control 1", "✗ failed 1", "s stalled 1"):
+        assert entry in text
+    body = "".join(plot(text))
+    assert (body.count("●"), body.count("○"), body.count("◇")) == (2, 1, 1)
+    assert "✗" not in body
+
+
+def test_a_missing_score_is_never_a_zero(story: Story) -> None:
+    """Nodes without a score stand below the axis, even where zero would be inside it."""
+    story.attempt("1", -1.0)
+    story.attempt("1", ending=Ending.FAILED)
+    story.attempt("1", ending=Ending.INFRASTRUCTURE)
+    story.attempt("1")
+    text = drawn(story)
+    assert not set("✗~▸") & set("".join(plot(text)))
+    assert set("✗~▸") <= set(lane(text))
+
+
+def test_the_stair_rises_with_what_is_kept(story: Story) -> None:
+    """Higher is better: the best is at the top, a better one that was not kept does not move the stair."""
+    story.attempt("1", 5.0)
+    story.attempt("1", 2.0, kept=True)
+    story.attempt("1.2", 3.0, kept=True)
+    points = points_of(story.state, Metric())
+    assert [(step.node, step.score) for step in stair_of(story.state, points, Metric())] == [
+        ("1", 1.0),
+        ("1.2", 2.0),
+        ("1.2.1", 3.0),
+    ]
+    assert "best 3 at 1.2.1" in drawn(story)
+
+
+def test_lower_is_better_falls(story: Story) -> None:
+    """The axis stays as it is; the stair goes down."""
+    story.attempt("1", 0.5, kept=True)
+    text = drawn(story, Metric(goal=Goal.LOWER))
+    assert "lower is better" in text
+    assert "best 0.5 at 1.1" in text
+    rows = plot(text)
+    assert rows[0].startswith("●")
+    assert "●" in rows[-1]
+
+
+def test_it_fits(story: Story) -> None:
+    """No line is longer than the width, no picture higher than the height, whatever there is to show."""
+    draw = random.Random(1)
+    for _ in range(300):
+        story.attempt("1", draw.uniform(0, 1), description="x" * 300)
+    for width, height in ((40, 12), (80, 24), (100, 30), (200, 60)):
+        for unicode in (True, False):
+            lines = drawn(story, width=width, height=height, unicode=unicode).split("\n")
+            assert max(map(len, lines)) <= width
+            assert len(lines) <= height
+
+
+def test_thousands_are_binned() -> None:
+    """Five thousand nodes take the width of the screen, and each is counted."""
+    text = drawn(campaign(5000), width=100, height=30)
+    assert "5,001 nodes" in text
+    assert max(map(len, text.split("\n"))) <= 100
+    # One column holds several dots.
+    columns = [{row[at] for row in plot(text) if at < len(row)} & set("●○◇") for at in range(80)]
+    assert any(len(signs) >= 2 for signs in columns)
+
+
+def test_plain_ascii(story: Story) -> None:
+    """Without Unicode every character is ASCII."""
+    story.attempt("1", 2.0, kept=True)
+    story.attempt("1", ending=Ending.FAILED)
+    assert drawn(story, unicode=False).isascii()
+
+
+def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal gets the status's colours; NO_COLOR and a pipe get none."""
+
+    def printed(terminal: bool) -> str:
+        console = Console(force_terminal=terminal, width=100, color_system="standard" if terminal else "auto")
+        with console.capture() as capture:
+            console.print(chart(campaign(20).state, Metric(), width=100, height=20))
+        return capture.get()
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1;32m●" in printed(True)
+    assert "\x1b" not in printed(False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "32m" not in printed(True)
+
+
+def test_one_run_at_a_time(story: Story) -> None:
+    """Scores of another run are not in the picture, unless that run is asked for."""
+    story.attempt("1", 2.0, kept=True)
+    story.open(run=2)
+    story.baseline(700.0, run=2)
+    assert "run 2, 1 node," in drawn(story)
+    first = chart(story.state, Metric(), width=80, height=20, run=story.state.runs["1"]).plain
+    assert "run 1, 2 nodes" in first
+    assert "700" not in first
+
+
+def test_a_new_cohort_starts_anew(story: Story) -> None:
+    """Another cohort is marked, and its stair starts from the champion as it was run again there."""
+    story.attempt("1", 2.0, kept=True)
+    story.tell(e.CohortOpened(run=1, cohort="new", why="another machine"))
+    story.score("1.1", {"score": 1.4}, "new", purpose=Purpose.RERUN)
+    story.tell(e.ChampionChanged(run=1, node="1.1", cohort="new", over=None))
+    story.attempt("1", 1.6, kept=True, cohort="new")
+    points = points_of(story.state, Metric())
+    steps = stair_of(story.state, points, Metric())
+    assert [(step.node, step.score, step.fresh) for step in steps] == [
+        ("1", 1.0, True),
+        ("1.1", 2.0, False),
+        ("1.1", 1.4, True),
+        ("1.2", 1.6, False),
+    ]
+    text = drawn(story)
+    assert "2 cohorts" in text
+    assert "┊" in text
+
+
+def test_an_absurd_score_does_not_flatten_the_rest(story: Story) -> None:
+    """One score of 1e12 is drawn at the edge; the axis is made for the others."""
+    for number in range(20):
+        story.attempt("1", 1.0 + number / 100)
+    story.attempt("1", 1e12)
+    scores = [point.score for point in points_of(story.state, Metric()) if point.score is not None]
+    axis = axis_of(scores, [1.0], 20)
+    assert axis.high < 2.0
+    assert axis.row(1e12) == 0
+    assert len({row for row in plot(drawn(story)) if "○" in row}) > 5
+
+
+def test_nothing_scored_yet() -> None:
+    """A campaign that has just begun gets a picture too."""
+    told = Story().open()
+    assert "nothing is scored yet" in drawn(told)
+
+
+def test_one_score_only(story: Story) -> None:
+    """A single score has an axis around it."""
+    text = drawn(story)
+    assert "● kept 1" in text
+    assert "0.95" in text
