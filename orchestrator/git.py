@@ -192,12 +192,18 @@ def _open_or_make(folder: Path) -> pygit2.Repository:
     """Made beside and moved into place: whoever is killed in between leaves no half of a repository."""
     _prepare()
     if not folder.exists():
-        made = folder.with_name(f"{folder.name}.new")
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(mode=0o700, parents=True)
-        flags = RepositoryInitFlag.BARE | RepositoryInitFlag.NO_REINIT
-        pygit2.init_repository(str(made), flags=flags, initial_head="1").free()
-        made.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            flags = RepositoryInitFlag.BARE | RepositoryInitFlag.NO_REINIT
+            pygit2.init_repository(str(made), flags=flags, initial_head="1").free()
+            made.rename(folder)
+        except OSError:
+            # Another process may have been faster.
+            if not folder.exists():
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
     return pygit2.Repository(str(folder), RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE)
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field, field_validator
 
+from sandbox.errors import Refused
+
 REPOSITORY = "blastdoor-baked"
 # Part of every digest: raise it when the way of baking changes what comes out.
 FORMAT = 1
@@ -24,7 +26,10 @@ _DEBIAN = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+](?::[a-z0-9]+)?(?:=[A-Za-z0-
 
 
 class ImageSpec(BaseModel, extra="forbid", frozen=True, strict=True):
-    """An image to start from and what is added to it: Python wheels, Debian packages, commands."""
+    """An image to start from and what is added to it: Python wheels, Debian packages, commands.
+
+    What can not be baked for its words alone is Refused here, not as an error of validation: it is our policy.
+    """
 
     base: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
     pip: tuple[str, ...] = Field(default=(), max_length=256)
@@ -35,8 +40,8 @@ class ImageSpec(BaseModel, extra="forbid", frozen=True, strict=True):
     @classmethod
     def _wheels_by_name(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if bad := [item for item in value if not is_requirement(item)]:
-            raise ValueError(
-                f"{bad[0]!r} is not a package by name; write it like numpy==2.1.*"
+            raise Refused(
+                f"{bad[0][:100]!r} is not a package by name; write it like numpy==2.1.*"
                 " (no address, file, option or marker: those could run code where packages are fetched)"
             )
         return value
@@ -45,7 +50,7 @@ class ImageSpec(BaseModel, extra="forbid", frozen=True, strict=True):
     @classmethod
     def _debian_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if bad := [item for item in value if len(item) > 256 or not _DEBIAN.fullmatch(item)]:
-            raise ValueError(f"{bad[0]!r} is not the name of a Debian package; write it like gcc or gcc=4:12.2.0-3")
+            raise Refused(f"{bad[0][:100]!r} is not the name of a Debian package; write it like gcc or gcc=4:12.2.0-3")
         return value
 
     @field_validator("run")
@@ -53,7 +58,7 @@ class ImageSpec(BaseModel, extra="forbid", frozen=True, strict=True):
     def _command_lines(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for line in value:
             if not line.strip() or "\0" in line or len(line) > 32_768:
-                raise ValueError("a run line is empty, longer than 32768 characters, or contains a NUL")
+                raise Refused("a run line is empty, longer than 32768 characters, or contains a NUL")
         return value
 
     @property

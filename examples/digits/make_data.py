@@ -27,9 +27,9 @@ def main() -> None:
     rows = [[int(pixel) for pixel in image] for image in digits.data]
     order = random.Random(SEED).sample(range(len(rows)), len(rows))
     train, dev, test = order[:TRAIN], order[TRAIN : TRAIN + DEV], order[TRAIN + DEV :]
-    write(HERE / "inputs/train.csv", [[*rows[i], int(digits.target[i])] for i in train])
-    write(HERE / "inputs/dev.csv", [rows[i] for i in dev])
-    write(HERE / "inputs/test.csv", [rows[i] for i in test])
+    write(HERE / "inputs/train/images.csv", [[*rows[i], int(digits.target[i])] for i in train])
+    write(HERE / "inputs/dev/images.csv", [rows[i] for i in dev])
+    write(HERE / "inputs/test/images.csv", [rows[i] for i in test])
     write(HERE / "judge/gold/dev_labels.csv", [[int(digits.target[i])] for i in dev])
     write(HERE / "judge/gold/labels.csv", [[int(digits.target[i])] for i in test])
 

@@ -48,7 +48,7 @@ class Attempt:
         except NoBaseline as error:
             self._end(steps.End(Ending.SCORED, False, str(error)))
         except asyncio.CancelledError:
-            interrupt(self._bench, self._name)
+            interrupt(self._bench, self._name, killed=True)
             raise
 
     def _next(self) -> steps.Step:
@@ -79,6 +79,8 @@ class Attempt:
         bench, node = self._bench, self._node
         tree = bench.tree(node.parent or "")
         proposals = [self._brought(node.injection)] if node.injection else await self._ask_proposer(node, tree)
+        if not proposals:
+            raise Free(Ending.STALLED, "the proposer offered nothing")
         drafts = [self._draft(node, number, proposal, tree) for number, proposal in enumerate(proposals, start=1)]
         bench.book.record(*drafts)
 
@@ -170,7 +172,10 @@ class Attempt:
         message = f"{node.id}: {node.description or why}"
         commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
         diff = bench.artifacts.put(difference(before, tree).encode("utf-8", "surrogateescape"))
-        bench.book.record(e.Promoted(node=node.id, draft=draft, why=why, commit=commit, diff=diff))
+        promoted = e.Promoted(node=node.id, draft=draft, why=why, commit=commit, diff=diff)
+        # What a trial of the baseline says is kept with its draft, like that of any other.
+        itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=tree.digest)
+        bench.book.record(*([itself] if draft == 0 else []), promoted)
 
     def _end(self, step: steps.End) -> None:
         bench, node = self._bench, self._node

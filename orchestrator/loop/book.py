@@ -36,6 +36,11 @@ class Book:
         self._broken = False
         self._change = asyncio.Event()
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether something could not be written; then memory is ahead of the disk, and the session must end."""
+        return self._broken
+
     def now(self) -> datetime:
         return self._clock()
 

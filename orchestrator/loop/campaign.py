@@ -50,8 +50,10 @@ class Campaign:
         reconcile(self._bench)
         try:
             reason = await self._loop()
-        finally:
-            await self._end_all()
+        except BaseException:
+            await (self._abandon() if self._bench.book.is_broken else self._end_all())
+            raise
+        await self._end_all()
         self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))
         return Finished(reason, self._bench.state.champion())
 
@@ -189,8 +191,8 @@ class Campaign:
 
     async def _end_all(self) -> None:
         """Cancel what is under way and wait until its chambers are gone."""
-        for task in self._running:
-            task.cancel()
+        for task, node in self._running.items():
+            self._kill(task, node, "the session ends")
         if self._running:
             await asyncio.wait(self._running)
         for task in list(self._running):
@@ -199,13 +201,25 @@ class Campaign:
                 raise error
         reconcile(self._bench)
 
+    async def _abandon(self) -> None:
+        """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
     def _cancel(self, node: str) -> bool:
         for task, name in self._running.items():
             if name == node:
                 self._cancelled.add(node)
-                task.cancel()
+                self._kill(task, node, "cancelled by a person")
                 return True
         return False
+
+    def _kill(self, task: "asyncio.Task[None]", node: str, why: str) -> None:
+        """The intent first; the attempt itself says when its chambers are gone."""
+        if not task.done():
+            self._bench.book.record(e.KillIntended(node=node, why=why))
+            task.cancel()
 
     def _progress(self) -> Progress:
         state = self._bench.state

@@ -34,7 +34,15 @@ async def check_guard(bench: Workbench, node: str, guard: Guard) -> None:
     submitted = bench.state.nodes[node].submitted
     outputs = bench.state.trials[submitted].outputs if submitted else None
     harvested = bench.artifacts.get_files(outputs) if outputs else {}
-    checked = await run_guard(bench, guard, bench.tree(node), harvested)
+    try:
+        checked = await run_guard(bench, guard, bench.tree(node), harvested)
+    except Free as free:
+        bench.book.record(
+            e.GuardEnded(
+                node=node, guard=guard.name, passed=False, reason=str(free), spent=free.spent, interrupted=True
+            )
+        )
+        raise
     bench.book.record(
         e.GuardEnded(node=node, guard=guard.name, passed=checked.passed, reason=checked.reason, spent=checked.spent)
     )
@@ -50,7 +58,7 @@ async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str
         return Checked(False, str(error), Spent())
     except BrokeOff as error:
         if error.proven:
-            raise Free(Ending.INFRASTRUCTURE, str(error)) from error
+            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent) from error
         return Checked(False, str(error), error.spent)
     passed = ran.outcome.ending is ChamberEnding.COMPLETED
     return Checked(passed, "" if passed else ran.outcome.ending.value, ran.spent, ran.outcome.log_tail)

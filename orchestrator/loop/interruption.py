@@ -14,12 +14,15 @@ from sandbox import Job
 WHY = "the orchestrator was stopped"
 
 
-def interrupt(bench: Workbench, name: str) -> None:
+def interrupt(bench: Workbench, name: str, *, killed: bool = False) -> None:
     """End what a node has under way. Its chambers are gone: their contexts were left, or they died with their owner.
 
-    What they cost is bounded from above by the time since the intent was written.
+    What they cost is bounded from above by the time since the intent was written. `killed` says that we ended them
+    ourselves: then it is confirmed first, and only then refunded.
     """
     ends = _loose_ends(bench, bench.state.nodes[name])
+    if killed:
+        ends.append(e.KillConfirmed(node=name))
     if ends:
         bench.book.record(*ends)
     node = bench.state.nodes[name]

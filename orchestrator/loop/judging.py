@@ -1,5 +1,8 @@
 """From a trial's outputs to a verdict. A judge that breaks is asked about the baseline before anybody pays."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint, cohort_of
@@ -15,25 +18,27 @@ from orchestrator.loop.workbench import Free, Parts, Workbench
 async def judge_trial(bench: Workbench, name: str) -> None:
     """Record a verdict or a fault for a trial. Raises Free when the judge is broken, not the candidate."""
     trial = bench.state.trials[name]
-    bench.book.record(e.JudgingIntended(trial=name, judging=f"{name}/judge"))
-    judgement = await _ask(bench, trial)
+    judging = f"{name}/judge"
+    bench.book.record(e.JudgingIntended(trial=name, judging=judging))
+    with _closing(bench, name, judging):
+        judgement = await _ask(bench, trial)
     mode = trial.purpose.mode
     verdict = verdict_of(bench, judgement.result, trial.fingerprint, mode) if judgement.result else None
-    fault = judgement.fault
+    fault, spent = judgement.fault, judgement.spent
     if verdict and verdict.valid and (missing := bench.ranking.missing(verdict.metrics)):
         verdict, fault = None, f"metric missing: {missing[0]}"
     if fault is not None:
         bench.complaints[trial.node] = judgement.detail
-        await _check_on_baseline(bench, trial, judgement.spent)
+        spent = await _check_on_baseline(bench, trial, judging, spent)
     traces = bench.artifacts.put_files(judgement.traces) if judgement.traces else None
     bench.book.record(
         e.JudgingEnded(
             trial=name,
-            judging=f"{name}/judge",
+            judging=judging,
             verdict=verdict,
             fault=fault,
             traces=traces,
-            spent=judgement.spent,
+            spent=spent,
         )
     )
 
@@ -42,9 +47,16 @@ async def _ask(bench: Workbench, trial: Trial) -> Judgement:
     outputs = bench.artifacts.get_files(trial.outputs) if trial.outputs else {}
     if bench.tier is Tier.SHARED:
         return read_result(outputs, Spent())
+    return await bench.judge.judge(outputs, trial.purpose.mode, trial.node)
+
+
+@contextmanager
+def _closing(bench: Workbench, trial: str, judging: str) -> Iterator[None]:
+    """Without a chamber for it, a judging is over in the ledger too: it must not seem to go on until the next one."""
     try:
-        return await bench.judge.judge(outputs, trial.purpose.mode, trial.node)
+        yield
     except NotStarted as error:
+        bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True))
         raise Free(error.ending, f"no chamber for the judge: {error}") from error
 
 
@@ -64,27 +76,30 @@ def verdict_of(parts: Parts, result: Result, fingerprint: Fingerprint, mode: Mod
     )
 
 
-async def _check_on_baseline(bench: Workbench, trial: Trial, spent: Spent) -> None:
-    """Raises Free where the judge breaks on the baseline too: then it is the judge that is broken."""
+async def _check_on_baseline(bench: Workbench, trial: Trial, first: str, spent: Spent) -> Spent:
+    """What of `spent` is still to be booked. Raises Free where the judge breaks on the baseline too: then it is the
+    judge that is broken.
+    """
     if bench.state.nodes[trial.node].role is Role.BASELINE or bench.tier is Tier.SHARED:
-        return
+        return spent
     known_good = _baseline_outputs(bench, trial.purpose.mode)
     if known_good is None:
-        return
+        return spent
     judging = f"{trial.id}/control"
-    bench.book.record(e.JudgingIntended(trial=trial.id, judging=judging, on_baseline=True))
-    try:
+    bench.book.record(
+        e.JudgingEnded(trial=trial.id, judging=first, spent=spent, interrupted=True),
+        e.JudgingIntended(trial=trial.id, judging=judging, on_baseline=True),
+    )
+    with _closing(bench, trial.id, judging):
         control = await bench.judge.judge(
             bench.artifacts.get_files(known_good), trial.purpose.mode, bench.state.run.root
         )
-    except NotStarted as error:
-        raise Free(error.ending, f"no chamber for the judge: {error}") from error
-    spent_in_all = spent + control.spent if control.fault else control.spent
     bench.book.record(
-        e.JudgingEnded(trial=trial.id, judging=judging, on_baseline=True, fault=control.fault, spent=spent_in_all)
+        e.JudgingEnded(trial=trial.id, judging=judging, on_baseline=True, fault=control.fault, spent=control.spent)
     )
     if control.fault:
         raise Free(Ending.INFRASTRUCTURE, f"the judge breaks on the baseline too: {control.fault}")
+    return Spent()
 
 
 def _baseline_outputs(bench: Workbench, mode: Mode) -> str | None:

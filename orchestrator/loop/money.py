@@ -4,7 +4,7 @@ from orchestrator.budget import Account, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Guard, Node, Role, Spent
 from orchestrator.domain.verdict import Mode
-from orchestrator.loop.workbench import Workbench
+from orchestrator.loop.workbench import Parts, Workbench
 
 _SLOTS = {Role.SEARCH: Account.ATTEMPTS, Role.INJECTED: Account.ATTEMPTS, Role.CONTROL: Account.CONTROL}
 
@@ -25,7 +25,7 @@ def usage(spent: Spent) -> Amounts:
     )
 
 
-def worst_of_attempt(bench: Workbench, role: Role, guards: list[Guard]) -> Amounts:
+def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
     """Slot, trial, two judgings (the second on the baseline, should the first break) and every guard."""
     total = worst_of_trial(bench, Mode.SUBMIT)
     if role is not Role.CONTROL:
@@ -34,7 +34,7 @@ def worst_of_attempt(bench: Workbench, role: Role, guards: list[Guard]) -> Amoun
     return slot(role) + total
 
 
-def worst_of_trial(bench: Workbench, mode: Mode) -> Amounts:
+def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
     judging = usage(bench.judge.door.worst(bench.jobs.judge(mode)))
     return usage(bench.door.worst(bench.jobs.trial(mode))) + judging + judging
 

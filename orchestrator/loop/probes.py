@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.domain.verdict import Mode
+from orchestrator.door import TooLarge
 from orchestrator.loop.jobs import Image, together
 from orchestrator.loop.rehearsal import NODE, engine_trouble_is_no_finding
 from orchestrator.loop.trial import job_of
@@ -67,7 +68,6 @@ class LookedAround:
 
     cpu_s: float | None = None
     memory_peak: int | None = None
-    run_s: float = 0.0
     searched: bool = False
     found: tuple[str, ...] = ()
 
@@ -104,10 +104,12 @@ async def look_around(parts: Parts, canary: str) -> LookedAround:
         "env": {**job.env, DECOY_VARIABLE: in_variable},
         "limits": limits,
     }
-    with engine_trouble_is_no_finding():
-        ran = await parts.door.run(
-            job.model_copy(update=changed), together(bundle, Bundle({DECOY_FILE: in_file.encode()}))
-        )
+    decoy = Bundle({DECOY_FILE: in_file.encode()})
+    try:
+        with engine_trouble_is_no_finding():
+            ran = await parts.door.run(job.model_copy(update=changed), together(bundle, decoy))
+    except TooLarge:  # the baseline fits to the byte, and nothing beside it
+        return LookedAround()
     told = ran.outcome.outputs.get(report, b"")[:_REPORT_BYTES]
     marks = {match[0].decode() for match in _MARKED.finditer(told)}
     places = [line.split(b":", 1)[0] for line in told.split(b"\n") if canary.encode() in line]
@@ -115,7 +117,6 @@ async def look_around(parts: Parts, canary: str) -> LookedAround:
     return LookedAround(
         cpu_s=cpu_s,
         memory_peak=peak,
-        run_s=ran.outcome.usage.run_s,
         searched={in_file, in_variable} <= marks,
         found=tuple(short(place, 120) for place in places[:10]),
     )

@@ -10,7 +10,7 @@ from orchestrator.change import Policy, Tree
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.proposal import Proposal
-from orchestrator.domain.records import Role
+from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Tier
 from orchestrator.door import Door
@@ -25,11 +25,12 @@ from orchestrator.task import Task
 
 
 class Free(Exception):
-    """An ending that the attempt does not pay for; it is refunded and queued again."""
+    """An ending that the attempt does not pay for; it is refunded and queued again. `spent` is not on record yet."""
 
-    def __init__(self, ending: Ending, why: str) -> None:
+    def __init__(self, ending: Ending, why: str, spent: Spent | None = None) -> None:
         super().__init__(why)
         self.ending = ending
+        self.spent = spent or Spent()
 
 
 class BaselineFailed(Exception):

@@ -20,8 +20,7 @@ from orchestrator.task.sections import (
 from orchestrator.task.snapshot import Snapshot, snapshot
 from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
 from orchestrator.task.template import write_template
-from orchestrator.task.units import parse_money, parse_rate
-from sandbox.units import parse_duration
+from orchestrator.task.units import parse_duration, parse_money, parse_rate
 
 __all__ = [
     "FILE",

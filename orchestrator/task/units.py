@@ -5,6 +5,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from sandbox.units import parse_duration
+
+__all__ = ["Money", "Rate", "format_duration", "parse_duration", "parse_money", "parse_rate"]
+
 _PER = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
 _PER |= {"h": 3600, "hour": 3600, "d": 86400, "day": 86400}
 _DURATIONS = (("d", 86400), ("h", 3600), ("m", 60))

@@ -22,6 +22,7 @@ from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
@@ -89,6 +90,7 @@ async def open_campaign(
             root = _root(book, candidates, taken, start, how)
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
+            book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
             yield Opened(
                 Campaign(bench, make_stop(options, book.state.run.before), make_deadline(options), rate),

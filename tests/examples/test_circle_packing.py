@@ -76,10 +76,11 @@ def test_solver_to_judge(
 ) -> None:
     """What the solver leaves is valid by exact arithmetic; the baseline is poor, a good point is not."""
     (tmp_path / "params.json").write_text(json.dumps(params))
-    (tmp_path / "instances").write_text((FOLDER / "inputs/instances.json").read_text())
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs/problem").symlink_to(FOLDER / "inputs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BLASTDOOR_OUT", str(tmp_path))
-    solve.main(tmp_path)
+    solve.main(tmp_path / "inputs")
     (tmp_path / "judging").mkdir()
     result = judged("circle_packing", {"packing.json": (tmp_path / "packing.json").read_bytes()}, tmp_path / "judging")
     assert result["valid"], result["notes"]

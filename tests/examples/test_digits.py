@@ -36,17 +36,17 @@ def test_task_file_is_good() -> None:
 
 def test_no_labels_in_the_inputs() -> None:
     """Dev and test rows are pixels alone; only the training rows have a label."""
-    assert {len(row) for row in rows("inputs/train.csv")} == {65}
-    assert {len(row) for row in rows("inputs/dev.csv")} == {64}
-    assert {len(row) for row in rows("inputs/test.csv")} == {64}
-    assert len(rows("inputs/test.csv")) == len(LABELS)
-    assert len(rows("inputs/dev.csv")) == len(DEV_LABELS)
+    assert {len(row) for row in rows("inputs/train/images.csv")} == {65}
+    assert {len(row) for row in rows("inputs/dev/images.csv")} == {64}
+    assert {len(row) for row in rows("inputs/test/images.csv")} == {64}
+    assert len(rows("inputs/test/images.csv")) == len(LABELS)
+    assert len(rows("inputs/dev/images.csv")) == len(DEV_LABELS)
 
 
 def test_no_row_is_in_two_parts() -> None:
     """Nothing to be read is among what is learnt from."""
-    train = {tuple(row[:64]) for row in rows("inputs/train.csv")}
-    dev, test = ({tuple(row) for row in rows(f"inputs/{name}.csv")} for name in ("dev", "test"))
+    train = {tuple(row[:64]) for row in rows("inputs/train/images.csv")}
+    dev, test = ({tuple(row) for row in rows(f"inputs/{name}/images.csv")} for name in ("dev", "test"))
     assert not train & dev
     assert not train & test
     assert not dev & test
@@ -136,8 +136,8 @@ async def test_in_the_baked_image(tmp_path: Path) -> None:
     try:
         for mode, name, right in (("submit", "test", LABELS), ("tune", "dev", DEV_LABELS)):
             inputs = (
-                store.add("train", FOLDER / "inputs/train.csv"),
-                store.add("rows", FOLDER / f"inputs/{name}.csv"),
+                store.add("train", FOLDER / "inputs/train"),
+                store.add("rows", FOLDER / "inputs" / name),
             )
             job = Job(
                 command=("sh", "-c", script),

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -390,13 +391,25 @@ def test_folder_that_is_something_else(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["precious"]
 
 
-def test_half_made(tmp_path: Path) -> None:
-    """What was left by someone killed while making the repository is no obstacle; others can not look inside."""
-    (tmp_path / "candidates.git.new/refs").mkdir(parents=True)
-    (tmp_path / "candidates.git.new/config.lock").touch()
-    candidates = Candidates(tmp_path / "candidates.git")
-    assert candidates.write("1", Tree.of({"a": "1"}), None, "one", AT)
-    assert [path.name for path in tmp_path.glob("candidates*")] == ["candidates.git"]
+def test_made_by_several(tmp_path: Path) -> None:
+    """Those who make the repository at the same time get the same one, nothing is left over, and it is private."""
+    failed: list[BaseException] = []
+
+    def make(number: int) -> None:
+        try:
+            Candidates(tmp_path / "candidates.git").write(f"{number}", Tree.of({"a": "1"}), None, "one", AT)
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    makers = [threading.Thread(target=make, args=[number]) for number in range(1, 5)]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join()
+    assert failed == []
+    assert all(Candidates(tmp_path / "candidates.git").commit_of(str(number)) for number in range(1, 5))
+    assert [path.name for path in tmp_path.iterdir() if "candidates" in path.name] == ["candidates.git"]
     assert (tmp_path / "candidates.git").stat().st_mode & 0o777 == 0o700
 
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from sandbox import ImageSpec
+from sandbox import ImageSpec, Refused
 from sandbox.baking import baked_name, last_word
 
 BASE = "blastdoor-trial:latest"
@@ -52,7 +52,7 @@ def test_packages_by_name(name: str) -> None:
 )
 def test_what_could_run_code_here_is_no_name(name: str) -> None:
     """An address, a file or an option makes pip build something: none of them is a package by name."""
-    with pytest.raises(ValidationError, match="not a package by name"):
+    with pytest.raises(Refused, match="not a package by name"):
         spec(pip=(name,))
 
 
@@ -65,14 +65,14 @@ def test_debian_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "-y", "GCC", "gcc libc6", "gcc-", "gcc;id", "$(id)", "./x.deb", "gcc\n", "gcc="])
 def test_bad_debian_names(name: str) -> None:
     """Options, files, removals and shell words are not names."""
-    with pytest.raises(ValidationError, match="not the name of a Debian package"):
+    with pytest.raises(Refused, match="not the name of a Debian package"):
         spec(apt=(name,))
 
 
 @pytest.mark.parametrize("line", ["", "  ", "echo \0", "x" * 40_000])
 def test_bad_run_lines(line: str) -> None:
     """A line that could not be run is refused before anything is made."""
-    with pytest.raises(ValidationError, match="run line"):
+    with pytest.raises(Refused, match="run line"):
         spec(run=(line,))
 
 

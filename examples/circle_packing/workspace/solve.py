@@ -111,7 +111,7 @@ def pack(n: int, params: dict[str, Any]) -> list[list[float]]:
 def main(inputs: Path = Path("/inputs")) -> None:
     params = json.loads(Path("params.json").read_text())
     packings = {}
-    for name, n in json.loads((inputs / "instances").read_text()).items():
+    for name, n in json.loads((inputs / "problem/instances.json").read_text()).items():
         packings[name] = pack(n, params)
         print(f"{name}: {sum(r for _, _, r in packings[name]):.6f}", flush=True)
     Path(os.environ["BLASTDOOR_OUT"], "packing.json").write_text(json.dumps(packings))

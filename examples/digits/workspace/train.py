@@ -43,10 +43,10 @@ def predict(params: dict[str, Any], train: list[list[int]], rows: list[list[int]
 
 def main(inputs: Path = Path("/inputs")) -> None:
     params = json.loads(Path("params.json").read_text())
-    train = read(inputs / "train")
+    train = read(inputs / "train/images.csv")
     if os.environ.get("BLASTDOOR_MODE") == "tune":
         train = train[:TUNE_ROWS]
-    labels = predict(params, train, read(inputs / "rows"))
+    labels = predict(params, train, read(inputs / "rows/images.csv"))
     Path(os.environ["BLASTDOOR_OUT"], "predictions.csv").write_text("".join(f"{label}\n" for label in labels))
 
 

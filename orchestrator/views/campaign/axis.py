@@ -40,8 +40,8 @@ class Axis:
 
 def axis_of(scores: Sequence[float], best: Sequence[float], rows: int) -> Axis:
     """`best` is always inside."""
-    usual = [score for score in scores if _is_usual(score, scores)]
-    inside = [*usual, *best] or [0.0]
+    low, high = _fences(scores)
+    inside = [*(score for score in scores if low <= score <= high), *best] or [0.0]
     low, high = min(inside), max(inside)
     if high - low <= abs(high) * 1e-12:
         margin = abs(high) * 0.05 or 1.0
@@ -49,12 +49,13 @@ def axis_of(scores: Sequence[float], best: Sequence[float], rows: int) -> Axis:
     return Axis(low, high, rows)
 
 
-def _is_usual(score: float, scores: Sequence[float]) -> bool:
+def _fences(scores: Sequence[float]) -> tuple[float, float]:
+    """Between them lies what is usual: three times the middle half to each side of it."""
     if len(scores) < _ENOUGH_TO_TELL:
-        return True
+        return -math.inf, math.inf
     lower, _, upper = statistics.quantiles(scores, n=4)
     reach = _FENCE * (upper - lower) or math.inf
-    return lower - reach <= score <= upper + reach
+    return lower - reach, upper + reach
 
 
 def _label(value: float, step: float) -> str:

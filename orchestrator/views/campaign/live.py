@@ -103,8 +103,7 @@ def _open_tail(path: Path) -> _Tail | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    stream = os.fdopen(descriptor, "rb")
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return _Tail(stream)
-    stream.close()
+        return _Tail(os.fdopen(descriptor, "rb"))
+    os.close(descriptor)
     return None

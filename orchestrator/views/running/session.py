@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from orchestrator.loop.campaign import Campaign, Finished
-from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.settings import Settings
 from orchestrator.text import printable
@@ -54,8 +53,6 @@ async def work(wanted: Wanted) -> Finished:
 
 async def _follow(opened: Opened) -> Finished:
     book, bench = opened.bench.book, opened.bench
-    metrics = MetricsFile(bench.live.parent / "metrics.csv", bench.ranking, bench.state)
-    book.observers.append(metrics.on_event)
     try:
         with Progress(list(bench.ranking.metrics)) as progress, _stopping(opened.campaign):
             book.observers.append(lambda event, at: progress.on_event(event, at, book.state, book.accounts))

@@ -1,4 +1,4 @@
-"""What must hold of every ledger, whatever happened: the chain, and rows that are nothing but the fold of the events."""
+"""What must hold of every ledger, whatever happened: the chain, and rows that are the fold of its events."""
 
 import json
 from collections.abc import Iterator

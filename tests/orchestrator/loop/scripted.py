@@ -62,7 +62,7 @@ def write_task(folder: Path, *more: str, trial: str = "", high: int = 12, limits
     text = TASK.format(trial=trial, high=high, more="\n".join((limits, *more)))
     files = {
         "blastdoor.toml": text,
-        "workspace/params.json": '{"value": 0}\n',
+        "workspace/params.json": json.dumps({"value": 0}, indent=2) + "\n",
         "workspace/notes.txt": "nothing\n",
         "judge/judge.txt": "one that is scripted\n",
     }
@@ -80,6 +80,7 @@ class Script:
     cpu: str = "pretended"
     judge_is_broken: bool = False
     control_fails: bool = False
+    guard_cuts: bool = False
     unsound: tuple[int, ...] = ()  # values that the guard does not let pass
     on_open: Callable[[Job], Awaitable[None]] | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -93,6 +94,9 @@ class Script:
                 return int(self.control_fails)
             case "judge":
                 return await self._judge(guest)
+            case "guard" if self.guard_cuts:
+                self.world.cut()
+                await asyncio.sleep(60)
             case "guard":
                 return int(_params(guest)["value"] in self.unsound)
         return await self._trial(guest)

@@ -9,14 +9,15 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Phase
 from orchestrator.loop.workbench import BaselineFailed
+from orchestrator.wiring import How
 from tests.orchestrator.loop.scripted import LIMITS, Point, Script, scripted, write_task
 
 TIGHT = '[limits]\nwall = "0.3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
 
 
-async def played(folder: Path, script: Script, *points: Point, **flags: int) -> tuple[list[Node], int]:
+async def played(folder: Path, script: Script, *points: Point) -> tuple[list[Node], int]:
     """The nodes after the baseline, and how many attempts were charged."""
-    async with scripted(folder, script, *points, attempts=10, **flags) as session:
+    async with scripted(folder, script, *points, attempts=10) as session:
         await session.run()
         nodes = [node for name, node in session.bench.state.nodes.items() if name != "1"]
         assert not session.bench.book.accounts.holds
@@ -104,8 +105,6 @@ async def test_baseline_that_does_not_work(folder: Path, point: Point) -> None:
 
 async def test_baseline_failed_stays_failed(folder: Path) -> None:
     """On resume, a baseline that failed is said again at once; it is not run a second time."""
-    from orchestrator.wiring import How
-
     (folder / "workspace" / "params.json").write_text('{"value": 0, "do": "failed"}')
     async with scripted(folder, None, {"value": 1}) as session:
         with pytest.raises(BaselineFailed):

@@ -159,7 +159,7 @@ class Story:
         self._number[role] += 1
         slot = "control" if role is Role.CONTROL else "attempts"
         self.tell(
-            e.AttemptOpened(node=node, parent=parent, role=role, number=self._number[role], branch=1, step=1),
+            e.AttemptOpened(node=node, parent=parent, role=role, number=self._number[role], branch=len(self.state.nodes), step=1),
             e.Reserved(hold=f"{node}#1", amounts={slot: 1, "usd": 50_000}),
         )
         return node
@@ -226,9 +226,9 @@ class Story:
         return trial
 
 
-def campaign(count: int = 60, seed: int = 3, folder: Path | None = None) -> Story:
+def campaign(count: int = 60, seed: int = 3, folder: Path | None = None, spare: int = 20) -> Story:
     """A search that improves, stumbles and stalls like a real one."""
-    story = Story(folder).open(beside="grid", attempts=80, usd=5_000_000, control=30)
+    story = Story(folder).open(beside="grid", attempts=count + spare, usd=5_000_000 + 50_000 * count, control=count)
     story.add_guard("1", "tests")
     story.baseline(0.96)
     draw = random.Random(seed)

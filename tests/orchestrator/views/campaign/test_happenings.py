@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Purpose
 from orchestrator.views.campaign.happenings import _SENTENCES, LONGEST, line_of, node_of
 from tests.orchestrator.views.campaign.builder import campaign
 
@@ -42,7 +43,7 @@ def test_t57_words_of_others_are_escaped(event: e.Event) -> None:
 
 def test_the_node_of_an_event() -> None:
     """A trial belongs to its node; money alone and the campaign belong to none."""
-    assert node_of(e.TrialIntended(trial="1.2.3-4", node="1.2.3", purpose="submit", draft=1)) == "1.2.3"  # type: ignore[arg-type]
+    assert node_of(e.TrialIntended(trial="1.2.3-4", node="1.2.3", purpose=Purpose.SUBMIT, draft=1)) == "1.2.3"
     assert node_of(e.TrialEnded(trial="1.2.3-4", ending=None)) == "1.2.3"
     assert node_of(e.PauseSet(paused=True)) is None
     assert node_of(e.Reserved(hold="1.2#1", amounts={})) is None

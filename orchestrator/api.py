@@ -1,0 +1,41 @@
+"""The same as the command line, from Python.
+
+    import asyncio
+    from orchestrator.api import search
+
+    finished = asyncio.run(search("my-task", attempts=20, seed=7))
+    print(finished.reason, finished.champion.id, finished.champion.verdict.metrics)
+"""
+
+from pathlib import Path
+from typing import Any
+
+from orchestrator.loop.book import Observer
+from orchestrator.loop.campaign import Finished
+from orchestrator.settings import Settings
+from orchestrator.wiring import Flags, How, Reading, docker_config, docker_site, open_campaign, read_campaign
+
+__all__ = ["Finished", "Flags", "How", "Reading", "Settings", "read_campaign", "search"]
+
+
+async def search(
+    task: str | Path,
+    *,
+    how: How = How.START,
+    settings: Settings | None = None,
+    observer: Observer | None = None,
+    **flags: Any,
+) -> Finished:
+    """Run a campaign on the local engine until a rule stops it; `flags` are those of the command line (see Flags).
+
+    `observer` is called with every event and its time, after it is on disk. Raises TaskError, LedgerError,
+    CannotOpen and BaselineFailed with one line for a person, and the sandbox's errors when the engine fails.
+    """
+    settings = settings or Settings()
+    async with (
+        docker_site(docker_config(settings), settings.image) as site,
+        open_campaign(Path(task), site, how=how, flags=Flags(**flags), settings=settings) as opened,
+    ):
+        if observer:
+            opened.bench.book.observers.append(observer)
+        return await opened.campaign.run()

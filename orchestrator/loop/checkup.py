@@ -1,0 +1,240 @@
+"""`check`: is the task wired right, how noisy is it, what does a run cost, and does its judge hold?
+
+Nothing is recorded. A baseline that does not score ends the examination: there is nothing to compare with then.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator.change import File, Tree
+from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.judge.data import judge_files
+from orchestrator.judge.unsafe import unsafe_loaders
+from orchestrator.loop.cheating import tell_cheats, try_cheats
+from orchestrator.loop.findings import Findings, Section, Sign
+from orchestrator.loop.guards import guard_record, run_guard
+from orchestrator.loop.probes import LookedAround, look_around, new_canary
+from orchestrator.loop.rehearsal import Rehearsal, judged, rehearse
+from orchestrator.loop.workbench import Free, Parts
+from orchestrator.task import GuardSpec
+from orchestrator.text import short
+from sandbox import Refused, Unavailable
+
+_SMALLEST_GOLD = 16
+_INPUT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What was measured; empty where the baseline does not score."""
+
+    runs: tuple[Rehearsal, ...] = ()
+    seen: LookedAround = LookedAround()
+    tuned: Rehearsal | None = None
+
+
+async def make_or_tell(making: Awaitable[Parts], findings: Findings) -> Parts | None:
+    """The parts, or a row that says why there are none: an image that can not be baked, an input that is refused."""
+    findings.doing("images and inputs")
+    try:
+        return await making
+    except Refused as error:
+        findings.add(Section.WIRING, Sign.FAIL, f"images or inputs can not be had: {error}")
+        return None
+
+
+async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
+    """The baseline, so many times; then the cheaper target, every guard, and a look around in its chamber."""
+    tell_images(parts, findings)
+    findings.doing(f"the baseline: run 1 of {runs}")
+    done = [await rehearse(parts)]
+    if not tell_first(parts, done[0], findings):
+        return Checkup()
+    for number in range(2, runs + 1):
+        findings.doing(f"the baseline: run {number} of {runs}")
+        done.append(await rehearse(parts))
+        if not done[-1].scored:
+            findings.add(
+                Section.WIRING,
+                Sign.FAIL,
+                f"run {number} of the same baseline did not score: {why_not(parts, done[-1])}",
+                "a task that fails now and then fails honest candidates too",
+                log=done[-1].log,
+            )
+            return Checkup()
+    tuned = await _check_tuning(parts, findings) if parts.task.tune else None
+    for spec in parts.task.guards:
+        await _check_guard(parts, spec, done[0], findings)
+    return Checkup(tuple(done), await _search_for_gold(parts, done, findings), tuned)
+
+
+def tell_images(parts: Parts, findings: Findings) -> None:
+    for what, image in (("the candidate's", parts.jobs.image), ("the judge's", parts.jobs.judge_image)):
+        text = f"{what} image is there: {image.name}"
+        findings.add(Section.WIRING, Sign.OK, text, image=image.name, digest=image.digest)
+
+
+def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
+    """Whether the baseline scores; where it does not, with the log that says most."""
+    if run.ending is not None:
+        advice = {True: "let it write into the folder that $BLASTDOOR_OUT names"}.get("no output" in run.reason, "")
+        if run.outputs and parts.task.trial.outputs:
+            left = ", ".join(short(name, 40) for name in list(run.outputs)[:5])
+            advice = f"trial.outputs names none of what it left: {left}"
+        text = f"the baseline does not run: {run.ending}: {run.reason}"
+        findings.add(Section.WIRING, Sign.FAIL, text, advice or "its log is below", log=run.log)
+        return False
+    left = ", ".join(short(name, 40) for name in list(run.outputs)[:5])
+    findings.add(Section.WIRING, Sign.OK, f"the baseline runs and leaves {len(run.outputs)} output(s): {left}")
+    if not run.scored:
+        log = run.judgement.log if run.judgement else b""
+        findings.add(Section.WIRING, Sign.FAIL, f"the judge gives no score: {why_not(parts, run)}", log=log)
+        return False
+    values = run.verdict.metrics if run.verdict else {}
+    shown = ", ".join(f"{metric.name} = {values[metric.name]:.6g}" for metric in parts.ranking.metrics)
+    findings.add(Section.WIRING, Sign.OK, f"the judge scores it: {shown}", metrics=dict(values))
+    if run.verdict and run.verdict.suspect:
+        text = f"the baseline itself is beyond the ceiling of {', '.join(run.verdict.suspect)}"
+        findings.add(Section.WIRING, Sign.FAIL, text, "nothing could ever be kept; correct the ceiling, or the goal")
+    if parts.tier is Tier.SHARED:
+        text = "tier shared: judge and candidate share a chamber, so a candidate can forge its own score"
+        findings.add(Section.WIRING, Sign.WARN, text, 'move the judge out with judge.mode = "data"')
+    return True
+
+
+def why_not(parts: Parts, run: Rehearsal) -> str:
+    """Why a rehearsal has no verdict to rank, with the judge's own words: they are for whoever wrote it."""
+    if run.ending is not None:
+        return f"{run.ending}: {run.reason}"
+    if run.judgement and run.judgement.result is None:
+        detail = short(run.judgement.detail, 300)
+        return f"{run.judgement.fault}: {detail}" if detail else str(run.judgement.fault)
+    if run.verdict and not run.verdict.valid:
+        return f"it says that the baseline is no solution: {short(run.verdict.notes, 300) or 'without a reason'}"
+    known = ", ".join(short(name, 40) for name in (run.verdict.metrics if run.verdict else {}))
+    return f"the metric {run.missing[0]} is declared, but the result has only {known}"
+
+
+async def _check_tuning(parts: Parts, findings: Findings) -> Rehearsal:
+    findings.doing("the cheaper target")
+    run = await rehearse(parts, Mode.TUNE)
+    if run.scored and run.verdict:
+        shown = ", ".join(f"{metric.name} = {run.verdict.metrics[metric.name]:.6g}" for metric in parts.ranking.metrics)
+        findings.add(Section.WIRING, Sign.OK, f"the cheaper target scores too: {shown} in {run.clock_s:.1f} s")
+    else:
+        log = run.judgement.log if run.judgement else run.log
+        text = f"the cheaper target does not score: {why_not(parts, run)}"
+        findings.add(Section.WIRING, Sign.FAIL, text, "correct [tune], or take it out", log=log)
+    return run
+
+
+async def _check_guard(parts: Parts, spec: GuardSpec, run: Rehearsal, findings: Findings) -> None:
+    findings.doing(f"guard {spec.name}")
+    try:
+        checked = await run_guard(parts, guard_record(spec), parts.jobs.snapshot.tree, run.outputs)
+    except Free as error:
+        raise Unavailable(str(error)) from error
+    if checked.passed:
+        findings.add(Section.WIRING, Sign.OK, f"the guard {spec.name} passes on the baseline")
+    else:
+        text = f"the guard {spec.name} does not pass on the baseline: {checked.reason}"
+        advice = "no candidate could pass it either"
+        findings.add(Section.WIRING, Sign.FAIL, text, advice, log=checked.log)
+
+
+async def _search_for_gold(parts: Parts, runs: Sequence[Rehearsal], findings: Findings) -> LookedAround:
+    """A canary goes to the judge with the gold; then the candidate's chamber is searched for it."""
+    canary = new_canary()
+    if parts.tier is not Tier.SHARED:
+        findings.doing("a canary beside the gold")
+        await judged(with_canary(parts, canary), runs[0].outputs)
+    findings.doing("a look around in the candidate's chamber")
+    return await look_around(parts, canary)
+
+
+def with_canary(parts: Parts, canary: str) -> Parts:
+    """The same parts, whose judge has one file more among its gold; in memory only."""
+    snapshot = parts.jobs.snapshot
+    folder = next(iter(snapshot.gold), "gold/x").rpartition("/")[0]
+    name = f"{folder}/.blastdoor-canary" if folder else ".blastdoor-canary"
+    gold = Tree({**snapshot.gold, name: File(canary.encode())})
+    return replace(parts, judge=replace(parts.judge, files=judge_files(snapshot.judge, gold)))
+
+
+async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheats: bool, width: int) -> None:
+    """The judge against cheats, and its code against what would run a candidate's output."""
+    if parts.tier is Tier.SHARED:
+        text = "not tried: in one chamber with the judge, a candidate needs no cheat but a result file of its own"
+        findings.add(Section.CHEATS, Sign.WARN, text)
+    elif cheats:
+        tell_cheats(await try_cheats(parts, found.runs, findings, width), findings)
+    else:
+        findings.add(Section.CHEATS, Sign.WARN, "not tried, as you said", "try them once before a long campaign")
+    check_code(parts, findings)
+
+
+def check_code(parts: Parts, findings: Findings) -> None:
+    code = {path: file.data for path, file in parts.jobs.snapshot.judge.items()}
+    unsafe = unsafe_loaders(code)
+    for it in unsafe:
+        place = f"{short(it.path, 80)}:{it.line}"
+        findings.add(Section.JUDGE, Sign.WARN, f"{place} {it.what}", it.instead, path=it.path, line=it.line)
+    if not unsafe:
+        count = sum(path.endswith(".py") for path in code)
+        findings.add(
+            Section.JUDGE, Sign.OK, f"no unsafe loader in {count} Python file(s), as far as reading them tells"
+        )
+
+
+def check_gold(parts: Parts, found: Checkup, findings: Findings) -> None:
+    """What a candidate could find of the gold: files of the same content, and the canary."""
+    copies = copies_of_gold(parts.jobs.snapshot.gold, _within_reach(parts))
+    for name, place in copies:
+        text = f"{short(name, 80)} is gold, and the same file lies within the candidate's reach: {short(place, 80)}"
+        findings.add(Section.GOLD, Sign.FAIL, text, "take it out there: whoever reads it has the answers")
+    if not parts.jobs.snapshot.gold:
+        text = f"there is no gold: {parts.task.judge.folder}/gold does not exist and judge.gold names nothing"
+        findings.add(Section.GOLD, Sign.NOTE, text, "right where the judge needs no answers; else name it")
+    elif not copies:
+        findings.add(Section.GOLD, Sign.OK, "no file of it lies in the workspace or among the inputs")
+    if parts.tier is Tier.SHARED:
+        text = "not searched for: in tier shared, gold lies in the candidate's chamber"
+        findings.add(Section.GOLD, Sign.WARN, text)
+    elif found.seen.found:
+        where = ", ".join(found.seen.found)
+        findings.add(Section.GOLD, Sign.FAIL, f"a canary put beside it was found in the candidate's chamber: {where}")
+    elif not found.seen.searched:
+        text = "the candidate's chamber could not be searched for a canary"
+        findings.add(Section.GOLD, Sign.WARN, text, "its image has no find and grep, or the search took too long")
+    else:
+        text = "a canary put beside it is not in the candidate's files, image, environment or command lines"
+        findings.add(Section.GOLD, Sign.OK, text)
+
+
+def _within_reach(parts: Parts) -> dict[str, str]:
+    """Digest → place of everything that a candidate reads."""
+    snapshot = parts.jobs.snapshot
+    found = {hashlib.sha256(file.data).hexdigest(): f"workspace/{name}" for name, file in snapshot.tree.items()}
+    for name, path in {**snapshot.inputs, **snapshot.tune_inputs}.items():
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        found |= {digest: f"/inputs/{name}" for file in files if (digest := _digest_of(file))}
+    return found
+
+
+def _digest_of(path: Path) -> str | None:
+    if not path.is_file() or path.stat().st_size > _INPUT_BYTES:
+        return None
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def copies_of_gold(gold: Tree, within_reach: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Gold files whose very bytes are within reach; tiny ones are alike by chance."""
+    found = []
+    for name, file in gold.items():
+        place = within_reach.get(hashlib.sha256(file.data).hexdigest())
+        if place and len(file.data) >= _SMALLEST_GOLD:
+            found.append((name, place))
+    return found

@@ -1,0 +1,194 @@
+"""`blastdoor check`: whether a task is fit to be searched, before the first attempt is paid for. Records nothing."""
+
+import asyncio
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from orchestrator.loop.checkup import check_gold, check_judge, check_wiring, make_or_tell
+from orchestrator.loop.findings import Findings, Row, Section, Sign
+from orchestrator.settings import Settings
+from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
+from orchestrator.text import printable, printable_lines
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.opening import json_option, print_json, task_argument
+from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.exits import Exit
+from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
+from orchestrator.wiring import Flags, Site, docker_config, docker_site, resolve
+from orchestrator.wiring.opening import shape_of
+from orchestrator.wiring.parts import make_parts, make_proposer
+
+LOG_LINES = 20
+_CHEATS_AT_ONCE = 4
+_SIGNS = {
+    Sign.OK: ("✓", "ok", "green"),
+    Sign.NOTE: ("·", "--", "cyan"),
+    Sign.WARN: ("!", "!!", "yellow"),
+    Sign.FAIL: ("✗", "XX", "bold red"),
+}
+
+
+@click.command("check")
+@click.option("--runs", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of the baseline.")
+@click.option("--no-cheats", is_flag=True, help="Leave the cheats out: each of them costs one run of the judge.")
+@click.option("--runtime", help="Container runtime: runc or runsc.")
+@json_option
+@task_argument
+@click.pass_obj
+def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, runtime: str | None, as_json: bool) -> int:
+    """Examine TASK before it is searched: wiring, noise, cost, and whether its judge holds.
+
+    The baseline is run and judged a few times, cheats are put before the judge, and the candidate's chamber is
+    searched for gold. Nothing is recorded.
+
+    Exit code 0 when nothing is broken, warnings or not, 1 when something is, 2 when the task can not be read, 3 when
+    the engine is at fault.
+    """
+    loaded = load_task(task)
+    view = _View(open_screen(), quiet=as_json)
+    findings = Findings(view.row, view.doing)
+
+    async def work() -> None:
+        config = docker_config(settings, runtime=runtime)
+        async with docker_site(config, settings.image, view.doing) as site:
+            await examine(loaded, task, site, settings, findings, runs=runs, cheats=not no_cheats)
+
+    with view:
+        asyncio.run(work())
+    if as_json:
+        print_json(record_of(loaded, findings))
+    else:
+        view.conclude(findings)
+    return Exit.OK if findings.good else Exit.NOT_GOOD
+
+
+async def examine(
+    task: Task, folder: Path, site: Site, settings: Settings, findings: Findings, *, runs: int = 3, cheats: bool = True
+) -> None:
+    """All sections in turn. Raises TaskError, and the sandbox's errors when the engine fails."""
+    taken = snapshot(task, folder)
+    findings.add(Section.WIRING, Sign.OK, f"{FILE} is read: {task.name}", digest=task.digest)
+    for warning in task.warnings:
+        findings.add(Section.WIRING, Sign.WARN, warning)
+    parts = await make_or_tell(make_parts(task, taken, site), findings)
+    if parts is None:
+        return
+    found = await check_wiring(parts, runs, findings)
+    if not found.runs:
+        return
+    expected = _expected(task, site, settings)
+    tell_noise(parts.ranking, found.runs, findings)
+    tell_cost(parts, found, expected, findings)
+    tell_profile(parts, found, expected, findings)
+    width = min(_CHEATS_AT_ONCE, site.ceiling(task.judge.limits))
+    await check_judge(parts, found, findings, cheats=cheats, width=width)
+    check_gold(parts, found, findings)
+
+
+def _expected(task: Task, site: Site, settings: Settings) -> Expected:
+    """What `run` without flags would choose."""
+    options = resolve(Flags(), task, settings)
+    try:
+        proposer = make_proposer(options["proposer"], task)
+    except TaskError as error:
+        return Expected(options, None, str(error))
+    return Expected(options, shape_of(task, options, proposer, site.ceiling(task.limits)))
+
+
+def record_of(task: Task, findings: Findings) -> dict[str, Any]:
+    rows = [
+        {
+            "section": row.section,
+            "sign": row.sign,
+            "text": printable(row.text),
+            "advice": printable(row.advice),
+            "facts": dict(row.facts),
+            "log": list(printable_lines(row.log))[-LOG_LINES:],
+        }
+        for row in findings.rows
+    ]
+    return {"task": task.name, "good": findings.good, "rows": rows}
+
+
+class _View:
+    """Rows as they come, each section under its name; what takes a while is said on stderr and wiped off again."""
+
+    def __init__(self, screen: Screen, *, quiet: bool) -> None:
+        self._screen = screen
+        self._quiet = quiet
+        self._section: Section | None = None
+        console = Console(stderr=True, markup=False, highlight=False)
+        self._status = Status("", console=console) if console.is_terminal and not quiet else None
+
+    def __enter__(self) -> "_View":
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status:
+            self._status.stop()
+
+    def doing(self, what: str) -> None:
+        if self._status:
+            self._status.update(Text(printable(what), "dim"))
+
+    def row(self, row: Row) -> None:
+        if self._quiet:
+            return
+        with self._without_status():
+            if row.section is not self._section:
+                self._screen.line(Text(("\n" if self._section else "") + row.section, "bold"))
+                self._section = row.section
+            for line in _lines(row, self._screen):
+                self._screen.line(line)
+
+    def conclude(self, findings: Findings) -> None:
+        failures, warnings = findings.count(Sign.FAIL), findings.count(Sign.WARN)
+        told = [figures.plural(count, noun) for count, noun in ((failures, "failure"), (warnings, "warning")) if count]
+        if failures:
+            self._screen.line(Text(f"\nnot ready: {', '.join(told)}", "bold red"))
+        else:
+            rest = f", with {told[0]}" if told else ""
+            self._screen.line(Text(f"\nready to be searched{rest}", "bold yellow" if warnings else "bold green"))
+
+    @contextmanager
+    def _without_status(self) -> Iterator[None]:
+        if self._status:
+            self._status.stop()
+        yield
+        if self._status:
+            self._status.start()
+
+
+def _lines(row: Row, screen: Screen) -> Iterator[Text]:
+    sign, plain, style = _SIGNS[row.sign]
+    mark = sign if screen.unicode else plain
+    indent = " " * (len(mark) + 3)
+    for number, part in enumerate(_folded(row.text, screen, len(indent))):
+        yield Text.assemble((f"  {mark} ", style) if number == 0 else indent, part)
+    arrow = "→ " if screen.unicode else "> "
+    for number, part in enumerate(_folded(row.advice, screen, len(indent) + 2)):
+        yield Text.assemble(indent, ((arrow if number == 0 else "  ") + part, "dim"))
+    if row.sign is Sign.FAIL:
+        lines = list(printable_lines(row.log))
+        if len(lines) > LOG_LINES:
+            yield Text(f"{indent}{len(lines) - LOG_LINES} lines before", "dim")
+        for line in lines[-LOG_LINES:]:
+            yield Text.assemble(indent, ("│ " if screen.unicode else "| ", "red"), line)
+
+
+def _folded(text: str, screen: Screen, indent: int) -> list[str]:
+    """Lines that stay beside their sign; a pipe gets the text whole."""
+    line = printable(text)
+    if not screen.console.is_terminal:
+        return [line] if line else []
+    return textwrap.wrap(line, max(20, screen.width - indent), break_on_hyphens=False)

@@ -1,0 +1,146 @@
+"""A fleet that changes: scores are compared within a cohort only, and a new cohort gets its own baseline."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Purpose
+from orchestrator.domain.verdict import NotComparable, better
+from orchestrator.wiring import How
+from sandbox import Job, Unavailable
+from tests.orchestrator.loop.scripted import CPU, Script, Scripted, scripted, write_task
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_task(tmp_path / "task", CPU)
+
+
+def change_after(session: Scripted, node: str, cpu: str = "another") -> None:
+    """From the end of a node on, chambers run on other hardware."""
+
+    def change(event: e.AttemptEnded) -> None:
+        if event.node == node:
+            session.script.cpu = cpu
+
+    session.when(e.AttemptEnded, change)
+
+
+async def test_new_cohort(folder: Path) -> None:
+    """Baseline and champion are measured again where the fleet changed; the better of them is what is to be beaten."""
+    async with scripted(folder, None, {"value": 5}, {"value": 4}, {"value": 6}) as session:
+        change_after(session, "1.1")
+        finished = await session.run()
+        state, run = session.bench.state, session.bench.state.run
+        (opened,) = session.of(e.CohortOpened)
+        assert opened.why == "cpu"
+        reruns = [trial.node for trial in state.trials.values() if trial.purpose is Purpose.RERUN]
+        assert reruns == ["1", "1.1"]
+        assert [state.nodes[f"1.{number}"].kept for number in (1, 2, 3)] == [True, False, True]
+        assert run.cohort == opened.cohort
+        assert len(run.champions) == 2
+        assert finished.champion == state.nodes["1.3"]
+        assert not session.bench.book.accounts.holds
+
+
+async def test_ranking_across_cohorts(folder: Path) -> None:
+    """Verdicts of two cohorts are not compared: it raises rather than guess."""
+    async with scripted(folder, None, {"value": 5}, {"value": 4}) as session:
+        change_after(session, "1.1")
+        await session.run()
+        old, new = (session.bench.state.nodes[name].verdict for name in ("1.1", "1.2"))
+        assert old is not None
+        assert new is not None
+        with pytest.raises(NotComparable, match="cohort"):
+            better(new, old, session.bench.ranking)
+
+
+async def test_back_again(folder: Path) -> None:
+    """A fleet that changes back finds its old champion as it was left."""
+    async with scripted(folder, None, {"value": 5}, {"value": 6}, {"value": 4}) as session:
+        change_after(session, "1.1")
+        change_after(session, "1.2", "pretended")
+        await session.run()
+        assert len(session.of(e.CohortOpened)) == 1
+        assert session.bench.state.nodes["1.3"].kept is False
+
+
+async def test_no_baseline_in_the_new_cohort(folder: Path) -> None:
+    """Where the baseline can not be measured, nothing is kept; the champion of the old cohort is still there."""
+    flip = iter(range(1000))
+
+    async def on_open(job: Job) -> None:
+        if script.cpu != "pretended" and job.command[0] == "trial":
+            script.cpu = f"number {next(flip)}"
+
+    script = Script(on_open=on_open)
+    async with scripted(folder, script, {"value": 5}, {"value": 6}) as session:
+        change_after(session, "1.1")
+        finished = await session.run()
+        node = session.bench.state.nodes["1.2"]
+        assert (node.ending, node.kept) == (Ending.SCORED, False)
+        assert "could not be measured" in node.why
+        assert finished.champion == session.bench.state.nodes["1.1"]
+        assert not session.bench.book.accounts.holds
+
+
+async def test_provider_fails_while_a_cohort_opens(folder: Path) -> None:
+    """A cohort that could not be opened at once is opened later, with the old champion measured in it all the same."""
+    failed = 0
+
+    async def on_open(job: Job) -> None:
+        nonlocal failed
+        if script.cpu != "pretended" and job.command[0] == "trial" and script.commands.count("trial") == 3:
+            failed += 1
+            if failed == 1:
+                raise Unavailable("no chamber")
+
+    script = Script(on_open=on_open)
+    async with scripted(folder, script, {"value": 5}, {"value": 4}) as session:
+        change_after(session, "1.1")
+        finished = await session.run()
+        assert failed > 1
+        assert finished.champion == session.bench.state.nodes["1.1"]
+        assert session.bench.state.nodes["1.2"].kept is False
+        assert not session.bench.book.accounts.holds
+
+
+async def test_stopped_while_a_cohort_opens(folder: Path) -> None:
+    """After a stop in the middle of it, a resume opens the cohort as if nothing had happened."""
+    async with scripted(folder, None, {"value": 5}, {"value": 4}) as session:
+        change_after(session, "1.1")
+
+        def end(event: e.TrialIntended) -> None:
+            if event.purpose is Purpose.RERUN:
+                session.campaign.stop("enough")
+
+        session.when(e.TrialIntended, end)
+        await session.run()
+        assert not session.bench.book.accounts.holds
+    script = Script(cpu="another")
+    async with scripted(folder, script, {"value": 5}, {"value": 4}, how=How.RESUME) as session:
+        finished = await session.run()
+        state = session.bench.state
+        assert finished.champion == state.nodes["1.1"]
+        assert set(state.run.champions.values()) == {"1.1"}
+        assert state.nodes["1.2"].kept is False
+
+
+async def test_several_arrive_at_once(folder: Path) -> None:
+    """Attempts that reach a new cohort together open it once."""
+    script = Script()
+    points = [{"value": 5}, *({"value": value, "takes": 0.05} for value in range(6, 11))]
+    async with scripted(folder, script, *points, width=5) as session:
+        opened: list[str] = []
+
+        def change(event: e.AttemptOpened) -> None:
+            opened.append(event.node)
+            script.cpu = "another" if len(opened) > 2 else "pretended"
+
+        session.when(e.AttemptOpened, change)
+        await session.run()
+        assert len(session.of(e.CohortOpened)) == 1
+        reruns = [trial.node for trial in session.bench.state.trials.values() if trial.purpose is Purpose.RERUN]
+        assert sorted(reruns) == sorted(set(reruns))

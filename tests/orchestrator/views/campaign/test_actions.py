@@ -1,0 +1,106 @@
+"""Requests are checked before they are left, and say in one line what will happen and when."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.ledger import Ledger
+from tests.orchestrator.views.campaign.conftest import Stage
+
+DIFF = '--- a/params.json\n+++ b/params.json\n@@ -1 +1 @@\n-{}\n+{"rows": 9}\n'
+
+
+def inbox(stage: Stage) -> list[tuple[str, dict[str, object]]]:
+    with Ledger.open(stage.campaign / "ledger.sqlite3", read_only=True) as ledger:
+        return [(request.kind, json.loads(request.body)) for request in ledger.requests()]
+
+
+def test_pause_and_go_on(stage: Stage) -> None:
+    """Both are requests to whoever works on it."""
+    stage.write()
+    with stage.lock():
+        assert "within a second; pid" in stage.run("pause")
+        stage.run("pause", "--off")
+    assert inbox(stage) == [("pause", {"paused": True}), ("pause", {"paused": False})]
+
+
+def test_there_is_nothing_to_pause(stage: Stage) -> None:
+    """A campaign that nobody works on does not need it."""
+    assert "nobody works on it" in stage.refused("pause")
+    assert inbox(stage) == []
+
+
+def test_inject_a_change(stage: Stage, tmp_path: Path) -> None:
+    """The text travels whole, with the node and a description; it is tried on the node first."""
+    change = tmp_path / "change.diff"
+    change.write_text(DIFF)
+    line = stage.run("inject", "--diff", str(change), "--on", "1", "--describe", "nine rows")
+    assert line == ("request 1: the change becomes a node on 1, at the next blastdoor resume; nobody works on it now\n")
+    assert inbox(stage) == [("inject", {"text": DIFF, "on": "1", "description": "nine rows"})]
+
+
+def test_inject_from_stdin_on_the_best(stage: Stage) -> None:
+    """Without a node the best of then is meant."""
+    stage.run("inject", "--diff", "-", stdin=DIFF)
+    assert inbox(stage)[0][1]["on"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        (DIFF, ("--on", "1.1"), "lines not found"),
+        (DIFF.replace("params.json", "judge.txt"), ("--on", "1"), "not editable"),
+        ("hello", (), "no change found"),
+        ("", (), "text is empty"),
+        ("x" * 2_000_000, (), "more than 1,048,576 bytes"),
+        (DIFF, ("--describe", "  "), "--describe needs 1 to 500"),
+        (DIFF, ("--on", "1.9"), "there is no node 1.9"),
+    ],
+)
+def test_inject_refuses(stage: Stage, tmp_path: Path, text: str, words: tuple[str, ...], line: str) -> None:
+    """What the orchestrator would refuse is refused at once, and nothing is left in the inbox."""
+    change = tmp_path / "change.diff"
+    change.write_text(text)
+    assert line in stage.refused("inject", "--diff", str(change), *words)
+    assert inbox(stage) == []
+
+
+def test_inject_needs_a_file(stage: Stage) -> None:
+    """A file that is not there is named."""
+    assert "nowhere.diff can not be read" in stage.refused("inject", "--diff", "nowhere.diff")
+
+
+def test_cancel_what_is_under_way(stage: Stage) -> None:
+    """An open node can be cancelled, an ended one not."""
+    assert "1.1.1 (open) is cancelled" in stage.run("cancel", "1.1.1")
+    assert "has ended already: scored" in stage.refused("cancel", "1.1")
+    assert inbox(stage) == [("cancel", {"node": "1.1.1"})]
+
+
+def test_release_needs_quarantine(stage: Stage) -> None:
+    """Only what is in quarantine can leave it."""
+    stage.story.tell(e.AttemptQuarantined(node="1.1.1", ending=Ending.STALLED, why="3 stalls"))
+    assert "leaves quarantine" in stage.run("release", "1.1.1")
+    assert "is not in quarantine; it is scored" in stage.refused("release", "1.1")
+    assert inbox(stage) == [("release", {"node": "1.1.1"})]
+
+
+def test_requeue_only_what_was_free(stage: Stage) -> None:
+    """What was charged is not run again; what ended free, waits or is in quarantine is."""
+    free = stage.story.attempt("1", ending=Ending.INFRASTRUCTURE)
+    assert "is run again" in stage.run("requeue", free)
+    assert "1.3 is failed, and only what ended free" in stage.refused("requeue", "1.3")
+    assert "1.1.1 is at work" in stage.refused("requeue", "1.1.1")
+
+
+def test_actions_as_json(stage: Stage) -> None:
+    """A program gets the number of the request."""
+    assert stage.json("cancel", "1.1.1") == {
+        "request": 1,
+        "kind": "cancel",
+        "body": {"node": "1.1.1"},
+        "holder": None,
+    }

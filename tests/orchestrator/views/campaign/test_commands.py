@@ -1,0 +1,146 @@
+"""What all commands have in common."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from orchestrator.views.campaign import commands
+from orchestrator.views.campaign.screen import open_screen
+from tests.orchestrator.views.campaign.conftest import Stage
+
+
+def every_command() -> dict[str, click.Command]:
+    found: dict[str, click.Command] = {}
+    for command in commands:
+        inner = command.commands if isinstance(command, click.Group) else {"": command}
+        found |= {f"{command.name} {name}".strip(): each for name, each in inner.items()}
+    return found
+
+
+def test_all_are_there() -> None:
+    """Every command of the campaign's views, each with a line of help."""
+    assert {command.name for command in commands} == {
+        "status", "chart", "tree", "show", "diff", "logs", "report", "export", "apply", "ledger",
+        "pause", "inject", "requeue", "release", "cancel",
+    }  # fmt: skip
+    assert all(command.help for command in every_command().values())
+
+
+@pytest.mark.parametrize("name", every_command())
+def test_the_task_is_the_last_word_and_json_is_everywhere(name: str) -> None:
+    """Its default is the folder one is in."""
+    params = every_command()[name].params
+    assert any("--json" in param.opts for param in params)
+    arguments = [param for param in params if isinstance(param, click.Argument)]
+    assert arguments[-1].name in ("task", "words")
+
+
+def test_a_folder_that_is_not_there(stage: Stage, tmp_path: Path) -> None:
+    """One line, exit code 2."""
+    stage.folder = tmp_path / "nowhere"
+    stage.write = lambda: None  # type: ignore[method-assign]
+    assert "is not a folder" in stage.refused("status")
+
+
+def test_chart_and_tree(stage: Stage) -> None:
+    """Both draw the run; an unknown metric or run is named."""
+    assert "best 2 at 1.1" in stage.run("chart", "--width", "60", "--height", "15")
+    assert stage.json("chart")["points"][3] == {
+        "order": 4, "node": "1.3", "status": "failed", "score": None, "cohort": None,
+    }  # fmt: skip
+    assert "1.1.1 ▸ running" in stage.run("tree")
+    assert len(stage.json("tree")) == 5
+    assert "there is no metric speed; metrics are score" in stage.refused("chart", "--metric", "speed")
+    assert "there is no run 7; runs are 1" in stage.refused("tree", "--run", "7")
+
+
+def test_an_earlier_run_has_its_own_task(stage: Stage) -> None:
+    """The metrics of a run are those that it began with."""
+    stage.story.task = stage.story.task.model_validate(
+        {**stage.story.task.plain(), "metrics": [{"name": "seconds", "goal": "lower"}]}
+    )
+    stage.story.open(run=2)
+    stage.story.baseline(1.0, run=2, seconds=3.0)
+    assert "seconds (lower is better)" in stage.run("chart")
+    assert "score (higher is better)" in stage.run("chart", "--run", "1")
+
+
+def test_a_damaged_artifact_is_one_line(stage: Stage) -> None:
+    """What can not be read is said, without a trace."""
+    stage.write()
+    digest = stage.story.state.nodes["1.1"].diff or ""
+    (stage.campaign / "artifacts" / digest[:2] / digest[2:]).write_bytes(b"other")
+    assert "is not what was stored" in stage.refused("diff", "1.1")
+
+
+@pytest.mark.parametrize("words", [["tree"], ["chart"], ["status"], ["show", "1.2"]])
+def test_an_encoding_without_unicode(stage: Stage, words: list[str]) -> None:
+    """Where the terminal has no UTF-8, everything is drawn in ASCII, and nothing breaks."""
+    stage.story.attempt("1", 0.1, description="größer … 漢字")
+    stage.write()
+    told = _run(stage, words, {"PYTHONIOENCODING": "ascii", "COLUMNS": "70", "LINES": "20"})
+    assert told.isascii()
+    assert "score" in told
+
+
+def test_colours_in_a_terminal_only(stage: Stage) -> None:
+    """A terminal gets them, a pipe and NO_COLOR do not."""
+    stage.write()
+    assert "\x1b" not in _run(stage, ["tree"], {})
+    assert "\x1b[1;32m" in _in_terminal(stage, ["tree"], {})
+    assert "32m" not in _in_terminal(stage, ["tree"], {"NO_COLOR": "1"})
+
+
+def test_a_pipe_has_a_usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless COLUMNS says how wide it is."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("LINES", raising=False)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert open_screen().width == 120
+    monkeypatch.setenv("COLUMNS", "66")
+    assert open_screen().width == 66
+
+
+_PROGRAM = """
+import sys, click
+from orchestrator.views.campaign import commands
+click.Group("blastdoor", commands={command.name: command for command in commands})()
+"""
+
+
+def _environment(more: dict[str, str]) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(Path.cwd()), "LC_ALL": "C.UTF-8", **more}
+
+
+def _run(stage: Stage, words: list[str], more: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *words, str(stage.folder)],
+        env=_environment(more),
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode("ascii" if "PYTHONIOENCODING" in more else "utf-8")
+
+
+def _in_terminal(stage: Stage, words: list[str], more: dict[str, str]) -> str:
+    ours, theirs = pty.openpty()
+    program = [sys.executable, "-c", _PROGRAM, *words, str(stage.folder)]
+    child = subprocess.Popen(program, env=_environment(more), stdout=theirs)
+    os.close(theirs)
+    data = bytearray()
+    try:
+        while chunk := os.read(ours, 4096):
+            data += chunk
+    except OSError:
+        pass  # how Linux says that the other side is closed
+    finally:
+        os.close(ours)
+    assert child.wait(60) == 0
+    return data.decode()

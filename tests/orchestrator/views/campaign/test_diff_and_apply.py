@@ -1,0 +1,167 @@
+"""A diff is shown like git shows it; applying it changes exactly these files, or nothing."""
+
+import os
+from pathlib import Path
+
+import pytest
+from rich.style import Style
+
+from orchestrator.change import File, Tree
+from orchestrator.views.campaign.diff import coloured
+from orchestrator.views.campaign.placing import NotPlaced, place
+from tests.orchestrator.views.campaign.conftest import Stage
+
+OLD = Tree.of({"a.py": "one\n", "gone.py": "bye\n", "same.py": "same\n"})
+NEW = Tree({**Tree.of({"a.py": "two\n", "same.py": "same\n"}), "new/run.sh": File(b"#!/bin/sh\n", executable=True)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    target = tmp_path / "mine"
+    target.mkdir()
+    for path, file in OLD.items():
+        (target / path).write_bytes(file.data)
+    return target
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_diff_against_the_parent_and_another(stage: Stage) -> None:
+    """The stored diff, or the one to any other node."""
+    assert '+{"node": "1.1"}' in stage.run("diff", "1.1")
+    assert '-{"node": "1.2"}' in stage.run("diff", "1.1", "--from", "1.2")
+    assert stage.json("diff", "1.1")["from"] == "1"
+
+
+def test_colours_follow_the_hunk() -> None:
+    """A removed line that looks like a header is still a removed line."""
+    lines = coloured("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n\\ No newline at end of file\n")
+    assert [str(Style.parse(str(line.style))) for line in lines] == [
+        "bold", "bold", "cyan", "red", "green", "none", "bright_black",
+    ]  # fmt: skip
+
+
+def test_t57_a_diff_is_escaped(stage: Stage) -> None:
+    """What a file holds can not act on the terminal."""
+    stage.story.attempt("1", 0.1, files={"solve.py": "print('\x1b[2J')\n"})
+    assert "\\x1b[2J" in stage.run("diff", "1.4")
+
+
+def test_apply_writes_the_workspace(stage: Stage) -> None:
+    """The file of the node is there afterwards; a second time there is nothing to do."""
+    assert "1 file (params.json)" in stage.run("apply", "best")
+    assert (stage.workspace / "params.json").read_text() == '{"node": "1.1"}\n'
+    assert "already" in stage.run("apply", "best")
+
+
+def test_apply_dry_run_writes_nothing(stage: Stage) -> None:
+    """The diff is printed, the workspace stays."""
+    assert '+{"node": "1.1"}' in stage.run("apply", "best", "--dry-run")
+    assert (stage.workspace / "params.json").read_text() == "{}\n"
+
+
+def test_apply_refuses_a_changed_file(stage: Stage) -> None:
+    """A file that was edited meanwhile is named and kept."""
+    (stage.workspace / "params.json").write_text("mine\n")
+    assert "params.json was changed since the run began" in stage.refused("apply", "best")
+    assert (stage.workspace / "params.json").read_text() == "mine\n"
+
+
+def test_apply_to_another_folder(stage: Stage, tmp_path: Path) -> None:
+    """--to names the folder; it must have the files as they were."""
+    other = tmp_path / "other"
+    other.mkdir()
+    assert "params.json is missing" in stage.refused("apply", "best", "--to", str(other))
+    (other / "params.json").write_text("{}\n")
+    assert stage.json("apply", "best", "--to", str(other))["written"] == ["params.json"]
+
+
+def test_apply_a_node_without_a_candidate(stage: Stage) -> None:
+    """What was never promoted has nothing to apply."""
+    node = stage.story.opened("1")
+    assert f"{node} has no candidate" in stage.refused("apply", node)
+
+
+def test_place_changes_adds_and_removes(folder: Path) -> None:
+    """Exactly the difference is written, with the executable bit; no helper file is left."""
+    assert place(folder, OLD, NEW) == ["a.py", "gone.py", "new/run.sh"]
+    assert contents(folder) == {"a.py": b"two\n", "same.py": b"same\n", "new/run.sh": b"#!/bin/sh\n"}
+    assert os.access(folder / "new/run.sh", os.X_OK)
+
+
+def test_place_keeps_modes(folder: Path) -> None:
+    """A private file stays private; a setuid bit does not survive a change of content."""
+    (folder / "a.py").chmod(0o4600)
+    place(folder, OLD, NEW)
+    assert (folder / "a.py").stat().st_mode & 0o7777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["a.py", "gone.py", "new/run.sh"])
+def test_place_is_all_or_nothing(folder: Path, name: str) -> None:
+    """One file that differs stops everything, and the line names it."""
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("other")
+    before = contents(folder)
+    with pytest.raises(NotPlaced, match=name):
+        place(folder, OLD, NEW)
+    assert contents(folder) == before
+
+
+def test_place_never_follows_a_link(folder: Path, tmp_path: Path) -> None:
+    """A link in the place of a file or of a folder is refused; what it points to stays as it was."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.py").write_text("one\n")
+    (folder / "a.py").unlink()
+    (folder / "a.py").symlink_to(outside / "a.py")
+    with pytest.raises(NotPlaced, match=r"a\.py is a link"):
+        place(folder, OLD, NEW)
+    (folder / "a.py").unlink()
+    (folder / "a.py").write_text("one\n")
+    (folder / "new").symlink_to(outside)
+    with pytest.raises(NotPlaced, match="new is a link"):
+        place(folder, OLD, NEW)
+    assert contents(outside) == {"a.py": b"one\n"}
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "..", "a//b", "x\0y"])
+def test_place_stays_inside(folder: Path, path: str) -> None:
+    """A path that leads out is refused, wherever it came from."""
+    with pytest.raises(NotPlaced, match="no plain path"):
+        place(folder, Tree(), Tree.of({path: "x"}))
+
+
+def test_place_in_a_folder_that_can_not_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a file can not be written beside, nothing changes and no helper file is left."""
+    before = contents(folder)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(NotPlaced, match="No space left"):
+        place(folder, OLD, NEW)
+    assert contents(folder) == before
+
+
+def test_place_needs_a_folder(tmp_path: Path) -> None:
+    """A folder that is not there is said in one line."""
+    with pytest.raises(NotPlaced, match="is not a folder"):
+        place(tmp_path / "nowhere", OLD, NEW)
+
+
+def test_a_repository_task_is_applied_at_its_folder(tmp_path: Path) -> None:
+    """The working tree of the repository, at the folder of the task, is what is written."""
+    made = Stage(tmp_path / "task")
+    made.story = type(made.story)(
+        made.folder, task={"workspace": {"repository": "../repo", "revision": "main", "folder": "sub"}}
+    )
+    made.story.open().baseline(1.0)
+    made.story.attempt("1", 2.0, kept=True)
+    mine = tmp_path / "repo" / "sub"
+    mine.mkdir(parents=True)
+    (mine / "params.json").write_text("{}\n")
+    made.run("apply", "best")
+    assert (mine / "params.json").read_text() == '{"node": "1.1"}\n'

@@ -1,0 +1,163 @@
+"""Files for others: they can be read by anybody, and nothing in them can act on the reader."""
+
+import csv
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Role
+from orchestrator.ledger import read_head, verify_jsonl
+from orchestrator.views.campaign.markdown import block, code
+from tests.orchestrator.views.campaign.conftest import Stage
+
+
+def rows_of(stage: Stage) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(stage.run("export", "--csv", "-"))))
+
+
+def test_nodes_as_a_table(stage: Stage) -> None:
+    """One row each in the order of opening; the metric's name says which way is better."""
+    rows = rows_of(stage)
+    assert next(iter(rows[0])) == "iteration"
+    assert "score (higher is better)" in rows[0]
+    assert [row["node"] for row in rows] == ["1", "1.1", "1.2", "1.3", "1.1.1"]
+    assert [row["iteration"] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert [row["status"] for row in rows] == ["kept", "kept", "discarded", "failed", "running"]
+    assert [row["kept"] for row in rows] == ["yes", "yes", "no", "no", "no"]
+
+
+def test_a_missing_score_is_an_empty_cell(stage: Stage) -> None:
+    """Never a zero."""
+    scores = {row["node"]: row["score (higher is better)"] for row in rows_of(stage)}
+    assert scores == {"1": "1.0", "1.1": "2.0", "1.2": "0.5", "1.3": "", "1.1.1": ""}
+
+
+@pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1"])
+def test_no_cell_is_a_formula(stage: Stage, start: str) -> None:
+    """A description that a spreadsheet would run is quoted, and has no control character."""
+    stage.story.attempt("1", 0.1, description=start)
+    cell = rows_of(stage)[-1]["description"]
+    assert cell[0] not in "=+-@\t\r\n"
+    assert cell.isprintable()
+
+
+def test_jsonl_proves_itself(stage: Stage, tmp_path: Path) -> None:
+    """The exported ledger can be verified without us."""
+    target = tmp_path / "out.jsonl"
+    stage.run("export", "--jsonl", str(target))
+    with target.open(encoding="utf-8", newline="") as stream:
+        assert verify_jsonl(stream).records == len(stage.story.events)
+
+
+def test_records_as_csv(stage: Stage, tmp_path: Path) -> None:
+    """Every record is a row."""
+    target = tmp_path / "records.csv"
+    assert stage.json("export", "--records-csv", str(target)) == {str(target): len(stage.story.events)}
+    assert len(list(csv.reader(target.open(newline="")))) == len(stage.story.events) + 1
+
+
+def test_what_to_export_must_be_said(stage: Stage) -> None:
+    """Nothing asked for is a mistake, and so are two things on stdout."""
+    assert "nothing to export" in stage.refused("export")
+    assert "only one thing" in stage.refused("export", "--csv", "-", "--jsonl", "-")
+
+
+def test_a_file_that_can_not_be_written(stage: Stage, tmp_path: Path) -> None:
+    """One line; nothing is left."""
+    assert "can not be written" in stage.refused("export", "--csv", str(tmp_path / "nowhere" / "x.csv"))
+
+
+def test_a_winner_as_a_folder(stage: Stage, tmp_path: Path) -> None:
+    """Candidate, change, parameters, verdict, fingerprint, outputs and head, with a manifest that fits."""
+    target = tmp_path / "winner"
+    stage.run("export", "--artifact", str(target), "best")
+    assert (target / "candidate" / "solve.py").read_text() == "print(1)\n"
+    assert '+{"node": "1.1"}' in (target / "change.diff").read_text()
+    assert json.loads((target / "params.json").read_text()) == {"rows": 3, "rate": 0.1}
+    assert json.loads((target / "verdict.json").read_text())["metrics"] == {"score": 2.0}
+    assert json.loads((target / "fingerprint.json").read_text())["cores"] == "2"
+    assert (target / "outputs" / "packing.json").read_bytes() == b"[]"
+    assert read_head(target / "head.json").seq == len(stage.story.events)
+    manifest = json.loads((target / "artifact.json").read_text())
+    for name, digest in manifest["sha256"].items():
+        assert hashlib.sha256((target / name).read_bytes()).hexdigest() == digest
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".winner")] == []
+
+
+def test_an_artifact_needs_a_new_folder_and_a_verdict(stage: Stage, tmp_path: Path) -> None:
+    """A folder that is there stays as it is."""
+    assert "exists" in stage.refused("export", "--artifact", str(tmp_path), "best")
+    assert "no verdict" in stage.refused("export", "--artifact", str(tmp_path / "x"), "1.3")
+
+
+def test_an_output_can_not_leave_the_folder(stage: Stage, tmp_path: Path) -> None:
+    """An output whose name leads out is refused, and nothing is written."""
+    stage.story.attempt("1", 3.0, kept=True, outputs={"../../evil": b"x"})
+    assert "no plain path" in stage.refused("export", "--artifact", str(tmp_path / "deep" / "winner"), "best")
+    assert not (tmp_path / "evil").exists()
+    assert list((tmp_path / "deep").iterdir()) == []
+
+
+def test_the_report_has_every_part(stage: Stage) -> None:
+    """Winner with diff, chart, path, endings, cost, goodput, control, cohorts, stalls."""
+    stage.story.attempt("1", 0.7, role=Role.CONTROL)
+    stage.story.attempt("1", ending=Ending.STALLED)
+    text = stage.run("report")
+    for part in (
+        "# `circle-packing`, run 1",
+        "| `score` (higher is better) | 2 | 1 | +1 |",
+        '+{"node": "1.1"}',
+        "└──",
+        "| 1.1 | kept | `score=2` | `random` | `more rows` |",
+        "| failed | 1 |",
+        "Of that, lost: 1 free ending cost $0.005",
+        "comparable useful results",
+        "| GPU-hours | 0.000 |  |",
+        "After 1 attempt of each, the proposer `random` is ahead of the control `grid`",
+        "c0ffee0000000000",
+        "No node stalled or is in quarantine",
+    ):
+        assert part in text, part
+
+
+def test_the_report_without_a_control(stage: Stage) -> None:
+    """It says that nothing was compared."""
+    run = stage.story.state.run.model_copy(update={"control": None})
+    stage.story.state.runs["1"] = run
+    assert "No control ran beside the proposer" in stage.run("report")
+
+
+def test_the_report_of_a_campaign_that_just_began(tmp_path: Path) -> None:
+    """Every part has something to say before the first score."""
+    made = Stage(tmp_path / "task")
+    made.story.open(beside="grid")
+    text = made.run("report")
+    assert "Nothing is kept yet." in text
+    assert "Nothing to compare yet" in text
+
+
+def test_the_report_goes_to_a_file(stage: Stage, tmp_path: Path) -> None:
+    """--out writes it, --json gives the figures."""
+    target = tmp_path / "report.md"
+    assert str(target) in stage.run("report", "--out", str(target))
+    assert target.read_text().startswith("# ")
+    found = stage.json("report")
+    assert found["goodput"]["useful"] == 2
+    assert found["control"]["ahead"] is None
+
+
+@pytest.mark.parametrize("text", ["`", "``` x", "a`b``c", "| x | y |", "<img src=x>", "[a](http://x)", "# h"])
+def test_words_of_others_stay_code(text: str) -> None:
+    """No text ends its code span or its block, or makes a cell of a table."""
+    inline = code(text)
+    fence = inline[: len(inline) - len(inline.lstrip("`"))]
+    assert inline.endswith(fence)
+    assert fence not in inline[len(fence) : -len(fence)]
+    assert "|" not in inline.replace("\\|", "")
+    _, *middle, last = block(text)
+    assert last.strip("`") == ""
+    assert not any(line.startswith(last) for line in middle)

@@ -1,0 +1,137 @@
+"""One screen says where a campaign stands, another all about a node; both show words of others as they are."""
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Purpose
+from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
+
+
+def test_status_on_one_screen(stage: Stage) -> None:
+    """Task, shape and why, best with its gain, counts, accounts with what is held and left, the last endings."""
+    text = stage.run("status")
+    assert "circle-packing  run 1, random beside grid" in text
+    assert "width 2 (the backend holds 2)" in text
+    assert "score=2 at 1.1  (+1 on the baseline's 1)" in text
+    assert "3 used, 1 held, 56 left of 60" in text
+    assert "$0.05 held" in text
+    assert "▸ running 1" in text
+    assert "attempts an hour" in text
+    assert len(text.splitlines()) <= 24
+
+
+def test_status_says_who_works_on_it(stage: Stage) -> None:
+    """A campaign without an orchestrator says how to go on; one that is worked on says who does."""
+    assert "nobody works on it; blastdoor resume goes on" in stage.run("status")
+    with stage.lock():
+        assert "works on it" in (text := stage.run("status"))
+        assert "pid" in text
+
+
+def test_status_of_a_stopped_one(stage: Stage) -> None:
+    """Why it stopped, that it is paused, and what waits in quarantine."""
+    stage.story.tell(
+        e.AttemptQuarantined(node="1.1.1", ending=Ending.STALLED, why="it stalled 3 times"),
+        e.PauseSet(paused=True),
+        e.CampaignStopped(reason="40 attempts used"),
+    )
+    text = stage.run("status")
+    assert "paused" in text
+    assert "stopped: 40 attempts used" in text
+    assert "Q 1.1.1 quarantined  it stalled 3 times" in text
+
+
+def test_status_as_json(stage: Stage) -> None:
+    """The same for a program; amounts are whole units."""
+    found = stage.json("status")
+    assert found["best"]["id"] == "1.1"
+    assert found["accounts"]["attempts"] == {"limit": 60, "used": 3, "held": 1, "left": 56}
+    assert found["holder"] is None
+
+
+def test_slots_of_an_earlier_run_are_not_counted(stage: Stage) -> None:
+    """A second run starts with its own attempts."""
+    stage.story.end("1.1.1", Ending.FAILED)
+    stage.story.open(run=2, attempts=64)
+    stage.story.baseline(1.0, run=2)
+    run = stage.story.state.run.model_copy(update={"before": {"attempts": 4}})
+    stage.story.state.runs["2"] = run
+    assert "0 used, 60 left of 60" in stage.run("status")
+
+
+def test_show_has_everything(stage: Stage) -> None:
+    """Path, proposal, drafts and why promoted, verdict, trials with times, guards and their origin, history."""
+    stage.story.guard("1.1", "tests", passed=False, reason="2 of 9 fail")
+    text = stage.run("show", "1.1")
+    for part in (
+        "1.1  ● kept  [search]  better than the champion",
+        "more rows",
+        "param rows",
+        "promoted: the only draft",
+        "2 (higher is better)",
+        "c0ffee0000000000",
+        "1.1-1",
+        "judged",
+        "Neoverse-N1",
+        "does not pass: 2 of 9 fail",
+        "trial 1.1-1 starts (submit, draft 1)",
+    ):
+        assert part in text, part
+    guards = text[text.index("guards") :]
+    assert guards.splitlines()[2].split()[:2] == ["tests", "1"]
+
+
+def test_show_tune_verdicts(stage: Stage) -> None:
+    """Every draft has what it scored in tuning, or why it was refused, and one of them says that it was promoted."""
+    story = stage.story
+    node = story.opened("1")
+    story.tell(e.Proposed(node=node, draft=1, operator="random", description="first", params={"rows": 1}))
+    story.tell(e.Proposed(node=node, draft=2, operator="random", description="second", refused="not editable: x"))
+    story.score(node, {"score": 0.7}, purpose=Purpose.TUNE)
+    story.tell(e.Promoted(node=node, draft=1, why="best of 1 drafts in tuning", commit="b" * 40, diff="d" * 64))
+    text = stage.run("show", node)
+    assert "score=0.7" in text
+    assert "promoted: best of 1 drafts in tuning" in text
+    assert "refused: not editable: x" in text
+
+
+def test_show_best_and_json(stage: Stage) -> None:
+    """`best` is the champion; JSON has its records and its events."""
+    found = stage.json("show", "best")
+    assert found["node"]["id"] == "1.1"
+    assert found["promoted_why"] == "the only draft"
+    assert found["path"] == {"1": "", "1.1": "more rows"}
+    assert found["events"][0]["kind"] == "attempt opened"
+    assert set(found["artifacts"]) == {"diff", "trial 1.1-1 outputs", "trial 1.1-1 log"}
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "1.2"), ("tree", "--all"), ("status",), ("ledger", "list"), ("report",), ("logs",)]
+)
+def test_t57_nothing_that_others_wrote_acts(stage: Stage, words: tuple[str, ...]) -> None:
+    """Control characters of a description never reach the terminal, and its markup is shown, not read."""
+    stage.story.tell(e.AttemptQuarantined(node="1.1.1", ending=Ending.STALLED, why=HOSTILE))
+    text = stage.run(*words)
+    assert not [char for char in text if not (char.isprintable() or char == "\n")]
+    assert "[red]evil[/red]" in text
+
+
+@pytest.mark.parametrize(
+    ("node", "line"),
+    [("1.77", "there is no node 1.77"), ("../x", "write it like 1.3.2"), ("1..2", "is not a node")],
+)
+def test_a_node_that_is_not_there(stage: Stage, node: str, line: str) -> None:
+    """One line, exit code 2."""
+    assert line in stage.refused("show", node)
+
+
+def test_no_campaign_yet(stage: Stage) -> None:
+    """A folder without a campaign says what to do."""
+    assert "start a campaign" in stage_without(stage)
+
+
+def stage_without(stage: Stage) -> str:
+    stage.write()
+    (stage.campaign / "ledger.sqlite3").unlink()
+    return stage.refused("status")
