@@ -1,10 +1,10 @@
 """The same as the command line, from Python.
 
-    import asyncio
-    from orchestrator.api import search
+import asyncio
+from orchestrator.api import search
 
-    finished = asyncio.run(search("my-task", attempts=20, seed=7))
-    print(finished.reason, finished.champion.id, finished.champion.verdict.metrics)
+finished = asyncio.run(search("my-task", attempts=20, seed=7))
+print(finished.reason, finished.champion.id, finished.champion.verdict.metrics)
 """
 
 from pathlib import Path

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select, update
 
 from orchestrator.ledger import sqlite
 from orchestrator.ledger.chain import START, Entry, Head, Record, Verified, link, verify
@@ -25,6 +25,10 @@ _LAST = select(events.c.seq, events.c.hash).order_by(events.c.seq.desc()).limit(
 _FENCE = select(fence.c.epoch, fence.c.holder)
 _APPEND = insert(events)
 _KEEP = sqlite.upsert()
+# Asked with every append, so in one statement: who may write, and what the next record follows.
+_STAND = select(fence.c.epoch, fence.c.holder, events.c.seq, events.c.hash).select_from(
+    fence.outerjoin(events, events.c.seq == select(func.max(events.c.seq)).scalar_subquery())
+)
 _FORGET = delete(projection).where(projection.c.kind == bindparam("k"), projection.c.id == bindparam("i"))
 
 Rows = dict[tuple[str, str], str]
@@ -114,8 +118,8 @@ class Ledger:
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
         """All of it or nothing, in one transaction; a row of None goes. Raises Fenced, Full, and other LedgerErrors."""
         with self._writing() as connection:
-            epoch = self._checked_epoch(connection)
-            records = link(_head(connection), entries, at, epoch)
+            head = self._checked_head(connection)
+            records = link(head, entries, at, self.epoch or 0)
             if records:
                 connection.execute(_APPEND, [vars(record) for record in records])
             kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
@@ -179,13 +183,14 @@ class Ledger:
         """Walk the whole chain; with a head that was kept, prove that it is on it. Raises ChainBroken."""
         return verify(self.read(), head)
 
-    def _checked_epoch(self, connection: Connection) -> int:
-        row = connection.execute(_FENCE).one()
+    def _checked_head(self, connection: Connection) -> Head:
+        """The last record, once it is sure that we may follow it."""
+        row = connection.execute(_STAND).one()
         if self.epoch is None:
             raise Fenced(f"{self.path} was opened without seizing it; seize it before appending")
         if row.epoch != self.epoch:
             raise Fenced(f"another orchestrator ({row.holder}) has taken over this campaign; this one must stop")
-        return self.epoch
+        return START if row.seq is None else Head(row.seq, row.hash)
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

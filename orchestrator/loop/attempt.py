@@ -35,8 +35,11 @@ class Attempt:
     def _node(self) -> Node:
         return self._bench.state.nodes[self._name]
 
-    async def run(self) -> None:
-        """Until there is an ending, or it is queued again. A cancellation queues it again, too."""
+    async def run(self) -> str | None:
+        """Until there is an ending, or it is queued again. A cancellation queues it again, too.
+
+        Where the proposer has nothing more to offer, it says so, and this is its reason.
+        """
         try:
             while not isinstance(step := self._next(), steps.End):
                 await self._take(step)
@@ -45,11 +48,13 @@ class Attempt:
             self._set_free(free.ending, str(free))
         except Exhausted as error:
             self._cancel(str(error))
+            return str(error)
         except NoBaseline as error:
             self._end(steps.End(Ending.SCORED, False, str(error)))
         except asyncio.CancelledError:
             interrupt(self._bench, self._name, killed=True)
             raise
+        return None
 
     def _next(self) -> steps.Step:
         bench = self._bench
@@ -135,9 +140,12 @@ class Attempt:
         if not await self._reserve_tune(hold, pool + worst_of_trial(bench, Mode.TUNE)):
             self._tuning = False
             return
-        trial = await run_trial(bench, node.id, Purpose.TUNE, draft, self._draft_tree(node, draft))
-        if bench.state.trials[trial].ending is None:
-            await judge_trial(bench, trial)
+        trial = steps.tune_trial(bench.state, node, draft)
+        if trial is None or not trial.ended or trial.ending:
+            name = await run_trial(bench, node.id, Purpose.TUNE, draft, self._draft_tree(node, draft))
+            trial = bench.state.trials[name]
+        if trial.ending is None:
+            await judge_trial(bench, trial.id)
         bench.book.record(e.Settled(hold=hold, node=node.id, spent=(pool + unbooked(self._node)).as_row()))
 
     async def _reserve_tune(self, hold: str, amounts: Amounts) -> bool:
@@ -175,7 +183,7 @@ class Attempt:
         promoted = e.Promoted(node=node.id, draft=draft, why=why, commit=commit, diff=diff)
         # What a trial of the baseline says is kept with its draft, like that of any other.
         itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=tree.digest)
-        bench.book.record(*([itself] if draft == 0 else []), promoted)
+        bench.book.note(*([itself] if draft == 0 else []), promoted)
 
     def _end(self, step: steps.End) -> None:
         bench, node = self._bench, self._node

@@ -33,6 +33,9 @@ class Book:
         self.accounts = read_accounts(rows)
         self.observers: list[Observer] = []
         self._clock = clock
+        self._noted: list[e.Event] = []
+        self._at = ""
+        self._booked = False
         self._broken = False
         self._change = asyncio.Event()
 
@@ -44,29 +47,42 @@ class Book:
     def now(self) -> datetime:
         return self._clock()
 
-    def record(self, *events: e.Event) -> None:
-        """All of them or none. Raises what the ledger raises, and from then on RuntimeError."""
+    def note(self, *events: e.Event) -> None:
+        """Fold events in, to be written with the next ones that are recorded.
+
+        For what is followed by another record at once, with nothing awaited in between: one transaction instead of
+        two. A crash before it is written is a crash before it happened.
+        """
         if self._broken:
             raise RuntimeError("the ledger could not be written; nothing more is recorded in this session")
-        at = stamp(self._clock())
         self._broken = True
-        booked = False
+        if not self._noted:
+            # One time for all that is written together: whoever folds the ledger again must get the same.
+            self._at = stamp(self._clock())
         for event in events:
-            booked |= book(self.accounts, event)
-            self.state.apply(event, at)
+            self._booked |= book(self.accounts, event)
+            self.state.apply(event, self._at)
+            self._noted.append(event)
+        self._broken = False
+
+    def record(self, *events: e.Event) -> None:
+        """All of them, and what was noted before, or none. Raises what the ledger raises, then only RuntimeError."""
+        self.note(*events)
+        self._broken = True
         rows: dict[tuple[str, str], str | None] = {key: self.state.row(key) for key in self.state.touched}
-        if booked:
+        if self._booked:
             rows[BOOKS] = json.dumps(self.accounts.as_rows())
         # An event must never speak of bytes that a power cut can still take.
         self._artifacts.sync()
-        self.ledger.append([Entry(event.kind, canonical(event.model_dump(mode="json"))) for event in events], rows, at)
+        written, self._noted, self._booked = self._noted, [], False
+        self.ledger.append([Entry(it.kind, canonical(it.model_dump(mode="json"))) for it in written], rows, self._at)
         self.state.touched.clear()
         self._broken = False
         self._change.set()
         self._change = asyncio.Event()
-        for event in events:
+        for event in written:
             for observer in self.observers:
-                observer(event, at)
+                observer(event, self._at)
 
     async def changed(self) -> None:
         """Until something more is recorded."""

@@ -20,6 +20,8 @@ from orchestrator.loop.requests import Inbox
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 
 _POLL_S = 0.2
+# A node's name is that of a branch, and so of a file.
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,10 @@ class Campaign:
         self._stop = stop
         self._deadline = deadline
         self._rate = rate
-        self._running: dict[asyncio.Task[None], str] = {}
+        self._running: dict[asyncio.Task[str | None], str] = {}
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
+        self._exhausted: dict[Role, str] = {}
         self._inbox = Inbox(bench, self._cancel)
 
     def stop(self, why: str) -> None:
@@ -103,10 +106,11 @@ class Campaign:
 
     def _open_next(self) -> str | None:
         bench = self._bench
-        if control_is_due(bench.state):
+        if control_is_due(bench.state) and Role.CONTROL not in self._exhausted:
             return self._open(Opening(bench.state.run.root, Role.CONTROL))
         proposer = bench.proposers[Role.SEARCH]
-        if reason := proposer.exhausted(bench.state.count(Role.SEARCH) + 1):
+        number = bench.state.count(Role.SEARCH) + 1
+        if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
             return reason
         opening = next_opening(bench.state, bench.ranking, branching=proposer.branching)
         if opening is None:
@@ -127,6 +131,8 @@ class Campaign:
         bench, state = self._bench, self._bench.state
         parent = opening.parent or None
         node = child_of(parent, state.next_child(parent)) if parent else state.run.root
+        if len(node) > _LONGEST_NAME:
+            return f"the tree is as deep as names allow; go on with `run --new-run --from {parent}`"
         guards = state.guards_of(parent) if parent else []
         amounts = worst_of_attempt(bench, opening.role, guards)
         if shortage := bench.book.accounts.shortage(amounts):
@@ -140,16 +146,11 @@ class Campaign:
             step=opening.step,
             injection=opening.injection,
         )
-        bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=amounts.as_row()))
-        if opening.role is Role.BASELINE:
-            self._hang_guards(node)
+        specs = bench.task.guards if opening.role is Role.BASELINE else ()
+        hung = [e.GuardAdded(node=node, guard=guard_record(spec)) for spec in specs]
+        bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=amounts.as_row()), *hung)
         self._start(node)
         return None
-
-    def _hang_guards(self, root: str) -> None:
-        guards = [e.GuardAdded(node=root, guard=guard_record(spec)) for spec in self._bench.task.guards]
-        if guards:
-            self._bench.book.record(*guards)
 
     def _resume(self, node: Node) -> str | None:
         bench = self._bench
@@ -178,7 +179,7 @@ class Campaign:
         for task in done:
             self._finish(task)
 
-    def _finish(self, task: "asyncio.Task[None]") -> None:
+    def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)
         if node in self._cancelled:
             self._cancelled.discard(node)
@@ -186,8 +187,8 @@ class Campaign:
             if record.phase is not Phase.ENDED:
                 ended = e.AttemptEnded(node=node, ending=Ending.CANCELLED, why="cancelled by a person")
                 self._bench.book.record(*refund_all(self._bench, record), ended)
-        elif not task.cancelled():
-            task.result()
+        elif not task.cancelled() and (exhausted := task.result()):
+            self._exhausted[self._bench.state.nodes[node].role] = exhausted
 
     async def _end_all(self) -> None:
         """Cancel what is under way and wait until its chambers are gone."""
@@ -215,9 +216,9 @@ class Campaign:
                 return True
         return False
 
-    def _kill(self, task: "asyncio.Task[None]", node: str, why: str) -> None:
-        """The intent first; the attempt itself says when its chambers are gone."""
-        if not task.done():
+    def _kill(self, task: "asyncio.Task[str | None]", node: str, why: str) -> None:
+        """The intent first; the attempt itself says when its chambers are gone. A second kill would cut that short."""
+        if not task.done() and not task.cancelling():
             self._bench.book.record(e.KillIntended(node=node, why=why))
             task.cancel()
 

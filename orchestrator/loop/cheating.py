@@ -118,14 +118,14 @@ def tell_cheats(tried: Sequence[Tried], findings: Findings) -> None:
             for one in group:
                 _tell_win(one, findings)
             continue
-        text = f"{fate}: {', '.join(one.oracle.name for one in group)}"
+        text = f"{fate}: {'; '.join(one.oracle.name for one in group)}"
         told = [{"name": one.oracle.name, "code": one.code, "said": one.said} for one in group]
         if fate is Fate.CRASHED:
             text += f" ({group[0].code}; {group[0].said})"
             advice = "candidates pay for it and nothing is lost, but a judge that says valid = false tells them why"
-            findings.add(Section.CHEATS, Sign.NOTE, text, advice, fate=fate, cheats=told)
+            findings.add(Section.CHEATS, Sign.NOTE, text, advice, facts={"cheats": told})
         else:
-            findings.add(Section.CHEATS, Sign.OK, text, fate=fate, cheats=told)
+            findings.add(Section.CHEATS, Sign.OK, text, facts={"cheats": told})
 
 
 def _tell_win(one: Tried, findings: Findings) -> None:
@@ -133,4 +133,5 @@ def _tell_win(one: Tried, findings: Findings) -> None:
     sign = Sign.FAIL if one.oracle.proof else Sign.WARN
     advice = "a search would find this and keep it: mend the judge" if one.oracle.proof else "see whether that is right"
     text = f"{one.oracle.name} beats the baseline ({values}): {one.oracle.why}"
-    findings.add(Section.CHEATS, sign, text, advice, fate=one.fate, cheats=[{"name": one.oracle.name}])
+    told = [{"name": one.oracle.name, "code": one.code, "said": one.said}]
+    findings.add(Section.CHEATS, sign, text, advice, facts={"cheats": told})

@@ -5,7 +5,7 @@ Nothing is recorded. A baseline that does not score ends the examination: there 
 
 import hashlib
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.change import File, Tree
@@ -16,7 +16,7 @@ from orchestrator.loop.cheating import tell_cheats, try_cheats
 from orchestrator.loop.findings import Findings, Section, Sign
 from orchestrator.loop.guards import guard_record, run_guard
 from orchestrator.loop.probes import LookedAround, look_around, new_canary
-from orchestrator.loop.rehearsal import Rehearsal, judged, rehearse
+from orchestrator.loop.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
 from orchestrator.loop.workbench import Free, Parts
 from orchestrator.task import GuardSpec
 from orchestrator.text import short
@@ -31,7 +31,7 @@ class Checkup:
     """What was measured; empty where the baseline does not score."""
 
     runs: tuple[Rehearsal, ...] = ()
-    seen: LookedAround = LookedAround()
+    seen: LookedAround = field(default_factory=LookedAround)
     tuned: Rehearsal | None = None
 
 
@@ -59,7 +59,7 @@ async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
             findings.add(
                 Section.WIRING,
                 Sign.FAIL,
-                f"run {number} of the same baseline did not score: {why_not(parts, done[-1])}",
+                f"run {number} of the same baseline did not score: {why_not(done[-1])}",
                 "a task that fails now and then fails honest candidates too",
                 log=done[-1].log,
             )
@@ -73,29 +73,23 @@ async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
 def tell_images(parts: Parts, findings: Findings) -> None:
     for what, image in (("the candidate's", parts.jobs.image), ("the judge's", parts.jobs.judge_image)):
         text = f"{what} image is there: {image.name}"
-        findings.add(Section.WIRING, Sign.OK, text, image=image.name, digest=image.digest)
+        findings.add(Section.WIRING, Sign.OK, text, facts={"image": image.name, "digest": image.digest})
 
 
 def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
     """Whether the baseline scores; where it does not, with the log that says most."""
     if run.ending is not None:
-        advice = {True: "let it write into the folder that $BLASTDOOR_OUT names"}.get("no output" in run.reason, "")
-        if run.outputs and parts.task.trial.outputs:
-            left = ", ".join(short(name, 40) for name in list(run.outputs)[:5])
-            advice = f"trial.outputs names none of what it left: {left}"
         text = f"the baseline does not run: {run.ending}: {run.reason}"
-        findings.add(Section.WIRING, Sign.FAIL, text, advice or "its log is below", log=run.log)
+        findings.add(Section.WIRING, Sign.FAIL, text, _advice(parts, run), log=run.log)
         return False
-    left = ", ".join(short(name, 40) for name in list(run.outputs)[:5])
-    findings.add(Section.WIRING, Sign.OK, f"the baseline runs and leaves {len(run.outputs)} output(s): {left}")
-    if not run.scored:
+    findings.add(Section.WIRING, Sign.OK, f"the baseline runs and leaves {_names(run.outputs)}")
+    if not run.scored or run.verdict is None:
         log = run.judgement.log if run.judgement else b""
-        findings.add(Section.WIRING, Sign.FAIL, f"the judge gives no score: {why_not(parts, run)}", log=log)
+        findings.add(Section.WIRING, Sign.FAIL, f"the judge gives no score: {why_not(run)}", log=log)
         return False
-    values = run.verdict.metrics if run.verdict else {}
-    shown = ", ".join(f"{metric.name} = {values[metric.name]:.6g}" for metric in parts.ranking.metrics)
-    findings.add(Section.WIRING, Sign.OK, f"the judge scores it: {shown}", metrics=dict(values))
-    if run.verdict and run.verdict.suspect:
+    values = dict(run.verdict.metrics)
+    findings.add(Section.WIRING, Sign.OK, f"the judge scores it: {_scores(parts, values)}", facts={"metrics": values})
+    if run.verdict.suspect:
         text = f"the baseline itself is beyond the ceiling of {', '.join(run.verdict.suspect)}"
         findings.add(Section.WIRING, Sign.FAIL, text, "nothing could ever be kept; correct the ceiling, or the goal")
     if parts.tier is Tier.SHARED:
@@ -104,7 +98,24 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
     return True
 
 
-def why_not(parts: Parts, run: Rehearsal) -> str:
+def _advice(parts: Parts, run: Rehearsal) -> str:
+    if run.outputs and parts.task.trial.outputs:
+        return f"trial.outputs names nothing of what it left: {_names(run.outputs)}"
+    if run.reason == NO_OUTPUT:
+        return "let it write into the folder that $BLASTDOOR_OUT names"
+    return "its log is below" if run.log else ""
+
+
+def _names(outputs: Mapping[str, bytes]) -> str:
+    more = f" and {len(outputs) - 5} more" if len(outputs) > 5 else ""
+    return ", ".join(short(name, 40) for name in list(outputs)[:5]) + more
+
+
+def _scores(parts: Parts, values: Mapping[str, float]) -> str:
+    return ", ".join(f"{metric.name} = {values[metric.name]:.6g}" for metric in parts.ranking.metrics)
+
+
+def why_not(run: Rehearsal) -> str:
     """Why a rehearsal has no verdict to rank, with the judge's own words: they are for whoever wrote it."""
     if run.ending is not None:
         return f"{run.ending}: {run.reason}"
@@ -121,11 +132,11 @@ async def _check_tuning(parts: Parts, findings: Findings) -> Rehearsal:
     findings.doing("the cheaper target")
     run = await rehearse(parts, Mode.TUNE)
     if run.scored and run.verdict:
-        shown = ", ".join(f"{metric.name} = {run.verdict.metrics[metric.name]:.6g}" for metric in parts.ranking.metrics)
-        findings.add(Section.WIRING, Sign.OK, f"the cheaper target scores too: {shown} in {run.clock_s:.1f} s")
+        text = f"the cheaper target scores too: {_scores(parts, run.verdict.metrics)} in {run.clock_s:.1f} s"
+        findings.add(Section.WIRING, Sign.OK, text)
     else:
         log = run.judgement.log if run.judgement else run.log
-        text = f"the cheaper target does not score: {why_not(parts, run)}"
+        text = f"the cheaper target does not score: {why_not(run)}"
         findings.add(Section.WIRING, Sign.FAIL, text, "correct [tune], or take it out", log=log)
     return run
 
@@ -180,12 +191,12 @@ def check_code(parts: Parts, findings: Findings) -> None:
     unsafe = unsafe_loaders(code)
     for it in unsafe:
         place = f"{short(it.path, 80)}:{it.line}"
-        findings.add(Section.JUDGE, Sign.WARN, f"{place} {it.what}", it.instead, path=it.path, line=it.line)
-    if not unsafe:
-        count = sum(path.endswith(".py") for path in code)
         findings.add(
-            Section.JUDGE, Sign.OK, f"no unsafe loader in {count} Python file(s), as far as reading them tells"
+            Section.JUDGE, Sign.WARN, f"{place} {it.what}", it.instead, facts={"path": it.path, "line": it.line}
         )
+    if not unsafe:
+        text = "nothing in it unpickles, imports or runs what a candidate left, as far as reading Python tells"
+        findings.add(Section.JUDGE, Sign.OK, text)
 
 
 def check_gold(parts: Parts, found: Checkup, findings: Findings) -> None:

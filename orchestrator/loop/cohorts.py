@@ -1,9 +1,12 @@
 """A new cohort: the fleet or the criteria changed, so the baseline and the champion are measured again there."""
 
+import asyncio
+
 from orchestrator.domain import events as e
 from orchestrator.domain.fingerprint import difference
 from orchestrator.domain.records import Node, Purpose
 from orchestrator.domain.verdict import Mode, better
+from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import unbooked, worst_of_trial
 from orchestrator.loop.trial import run_trial
@@ -25,13 +28,16 @@ async def open_cohort(bench: Workbench, cohort: str, trial: str) -> None:
         old = bench.state.champion(run)
         root = bench.state.nodes[run.root]
         why = _what_changed(bench, root, trial)
-        bench.book.record(e.CohortOpened(run=run.number, cohort=cohort, why=why))
         best = await _measured(bench, root, cohort)
         if old and old.id != root.id:
             again = await _measured(bench, old, cohort)
             if better(again.verdicts[cohort], best.verdicts[cohort], bench.ranking):
                 best = again
-        bench.book.record(e.ChampionChanged(run=run.number, node=best.id, cohort=cohort, over=None))
+        # Together and last: until then, and after a crash, the run is still in the cohort that has a champion.
+        bench.book.record(
+            e.CohortOpened(run=run.number, cohort=cohort, why=why),
+            e.ChampionChanged(run=run.number, node=best.id, cohort=cohort, over=None),
+        )
 
 
 def _what_changed(bench: Workbench, root: Node, trial: str) -> str:
@@ -64,6 +70,10 @@ async def _rerun(bench: Workbench, node: Node) -> None:
     except Free:
         spent = unbooked(bench.state.nodes[node.id])
         bench.book.record(e.Refunded(hold=hold, node=node.id, spent=spent.as_row()))
+        raise
+    except asyncio.CancelledError:
+        # The attempt that wanted it ends itself; this trial is another node's.
+        interrupt(bench, node.id)
         raise
     spent = unbooked(bench.state.nodes[node.id])
     bench.book.record(e.Settled(hold=hold, node=node.id, spent=spent.as_row()))

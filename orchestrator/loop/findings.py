@@ -47,9 +47,16 @@ class Findings:
     rows: list[Row] = field(default_factory=list)
 
     def add(
-        self, section: Section, sign: Sign, text: str, advice: str = "", *, log: bytes = b"", **facts: object
+        self,
+        section: Section,
+        sign: Sign,
+        text: str,
+        advice: str = "",
+        *,
+        log: bytes = b"",
+        facts: Mapping[str, object] | None = None,
     ) -> None:
-        row = Row(section, sign, text, advice, log, facts)
+        row = Row(section, sign, text, advice, log, facts or {})
         self.rows.append(row)
         self.heard(row)
 

@@ -13,7 +13,7 @@ from orchestrator.change import Policy, Refusal, Tree, apply_text, parse
 from orchestrator.change.names import check_name
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Guard, Node, Phase, Role, Spent
+from orchestrator.domain.records import Guard, Node, Phase, Role, Spent, Trial
 from orchestrator.domain.verdict import Mode, Tier, Verdict, better
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.ledger import LedgerError
@@ -185,8 +185,8 @@ def _decided(bench: Workbench, node: Node, watch: _Watch, logs: Mapping[str, byt
     candidate = bench.state.trials[node.submitted].verdict if node.submitted else None
     baseline = _baseline_of(bench, candidate)
     sound = _is_sound(candidate)
-    for guard in bench.state.guards_of(node.id):
-        steps.append(_guard_step(guard, watch, logs) if sound else Step(f"guards:{guard.name}", StepState.SKIPPED))
+    guards = bench.state.guards_of(node.id)
+    steps += [_guard_step(it, watch, logs) if sound else Step(f"guards:{it.name}", StepState.SKIPPED) for it in guards]
     if sound and candidate:
         steps.append(_score_step(bench, candidate, baseline, must_improve))
     else:
@@ -224,14 +224,21 @@ def _run_steps(bench: Workbench, node: Node, watch: _Watch) -> Iterator[Step]:
     # In tier shared the judge's words are in the same log.
     log = bench.artifacts.get(trial.log) if trial.log and bench.tier is not Tier.SHARED else b""
     state = StepState.FAILED if trial.ending else StepState.PASSED
-    why = f"the trial {trial.ending}: {trial.reason}" if trial.ending else ""
-    yield Step("trial", state, why, watch.seconds(trial.id), log)
+    yield Step("trial", state, _why_ended(trial), watch.seconds(trial.id), log)
     if trial.ending:
         yield Step("judge", StepState.SKIPPED)
         return
     objection = _objection(trial.fault, trial.verdict)
     state = StepState.FAILED if objection else StepState.PASSED
     yield Step("judge", state, objection, watch.seconds(f"{trial.id}/judge"))
+
+
+def _why_ended(trial: Trial) -> str:
+    if trial.ending is None:
+        return ""
+    if trial.reason in ("", trial.ending):
+        return f"exit code {trial.exit_code}" if trial.exit_code is not None else str(trial.ending)
+    return trial.reason
 
 
 def _objection(fault: str | None, verdict: Verdict | None) -> str:

@@ -31,7 +31,7 @@ async def judge_trial(bench: Workbench, name: str) -> None:
         bench.complaints[trial.node] = judgement.detail
         spent = await _check_on_baseline(bench, trial, judging, spent)
     traces = bench.artifacts.put_files(judgement.traces) if judgement.traces else None
-    bench.book.record(
+    bench.book.note(
         e.JudgingEnded(
             trial=name,
             judging=judging,

@@ -17,6 +17,7 @@ from sandbox import Refused, Unavailable, Usage
 
 # A node that no campaign has: the judge is told one in any case.
 NODE = "0"
+NO_OUTPUT = "it left no output"
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT) -> Rehearsal:
     if ending is None and not outputs:
         ending = Ending.INVALID
     if ending is not None:
-        reason = outcome.reason or ("it left no output" if ending is Ending.INVALID else outcome.ending.value)
+        reason = outcome.reason or (NO_OUTPUT if ending is Ending.INVALID else outcome.ending.value)
         clock = time.monotonic() - started
         return Rehearsal(ending, reason, outcome.usage, outcome.log_tail, clock, ran.spent, outcome.outputs)
     judgement = await judged(parts, outputs, mode)

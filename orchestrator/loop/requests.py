@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Guard, Phase
+from orchestrator.domain.node import run_of
+from orchestrator.domain.records import Guard, Node, Phase
 from orchestrator.loop.workbench import Workbench
 
 Answer = tuple[str, list[e.Event]]
@@ -22,7 +23,11 @@ class Inbox:
     def take(self) -> None:
         """Answer every request that is new, each in a transaction with what it changes."""
         for request in self.bench.book.ledger.requests(after=self.bench.state.campaign.request):
-            answer, events = self._answer(request.id, request.kind, json.loads(request.body))
+            try:
+                answer, events = self._answer(request.id, request.kind, json.loads(request.body))
+            except (KeyError, TypeError, ValueError):
+                # Answered, too: one that nobody can read must not end this session and every one after it.
+                answer, events = f"refused: what is asked for ({request.kind}) can not be read", []
             taken = e.RequestTaken(request=request.id, asked=request.kind, answer=answer)
             self.bench.book.record(*events, taken)
 
@@ -43,17 +48,17 @@ class Inbox:
 
     def _inject(self, number: int, body: dict[str, object]) -> Answer:
         on = str(body["on"]) if body.get("on") else None
-        if on and (on not in self.bench.state.nodes or self.bench.state.nodes[on].commit is None):
-            return f"refused: {on} has no candidate to build on", []
+        if on and ((known := self._known(on)) is None or known.commit is None):
+            return f"refused: {on} has no candidate of this run to build on", []
         description = str(body.get("description") or "a change brought by a person")[:500]
         change = self.bench.artifacts.put(str(body["text"]).encode())
         queued = e.InjectionQueued(injection=number, change=change, description=description, on=on)
         return "queued", [queued]
 
     def _release(self, node: str, kind: str) -> Answer:
-        known = self.bench.state.nodes.get(node)
+        known = self._known(node)
         if known is None:
-            return f"refused: there is no node {node}", []
+            return f"refused: there is no node {node} in this run", []
         wanted = {"release": (Phase.QUARANTINED,), "requeue": (Phase.QUARANTINED, Phase.QUEUED, Phase.ENDED)}[kind]
         charged = known.phase is Phase.ENDED and known.ending is not None and known.ending.charged
         if known.phase not in wanted or charged:
@@ -71,7 +76,13 @@ class Inbox:
 
     def _guard(self, body: dict[str, object]) -> Answer:
         node = str(body["node"])
-        if node not in self.bench.state.nodes:
-            return f"refused: there is no node {node}", []
+        if self._known(node) is None:
+            return f"refused: there is no node {node} in this run", []
         guard = Guard.model_validate(body["guard"])
+        self.bench.jobs.guard(guard)  # raises for what could never be run
         return f"{guard.name} holds for {node} and all below it", [e.GuardAdded(node=node, guard=guard)]
+
+    def _known(self, name: str) -> Node | None:
+        """A node of the present run: those of another were judged by other criteria."""
+        state = self.bench.state
+        return state.nodes.get(name) if run_of(name) == state.campaign.run else None

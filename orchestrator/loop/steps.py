@@ -103,9 +103,8 @@ def _tune(state: State, node: Node, draft: int) -> Step | None:
     trial = tune_trial(state, node, draft)
     if trial is None or not trial.ended or (trial.ending and trial.ending.retryable):
         return Tune(draft)
-    if trial.ending is None and not trial.judged:
-        return Judge(trial.id)
-    return None
+    # Also where only its judging is left: that is paid for as the trial was, from the tuning pool.
+    return Tune(draft) if trial.ending is None and not trial.judged else None
 
 
 def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:

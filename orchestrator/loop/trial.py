@@ -68,7 +68,7 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     except TooLarge as error:
         bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error)))
     else:
-        bench.book.record(_ended(bench, trial, purpose.mode, ran))
+        bench.book.note(_ended(bench, trial, purpose.mode, ran))
     finally:
         log.close()
     return trial

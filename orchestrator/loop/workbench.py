@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from orchestrator.budget import RefundPolicy
@@ -22,6 +23,9 @@ from orchestrator.loop.candidate import next_tree
 from orchestrator.loop.jobs import Jobs
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
+
+
+_TREES_KEPT = 8
 
 
 class Free(Exception):
@@ -82,7 +86,12 @@ class Workbench(Parts):
         commit = self.state.nodes[node].commit
         if commit is None:
             raise LookupError(f"{node} has no candidate yet")
-        return self.candidates.read(commit)
+        return self._read(commit)
+
+    @cached_property
+    def _read(self) -> Callable[[str], Tree]:
+        """A parent is read for each of its children, a candidate for every trial and guard."""
+        return lru_cache(maxsize=_TREES_KEPT)(self.candidates.read)
 
     def next_tree(self, tree: Tree, proposal: Proposal) -> Tree:
         """Raises Refusal for a change that the policy, or the tree, does not take."""

@@ -1,11 +1,14 @@
 """`blastdoor apply NODE`: take a node's changes over into one's own files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from orchestrator.change import difference
+from orchestrator.change import Tree, difference
 from orchestrator.domain.node import run_of
+from orchestrator.domain.records import Node, Run
+from orchestrator.domain.state import State
 from orchestrator.task import Repository
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
@@ -18,15 +21,16 @@ from orchestrator.views.campaign.opening import (
     open_campaign,
     print_json,
     task_argument,
+    task_of,
 )
 from orchestrator.views.campaign.placing import NotPlaced, place, touched
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
 
 
-def workspace_of(reading: Reading, task: Path) -> Path:
+def workspace_of(reading: Reading, run: Run, task: Path) -> Path:
     """The person's own files: the workspace folder, or the working tree of the repository at its folder."""
-    workspace = reading.task.workspace
+    workspace = task_of(reading, run).workspace
     if isinstance(workspace, Repository):
         return task / workspace.repository / workspace.folder
     return task / workspace
@@ -47,16 +51,14 @@ def command(node: str, task: Path, target: Path | None, dry_run: bool, as_json: 
     """
     with open_campaign(task) as reading:
         found = chosen_node(reading.state, node)
-        root = reading.state.nodes[reading.state.runs[str(run_of(found.id))].root]
-        old, new = tree_of(reading, root), tree_of(reading, found)
-        folder = target or workspace_of(reading, task)
+        run = reading.state.runs[str(run_of(found.id))]
+        bases = [tree_of(reading, root) for root in roots_of(reading.state, run)]
+        new = tree_of(reading, found)
+        folder = target or workspace_of(reading, run, task)
     if dry_run:
-        _preview(difference(old, new), list(touched(old, new)), as_json)
+        _preview(difference(bases[0], new), list(touched(bases[0], new)), as_json)
         return
-    try:
-        written = place(folder, old, new)
-    except NotPlaced as refusal:
-        raise click.UsageError(str(refusal)) from None
+    written = _placed(folder, bases, new)
     if as_json:
         print_json({"node": found.id, "folder": str(folder), "written": written})
     elif written:
@@ -64,6 +66,23 @@ def command(node: str, task: Path, target: Path | None, dry_run: bool, as_json: 
         click.echo(f"{found.id} applied to {folder}: {figures.plural(len(written), 'file')} ({names})")
     else:
         click.echo(f"{folder} has the files of {found.id} already; nothing was written")
+
+
+def roots_of(state: State, run: Run) -> list[Node]:
+    """The root of a run; where the run began with a node of an earlier one, that one's roots come before it."""
+    earlier = [] if run.start is None else roots_of(state, state.runs[str(run_of(run.start))])
+    return [*earlier, state.nodes[run.root]]
+
+
+def _placed(folder: Path, bases: Sequence[Tree], new: Tree) -> list[str]:
+    """From the oldest base that the folder is still at: a later one would leave out what was changed before it."""
+    refusals: list[NotPlaced] = []
+    for old in bases:
+        try:
+            return place(folder, old, new)
+        except NotPlaced as refusal:
+            refusals.append(refusal)
+    raise click.UsageError(str(refusals[-1]))
 
 
 def _preview(text: str, paths: list[str], as_json: bool) -> None:

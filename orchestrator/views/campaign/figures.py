@@ -65,5 +65,13 @@ def clock(at: str) -> str:
         return printable(at)
 
 
+def moment(at: str) -> str:
+    """With its day: a campaign may take several."""
+    try:
+        return datetime.fromisoformat(at).strftime("%m-%d %H:%M:%S")
+    except ValueError:
+        return printable(at)
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

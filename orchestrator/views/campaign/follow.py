@@ -26,6 +26,7 @@ from orchestrator.text import short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.looks import look_of
+from orchestrator.views.campaign.screen import open_screen
 
 _ENDINGS_SHOWN = 5
 _REFRESHES = 4
@@ -70,7 +71,7 @@ class Progress:
     def __init__(
         self, metrics: Sequence[Metric], console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._console = console or Console(stderr=True, markup=False, highlight=False, emoji=False)
+        self._console = console or open_screen(stderr=True).console
         self._metrics = metrics
         self._clock = clock
         self._started = clock()

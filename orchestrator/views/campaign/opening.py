@@ -17,6 +17,7 @@ from orchestrator.git import GitError
 from orchestrator.ledger import LedgerError
 from orchestrator.task import Task, TaskError
 from orchestrator.text import printable
+from orchestrator.views.campaign.screen import prepare_streams
 from orchestrator.wiring import Reading
 
 task_argument = click.argument("task", default=".", type=click.Path(path_type=Path), metavar="[TASK]")
@@ -29,6 +30,7 @@ class CampaignCommand(click.Command):
     """A command about a campaign: what can not be read becomes one line, like any other bad input."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        prepare_streams()
         try:
             return super().invoke(ctx)
         except (LedgerError, GitError, TaskError) as error:

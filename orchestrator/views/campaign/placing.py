@@ -49,12 +49,13 @@ def place(root: Path, old: Tree, new: Tree) -> list[str]:
     changes = touched(old, new)
     with _opening(root) as top:
         present = {path: read_file(top, path) for path in changes}
-        if all(_same(present[path], changes[path]) for path in changes):
+        if all(_is_done(present[path], old.get(path), file) for path, file in changes.items()):
             return []
         for path in changes:
             if not _same(present[path], old.get(path)):
                 raise NotPlaced(_why_not(path, present[path], old.get(path)))
-        _write(top, changes, present)
+        modes = {path: _mode(present[path], old.get(path), file) for path, file in changes.items() if file}
+        _write(top, changes, modes)
     return list(changes)
 
 
@@ -95,12 +96,13 @@ def _descend(stack: ExitStack, top: int, path: str, *, make: bool) -> int | None
     """The folder that a path lies in; None where it is missing and not to be made."""
     folder = top
     names = path.split("/")
-    if any(name in ("", ".", "..") or "\0" in name for name in names):
+    if any(name in ("", ".", "..") or "\0" in name or name.lower() == ".git" for name in names):
         raise NotPlaced(f"{printable(path)} is no plain path inside the folder")
     for name in names[:-1]:
         if make:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=folder)
+                stack.callback(_remove_if_empty, name, folder)
         try:
             folder = os.open(name, _FOLDER, dir_fd=folder)
         except FileNotFoundError:
@@ -119,6 +121,14 @@ def _same(present: Present | None, wanted: File | None) -> bool:
     return present.data == wanted.data
 
 
+def _is_done(present: Present | None, old: File | None, wanted: File | None) -> bool:
+    """Whether the file is as wanted already; its mode counts where that is what the candidate changed."""
+    if not _same(present, wanted):
+        return False
+    asks_mode = old is not None and wanted is not None and old.executable != wanted.executable
+    return not (asks_mode and present and wanted) or bool(present.mode & _EXECUTE) == wanted.executable
+
+
 def _why_not(path: str, present: Present | None, old: File | None) -> str:
     name = printable(path)
     if present is None:
@@ -128,7 +138,7 @@ def _why_not(path: str, present: Present | None, old: File | None) -> str:
     return f"{name} was changed since the run began. Nothing was written; --dry-run prints the change to apply by hand"
 
 
-def _write(top: int, changes: Mapping[str, File | None], present: Mapping[str, Present | None]) -> None:
+def _write(top: int, changes: Mapping[str, File | None], modes: Mapping[str, int | None]) -> None:
     with ExitStack() as stack:
         folders: dict[str, int] = {}
         beside: dict[str, str] = {}
@@ -139,7 +149,7 @@ def _write(top: int, changes: Mapping[str, File | None], present: Mapping[str, P
                     raise NotPlaced(f"{printable(path)}: its folder is gone; nothing was written")
                 folders[path] = folder
                 if file is not None:
-                    beside[path] = _write_beside(stack, folder, file, present[path])
+                    beside[path] = _write_beside(stack, folder, file, modes[path])
             except OSError as error:
                 raise NotPlaced(f"{printable(path)} can not be written ({error.strerror}); nothing was") from None
         done: list[str] = []
@@ -147,9 +157,9 @@ def _write(top: int, changes: Mapping[str, File | None], present: Mapping[str, P
             _exchange(folders[path], path, beside.get(path), done)
 
 
-def _write_beside(stack: ExitStack, folder: int, file: File, present: Present | None) -> str:
+def _write_beside(stack: ExitStack, folder: int, file: File, mode: int | None) -> str:
     name = f".blastdoor-{secrets.token_hex(8)}"
-    descriptor = os.open(name, _WRITE, 0o666, dir_fd=folder)
+    descriptor = os.open(name, _WRITE, 0o777 if file.executable else 0o666, dir_fd=folder)
 
     def clean() -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -159,17 +169,28 @@ def _write_beside(stack: ExitStack, folder: int, file: File, present: Present | 
     with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
         stream.write(file.data)
         stream.flush()
-        os.fchmod(descriptor, _mode(descriptor, file, present))
+        if mode is not None:
+            os.fchmod(descriptor, mode)
         os.fsync(descriptor)
     return name
 
 
-def _mode(descriptor: int, file: File, present: Present | None) -> int:
-    """The mode that is there stays; only whether it can be executed follows the candidate. No setuid bit survives."""
-    mode = present.mode & _BITS if present else stat.S_IMODE(os.fstat(descriptor).st_mode) & _BITS
-    if file.executable and not mode & _EXECUTE:
-        return mode | ((mode & 0o444) >> 2)
-    return mode if file.executable else mode & ~_EXECUTE
+def _mode(present: Present | None, old: File | None, wanted: File) -> int | None:
+    """The mode that is there stays; only where the candidate changed whether the file can be run, that follows. No
+    setuid bit survives new content. None leaves a new file to the umask.
+    """
+    if present is None:
+        return None
+    mode = present.mode & _BITS
+    if old is not None and old.executable == wanted.executable:
+        return mode
+    return mode | ((mode & 0o444) >> 2) if wanted.executable else mode & ~_EXECUTE
+
+
+def _remove_if_empty(name: str, folder: int) -> None:
+    """A folder that was made for nothing."""
+    with contextlib.suppress(OSError):
+        os.rmdir(name, dir_fd=folder)
 
 
 def _exchange(folder: int, path: str, beside: str | None, done: list[str]) -> None:

@@ -35,10 +35,7 @@ class Screen:
 
 def open_screen(*, stderr: bool = False) -> Screen:
     """Standard output as it is. A pipe has no width; there a chart gets a usual one, unless COLUMNS says more."""
-    stream = sys.stderr if stderr else sys.stdout
-    if isinstance(stream, io.TextIOWrapper):
-        codecs.register_error(_PLAIN_ERRORS, _in_plain_characters)
-        stream.reconfigure(errors=_PLAIN_ERRORS)
+    prepare_streams()
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     unicode = not console.options.ascii_only
     if console.is_terminal:
@@ -48,6 +45,14 @@ def open_screen(*, stderr: bool = False) -> Screen:
     width, height = size if tuple(size) != default else (PIPED_WIDTH, PIPED_HEIGHT)
     console.size = type(size)(width, height)
     return Screen(console, width, height, unicode)
+
+
+def prepare_streams() -> None:
+    """From here on no character can break a stream: what its encoding lacks is written in another way."""
+    codecs.register_error(_PLAIN_ERRORS, _in_plain_characters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_PLAIN_ERRORS)
 
 
 def _in_plain_characters(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -87,7 +87,7 @@ def _work_line(standing: Standing) -> Text:
     else:
         text.append("nobody works on it; blastdoor resume goes on", "yellow")
     if campaign.paused:
-        text.append("; paused (blastdoor pause --off goes on)", "bold yellow")
+        text.append("; paused" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")
     if campaign.stopped:
         text.append(f"; stopped: {printable(campaign.stopped)}", "bold")
     return text

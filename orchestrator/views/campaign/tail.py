@@ -31,7 +31,7 @@ def told_of(record: Record, node: str | None = None) -> Told | None:
     if node is not None and about != node:
         return None
     plain = {"seq": record.seq, "at": record.at, "kind": record.kind, "node": about, "line": line}
-    return Told(f"{figures.clock(record.at)} {record.seq:>6}  {line}", plain, _style(record.kind))
+    return Told(f"{figures.moment(record.at)} {record.seq:>6}  {line}", plain, _style(record.kind))
 
 
 def _read(record: Record) -> tuple[str, str | None]:

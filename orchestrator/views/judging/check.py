@@ -75,7 +75,7 @@ async def examine(
 ) -> None:
     """All sections in turn. Raises TaskError, and the sandbox's errors when the engine fails."""
     taken = snapshot(task, folder)
-    findings.add(Section.WIRING, Sign.OK, f"{FILE} is read: {task.name}", digest=task.digest)
+    findings.add(Section.WIRING, Sign.OK, f"{FILE} is read: {task.name}", facts={"digest": task.digest})
     for warning in task.warnings:
         findings.add(Section.WIRING, Sign.WARN, warning)
     parts = await make_or_tell(make_parts(task, taken, site), findings)

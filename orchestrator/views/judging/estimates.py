@@ -38,12 +38,16 @@ def tell_noise(ranking: Ranking, runs: Sequence[Rehearsal], findings: Findings) 
     if len(runs) < 2:
         return
     same_outputs = all(run.outputs == runs[0].outputs for run in runs)
-    same_scores = all(run.verdict and runs[0].verdict and run.verdict.metrics == runs[0].verdict.metrics for run in runs)
+    same_scores = all(
+        run.verdict and runs[0].verdict and run.verdict.metrics == runs[0].verdict.metrics for run in runs
+    )
     if same_outputs and not same_scores:
         text = "the outputs are the same in every run, so the noise is the judge's own"
         findings.add(Section.NOISE, Sign.WARN, text, "give the judge a fixed seed: the same outputs deserve one score")
     elif not same_outputs:
-        findings.add(Section.NOISE, Sign.NOTE, "the outputs differ from run to run: the baseline itself is not the same")
+        findings.add(
+            Section.NOISE, Sign.NOTE, "the outputs differ from run to run: the baseline itself is not the same"
+        )
 
 
 def _tell_spread(metric: Metric, values: Sequence[float], findings: Findings) -> None:
@@ -51,10 +55,10 @@ def _tell_spread(metric: Metric, values: Sequence[float], findings: Findings) ->
     facts = {"metric": metric.name, "values": list(values)}
     if len(values) < 2:
         text = f"{metric.name} = {figures.score(low)} in the only run; nothing is known about its spread"
-        findings.add(Section.NOISE, Sign.NOTE, text, "use --runs 3 or more", **facts)
+        findings.add(Section.NOISE, Sign.NOTE, text, "use --runs 3 or more", facts=facts)
     elif low == high:
         text = f"{metric.name} = {figures.score(low)} in all {len(values)} runs"
-        findings.add(Section.NOISE, Sign.OK, text, **facts)
+        findings.add(Section.NOISE, Sign.OK, text, facts=facts)
     else:
         mean, deviation = statistics.fmean(values), statistics.stdev(values)
         text = (
@@ -62,7 +66,7 @@ def _tell_spread(metric: Metric, values: Sequence[float], findings: Findings) ->
             f"({figures.score(low)} to {figures.score(high)} in {len(values)} runs)"
         )
         advice = f"an improvement of less than {2 * deviation:.2g} may be luck; fix a seed, or average in the judge"
-        findings.add(Section.NOISE, Sign.WARN, text, advice, **facts)
+        findings.add(Section.NOISE, Sign.WARN, text, advice, facts=facts)
 
 
 def tell_cost(parts: Parts, found: Checkup, expected: Expected, findings: Findings) -> None:
@@ -72,10 +76,10 @@ def tell_cost(parts: Parts, found: Checkup, expected: Expected, findings: Findin
     judge_s = statistics.median(run.judge_s for run in runs)
     micro = max(run.total.microdollars for run in runs)
     text = f"one run takes {_s(clock)} on the clock; in chambers, the trial {_s(trial_s)} and the judge {_s(judge_s)}"
-    findings.add(Section.COST, Sign.OK, text, clock_s=clock, trial_s=trial_s, judge_s=judge_s)
+    findings.add(Section.COST, Sign.OK, text, facts={"clock_s": clock, "trial_s": trial_s, "judge_s": judge_s})
     where = f"at the rates of {parts.jobs.backend}"
     price = f"it costs {figures.dollars(micro)} {where}" if micro else f"it costs nothing {where}"
-    findings.add(Section.COST, Sign.OK, price, microdollars=micro)
+    findings.add(Section.COST, Sign.OK, price, facts={"microdollars": micro})
     if found.tuned and found.tuned.clock_s >= clock:
         text = f"the cheaper target takes {_s(found.tuned.clock_s)}, which is not less"
         findings.add(Section.COST, Sign.WARN, text, "make [tune] smaller, or take it out: it must pay for itself")
@@ -100,9 +104,9 @@ def _tell_worst(worst: Amounts, options: Options, findings: Findings) -> None:
     for name, needed, cap in (("usd", micro / 1e6, options["usd"]), ("seconds", seconds, options["seconds"])):
         if cap is not None and cap < needed:
             advice = f"the cap on {name} is {cap:g}: not one attempt fits; raise it, or lower the limits"
-            findings.add(Section.COST, Sign.FAIL, text, advice, **facts)
+            findings.add(Section.COST, Sign.FAIL, text, advice, facts=facts)
             return
-    findings.add(Section.COST, Sign.OK, text, **facts)
+    findings.add(Section.COST, Sign.OK, text, facts=facts)
 
 
 def _tell_campaign(clock: float, worst: Amounts, expected: Expected, findings: Findings) -> None:
@@ -121,11 +125,12 @@ def _tell_campaign(clock: float, worst: Amounts, expected: Expected, findings: F
         f"{attempts} attempts ({options.sources['attempts']}) at width {shape.width} take about "
         f"{figures.duration(likely)}{held}; {figures.duration(longest)} at the very worst"
     )
+    facts = {"attempts": attempts, "width": shape.width, "likely_s": likely, "worst_s": longest}
     if options["wall"] is not None and likely > options["wall"]:
         advice = f"the cap on the clock is {figures.duration(options['wall'])}: it ends before that many"
-        findings.add(Section.COST, Sign.WARN, text, advice, likely_s=likely, worst_s=longest)
+        findings.add(Section.COST, Sign.WARN, text, advice, facts=facts)
     else:
-        findings.add(Section.COST, Sign.OK, text, likely_s=likely, worst_s=longest)
+        findings.add(Section.COST, Sign.OK, text, facts=facts)
 
 
 def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Findings) -> None:
@@ -148,7 +153,9 @@ def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Fin
     _tell_share(findings, "log", log, limits.log_bytes, _size, "raise limits.log_bytes, or print less")
     gpu = "; a GPU is asked for, but how busy it is can not be seen from here" if limits.gpu else ""
     if expected.shape:
-        findings.add(Section.PROFILE, Sign.OK, f"a search takes {expected.shape.why}{gpu}", width=expected.shape.width)
+        findings.add(
+            Section.PROFILE, Sign.OK, f"a search takes {expected.shape.why}{gpu}", facts={"width": expected.shape.width}
+        )
 
 
 def _tell_cpu(parts: Parts, found: Checkup, run_s: float, findings: Findings) -> None:
@@ -162,7 +169,7 @@ def _tell_cpu(parts: Parts, found: Checkup, run_s: float, findings: Findings) ->
     advice = ""
     if share > _BUSY and run_s > 1 and known is None:
         advice = 'search.saturates = ["cpu"] lets the width follow the machine\'s cores'
-    findings.add(Section.PROFILE, Sign.OK, text, advice, cpu_s=found.seen.cpu_s, share=share)
+    findings.add(Section.PROFILE, Sign.OK, text, advice, facts={"cpu_s": found.seen.cpu_s, "share": share})
 
 
 def _tell_share(
@@ -170,9 +177,8 @@ def _tell_share(
 ) -> None:
     near = limit > 0 and used > _NEAR * limit
     text = f"{what}: {shown(used)} of {shown(limit)}"
-    findings.add(
-        Section.PROFILE, Sign.WARN if near else Sign.OK, text, advice if near else "", what=what, used=used, limit=limit
-    )
+    sign, facts = Sign.WARN if near else Sign.OK, {"what": what, "used": used, "limit": limit}
+    findings.add(Section.PROFILE, sign, text, advice if near else "", facts=facts)
 
 
 def _s(seconds: float) -> str:

@@ -8,9 +8,9 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import NotComparable, better
-from orchestrator.wiring import How
+from orchestrator.wiring import How, ask
 from sandbox import Job, Unavailable
-from tests.orchestrator.loop.scripted import CPU, Script, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, Point, Script, Scripted, scripted, write_task
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ async def test_stopped_while_a_cohort_opens(folder: Path) -> None:
 async def test_several_arrive_at_once(folder: Path) -> None:
     """Attempts that reach a new cohort together open it once."""
     script = Script()
-    points = [{"value": 5}, *({"value": value, "takes": 0.05} for value in range(6, 11))]
+    points: list[Point] = [{"value": 5}, *({"value": value, "takes": 0.05} for value in range(6, 11))]
     async with scripted(folder, script, *points, width=5) as session:
         opened: list[str] = []
 
@@ -144,3 +144,23 @@ async def test_several_arrive_at_once(folder: Path) -> None:
         assert len(session.of(e.CohortOpened)) == 1
         reruns = [trial.node for trial in session.bench.state.trials.values() if trial.purpose is Purpose.RERUN]
         assert sorted(reruns) == sorted(set(reruns))
+
+
+async def test_cancelled_while_a_cohort_opens(folder: Path) -> None:
+    """Cancelling the attempt that opens a cohort frees at once what was set aside for it."""
+    async with scripted(folder, None, {"value": 5}, {"value": 4}, {"value": 6}) as session:
+        change_after(session, "1.1")
+        cancelled: list[str] = []
+        holds: list[list[str]] = []
+
+        def cancel(event: e.TrialIntended) -> None:
+            if event.purpose is Purpose.RERUN and not cancelled:
+                cancelled.append("1.2")
+                ask(folder, "cancel", {"node": "1.2"})
+
+        session.when(e.TrialIntended, cancel)
+        session.when(e.AttemptOpened, lambda _: holds.append(list(session.bench.book.accounts.holds)))
+        finished = await session.run()
+        assert session.bench.state.nodes["1.2"].ending is Ending.CANCELLED
+        assert holds[-1] == ["1.3#1"]
+        assert finished.champion == session.bench.state.nodes["1.3"]

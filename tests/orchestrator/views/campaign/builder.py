@@ -159,7 +159,9 @@ class Story:
         self._number[role] += 1
         slot = "control" if role is Role.CONTROL else "attempts"
         self.tell(
-            e.AttemptOpened(node=node, parent=parent, role=role, number=self._number[role], branch=len(self.state.nodes), step=1),
+            e.AttemptOpened(
+                node=node, parent=parent, role=role, number=self._number[role], branch=len(self.state.nodes), step=1
+            ),
             e.Reserved(hold=f"{node}#1", amounts={slot: 1, "usd": 50_000}),
         )
         return node

@@ -104,3 +104,10 @@ def test_actions_as_json(stage: Stage) -> None:
         "body": {"node": "1.1.1"},
         "holder": None,
     }
+
+
+def test_only_the_present_run_is_worked_on(stage: Stage) -> None:
+    """A node of an earlier run is over, whatever its state."""
+    stage.story.end("1.1.1", Ending.STALLED)
+    stage.story.open(run=2)
+    assert "1.1.1 belongs to run 1, which is over; run 2 is worked on" in stage.refused("requeue", "1.1.1")

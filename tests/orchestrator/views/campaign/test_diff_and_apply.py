@@ -7,6 +7,7 @@ import pytest
 from rich.style import Style
 
 from orchestrator.change import File, Tree
+from orchestrator.domain.ending import Ending
 from orchestrator.views.campaign.diff import coloured
 from orchestrator.views.campaign.placing import NotPlaced, place
 from tests.orchestrator.views.campaign.conftest import Stage
@@ -92,10 +93,19 @@ def test_place_changes_adds_and_removes(folder: Path) -> None:
 
 
 def test_place_keeps_modes(folder: Path) -> None:
-    """A private file stays private; a setuid bit does not survive a change of content."""
-    (folder / "a.py").chmod(0o4600)
+    """A private file stays private, one's own executable bit too; a setuid bit does not survive new content."""
+    (folder / "a.py").chmod(0o4710)
     place(folder, OLD, NEW)
-    assert (folder / "a.py").stat().st_mode & 0o7777 == 0o600
+    assert (folder / "a.py").stat().st_mode & 0o7777 == 0o710
+
+
+def test_place_a_mode_alone(folder: Path) -> None:
+    """Where only the executable bit differs, it is changed, once."""
+    run = Tree({**OLD, "a.py": File(b"one\n", executable=True)})
+    (folder / "a.py").chmod(0o640)
+    assert place(folder, OLD, run) == ["a.py"]
+    assert (folder / "a.py").stat().st_mode & 0o777 == 0o750
+    assert place(folder, OLD, run) == []
 
 
 @pytest.mark.parametrize("name", ["a.py", "gone.py", "new/run.sh"])
@@ -126,7 +136,7 @@ def test_place_never_follows_a_link(folder: Path, tmp_path: Path) -> None:
     assert contents(outside) == {"a.py": b"one\n"}
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "..", "a//b", "x\0y"])
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "..", "a//b", "x\0y", "a/.GIT/config"])
 def test_place_stays_inside(folder: Path, path: str) -> None:
     """A path that leads out is refused, wherever it came from."""
     with pytest.raises(NotPlaced, match="no plain path"):
@@ -144,6 +154,7 @@ def test_place_in_a_folder_that_can_not_be_written(folder: Path, monkeypatch: py
     with pytest.raises(NotPlaced, match="No space left"):
         place(folder, OLD, NEW)
     assert contents(folder) == before
+    assert not (folder / "new").exists()
 
 
 def test_place_needs_a_folder(tmp_path: Path) -> None:
@@ -165,3 +176,16 @@ def test_a_repository_task_is_applied_at_its_folder(tmp_path: Path) -> None:
     (mine / "params.json").write_text("{}\n")
     made.run("apply", "best")
     assert (mine / "params.json").read_text() == '{"node": "1.1"}\n'
+
+
+def test_a_run_that_began_with_a_node_is_applied_from_the_first_root(stage: Stage) -> None:
+    """The workspace may be as before the first run, or as the node that the second one began with."""
+    story = stage.story
+    story.end("1.1.1", Ending.FAILED)
+    story.open(run=2)
+    story.baseline(2.0, run=2, files={"solve.py": "print(1)\n", "params.json": '{"node": "1.1"}\n'})
+    story.attempt("2", 3.0, kept=True, files={"solve.py": "print(2)\n"})
+    story.state.runs["2"] = story.state.run.model_copy(update={"start": "1.1"})
+    assert "2 files (params.json, solve.py)" in stage.run("apply", "best")
+    (stage.workspace / "solve.py").write_text("print(1)\n")
+    assert "1 file (solve.py)" in stage.run("apply", "best")

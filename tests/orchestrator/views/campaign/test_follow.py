@@ -76,7 +76,7 @@ def test_the_picture() -> None:
     story.attempt("1")
     progress = Progress([Metric()], terminal(), clock)
     replay(progress, story, clock)
-    with (console := terminal()).capture() as capture:
+    with (console := pipe()).capture() as capture:
         console.print(progress)
     lines = capture.get().splitlines()
     champion = story.state.champion()
@@ -103,7 +103,7 @@ def test_the_picture_fits_any_size(width: int, height: int) -> None:
     lines = capture.get().splitlines()
     assert len(lines) < height
     if height < 30:
-        assert any("more at work" in line for line in lines)
+        assert any("more at" in line for line in lines)
     with (wide := terminal(200, 60)).capture() as again:
         wide.print(progress)
     assert "then relax the outer ring" in again.get()

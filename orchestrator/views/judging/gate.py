@@ -1,0 +1,254 @@
+"""`blastdoor gate`: one untrusted change in, a decision and an exit code out, for a stage of a build."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from orchestrator.change.policy import DEFAULT_CAPS
+from orchestrator.git import GitError
+from orchestrator.ledger import Head
+from orchestrator.loop.book import stamp, utc_now
+from orchestrator.loop.gate import (
+    CannotJudge,
+    Decision,
+    Gated,
+    StepState,
+    changed_paths,
+    failures_are_no_verdict,
+    judge_change,
+    refused,
+)
+from orchestrator.loop.witness import Witness, witness
+from orchestrator.settings import Settings
+from orchestrator.task import Snapshot, Task, TaskError, load_task, snapshot
+from orchestrator.text import printable
+from orchestrator.views.campaign.opening import json_option, json_text, print_json, task_argument
+from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.exits import Exit
+from orchestrator.views.judging.evidence import evidence, evidence_text, seal
+from orchestrator.views.judging.junit import junit
+from orchestrator.views.judging.markdown import markdown
+from orchestrator.views.judging.report import Report
+from orchestrator.views.judging.sarif import sarif
+from orchestrator.wiring import CannotOpen, Flags, Site, docker_config, docker_site, open_campaign
+
+_EXITS = {Decision.ACCEPTED: Exit.OK, Decision.REJECTED: Exit.NOT_GOOD, Decision.UNJUDGED: Exit.BAD_INPUT}
+_MARKS = {
+    StepState.PASSED: ("✓", "ok", "green"),
+    StepState.FAILED: ("✗", "XX", "bold red"),
+    StepState.SKIPPED: ("-", "--", "dim"),
+    StepState.BROKEN: ("!", "!!", "yellow"),
+}
+_STYLES = {Decision.ACCEPTED: "bold green", Decision.REJECTED: "bold red", Decision.UNJUDGED: "bold yellow"}
+_file = click.Path(path_type=Path, dir_okay=False)
+_FORMS: dict[str, Callable[[Report], str]] = {
+    "junit": junit,
+    "markdown": markdown,
+    "sarif": lambda report: json_text(sarif(report)) + "\n",
+    "evidence": evidence_text,
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """The first bytes of a change, and the digest of all of it: one that is too long is refused, but still named."""
+
+    text: bytes
+    sha256: str
+    size: int
+
+
+@dataclass
+class _Seen:
+    """What is known so far; the reports are made of it, however far it got."""
+
+    task: Task | None = None
+    taken: Snapshot | None = None
+    witness: Witness | None = None
+    head: Head | None = None
+    started_at: str = field(default_factory=lambda: stamp(utc_now()))
+
+
+@click.command("gate")
+@click.option("--diff", "source", required=True, metavar="FILE", help="The change to judge; - is stdin.")
+@click.option("--must-improve", is_flag=True, help="Reject a change that is merely no worse than the baseline.")
+@click.option("--junit", type=_file, help="Write a JUnit report.")
+@click.option("--markdown", type=_file, help="Write a summary in Markdown.")
+@click.option("--sarif", type=_file, help="Write a SARIF 2.1.0 report.")
+@click.option("--evidence", type=_file, help="Write the evidence that a reviewer signs, as JSON.")
+@click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the ledger in this new folder.")
+@click.option("--runtime", help="Container runtime: runc or runsc.")
+@json_option
+@task_argument
+@click.pass_obj
+def command(
+    settings: Settings,
+    /,
+    task: Path,
+    source: str,
+    must_improve: bool,
+    keep: Path | None,
+    runtime: str | None,
+    as_json: bool,
+    **files: Path | None,
+) -> int:
+    """Judge one untrusted change to TASK: a diff, blocks or whole files.
+
+    It is accepted when it keeps to what the task lets one edit, runs, is a solution, passes every guard and scores no
+    worse than the baseline.
+
+    Exit code 0 when it is accepted, 1 when it is rejected, 2 when it could not be judged, for whatever reason.
+    """
+    if keep and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise click.UsageError(f"{keep} exists and is not an empty folder; name a new one")
+    change = read_change(source)
+
+    def open_site() -> AbstractAsyncContextManager[Site]:
+        say = (lambda _: None) if as_json else (lambda line: click.echo(printable(line), err=True))
+        return docker_site(docker_config(settings, runtime=runtime), settings.image, say)
+
+    report = asyncio.run(gate(task, change, settings, open_site, must_improve=must_improve, keep=keep))
+    for name, make in _FORMS.items():
+        if path := files[name]:
+            _write(path, make(report))
+    if as_json:
+        print_json(evidence(report))
+    else:
+        _show(open_screen(), report, files["evidence"])
+    return _EXITS[report.gated.decision]
+
+
+async def gate(
+    task: Path,
+    change: Change,
+    settings: Settings,
+    open_site: Callable[[], AbstractAsyncContextManager[Site]],
+    *,
+    must_improve: bool = False,
+    keep: Path | None = None,
+) -> Report:
+    """The whole stage. A change that may not even be applied is rejected without an engine."""
+    seen = _Seen()
+    try:
+        gated = await _gated(task, change, settings, open_site, must_improve, keep, seen)
+    except (CannotJudge, TaskError, CannotOpen, GitError) as error:
+        gated = Gated(Decision.UNJUDGED, str(error), ())
+    return _report(task, change, gated, seen, must_improve)
+
+
+def _report(folder: Path, change: Change, gated: Gated, seen: _Seen, must_improve: bool) -> Report:
+    task = seen.task
+    return Report(
+        task=task.name if task else folder.resolve().name,
+        gated=gated,
+        change_sha256=change.sha256,
+        change_bytes=change.size,
+        must_improve=must_improve,
+        version=version("blastdoor"),
+        started_at=seen.started_at,
+        ended_at=stamp(utc_now()),
+        changed=changed_paths(change.text, task.policy()) if task else (),
+        folder=_workspace(task, folder) if task else "",
+        digests=seen.taken.digests if seen.taken else {},
+        metrics=tuple(spec.name for spec in task.metrics) if task else (),
+        tier=task.judge.mode if task else None,
+        witness=seen.witness,
+        head=seen.head,
+    )
+
+
+async def _gated(
+    folder: Path,
+    change: Change,
+    settings: Settings,
+    open_site: Callable[[], AbstractAsyncContextManager[Site]],
+    must_improve: bool,
+    keep: Path | None,
+    seen: _Seen,
+) -> Gated:
+    seen.task = load_task(folder)
+    seen.taken = snapshot(seen.task, folder)
+    if rejection := refused(seen.taken.tree, change.text, seen.task.policy()):
+        return rejection
+    # One change beside the baseline, and no tuning: the diff is judged as it is.
+    flags = Flags(proposer="inject", width=1, attempts=1, tunes=0)
+    with failures_are_no_verdict(), _folder(keep) as place:
+        async with (
+            open_site() as site,
+            open_campaign(folder, site, flags=flags, settings=settings, folder=place) as opened,
+        ):
+            try:
+                # Before the change is let in, so that nothing it does can touch the inventory.
+                seen.witness = await witness(opened.bench)
+                text = change.text.decode()
+                return await judge_change(opened.campaign, opened.bench, text, must_improve=must_improve)
+            finally:
+                seen.head = opened.bench.book.ledger.head()
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep:
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="blastdoor-gate-") as folder:
+        yield Path(folder)
+
+
+def read_change(source: str) -> Change:
+    """However long it is, no more is held than a change may have."""
+    cap = DEFAULT_CAPS.text_bytes
+    seal, kept, size = hashlib.sha256(), b"", 0
+    try:
+        with sys.stdin.buffer if source == "-" else Path(source).open("rb") as stream:
+            while piece := stream.read(1 << 20):
+                seal.update(piece)
+                kept += piece[: cap + 1 - len(kept)]
+                size += len(piece)
+    except OSError as error:
+        raise click.UsageError(f"{printable(source)} can not be read ({error.strerror})") from None
+    return Change(kept, seal.hexdigest(), size)
+
+
+def _workspace(task: Task, folder: Path) -> str:
+    """The workspace as seen from here, where a build stage stands at the root of its repository."""
+    place = task.workspace
+    path = folder / (place if isinstance(place, str) else Path(place.repository, place.folder))
+    whole = Path(os.path.normpath(path.absolute()))
+    here = Path.cwd()
+    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else whole.name
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: half a report could be taken for a good one."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _show(screen: Screen, report: Report, evidence_file: Path | None) -> None:
+    width = max((len(step.name) for step in report.gated.steps), default=0)
+    for step in report.gated.steps:
+        sign, plain, style = _MARKS[step.state]
+        time = f"{step.seconds:6.2f} s" if step.seconds else " " * 8
+        mark = sign if screen.unicode else plain
+        screen.line(
+            Text.assemble((f"{mark} ", style), f"{printable(step.name):<{width}}  {time}  {printable(step.why)}")
+        )
+    screen.line(Text(printable(report.line), _STYLES[report.gated.decision]))
+    if evidence_file:
+        screen.line(f"evidence: {evidence_file} (sha256 {seal(evidence_text(report))})")

@@ -1,0 +1,58 @@
+"""The gate as a JUnit test suite: a test case for each thing that was asked of the change."""
+
+import re
+import xml.etree.ElementTree as Xml
+
+from orchestrator.loop.gate import Decision, Step, StepState
+from orchestrator.text import printable, printable_lines
+from orchestrator.views.judging.report import Report
+
+LOG_LINES = 200
+# All that XML 1.0 allows. `printable` has escaped the rest already; this is the promise of this file alone.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(report: Report) -> str:
+    gated = report.gated
+    steps = gated.steps
+    broken = gated.decision is Decision.UNJUDGED and not any(it.state is StepState.BROKEN for it in steps)
+    counts = {
+        "tests": len(steps) + broken,
+        "failures": sum(it.state is StepState.FAILED for it in steps),
+        "errors": sum(it.state is StepState.BROKEN for it in steps) + broken,
+        "skipped": sum(it.state is StepState.SKIPPED for it in steps),
+    }
+    seconds = f"{sum(it.seconds for it in steps):.3f}"
+    attributes = {name: str(count) for name, count in counts.items()} | {"time": seconds}
+    root = Xml.Element("testsuites", {"name": "blastdoor gate", **attributes})
+    named = {"name": _text(f"gate {report.task}"), "timestamp": report.started_at[:19]}
+    suite = Xml.SubElement(root, "testsuite", {**named, **attributes})
+    for step in steps:
+        _case(suite, report, step)
+    if broken:
+        _case(suite, report, Step("gate", StepState.BROKEN, gated.why))
+    Xml.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(suite: Xml.Element, report: Report, step: Step) -> None:
+    case = Xml.SubElement(
+        suite,
+        "testcase",
+        {"classname": _text(f"blastdoor.{report.task}"), "name": _text(step.name), "time": f"{step.seconds:.3f}"},
+    )
+    why = _text(step.why)
+    match step.state:
+        case StepState.FAILED:
+            Xml.SubElement(case, "failure", {"message": why, "type": "rejected"}).text = why
+        case StepState.BROKEN:
+            Xml.SubElement(case, "error", {"message": why, "type": "could not judge"}).text = why
+        case StepState.SKIPPED:
+            Xml.SubElement(case, "skipped")
+    if step.log:
+        lines = list(printable_lines(step.log))[-LOG_LINES:]
+        Xml.SubElement(case, "system-out").text = "\n".join(map(_text, lines))
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("?", printable(text))

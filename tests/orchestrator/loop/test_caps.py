@@ -1,0 +1,214 @@
+"""Caps that hold with many attempts at once, and rules that end a campaign."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.control import compare
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Role
+from orchestrator.proposers import Brief, Exhausted
+from sandbox.backends.fake import FakeHold
+from tests.orchestrator.loop.scripted import (
+    GUARD,
+    TUNE,
+    Point,
+    Proposing,
+    Script,
+    Scripted,
+    make_site,
+    scripted,
+    write_task,
+)
+
+# What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
+WORST_S = 3 * (5 + 1 + 200)
+USD_PER_SECOND = 0.01
+
+
+def watch_caps(session: Scripted) -> list[int]:
+    """At every event, nothing is over its cap; how many attempts were open is noted."""
+    open_at_once: list[int] = []
+
+    def look(*_: object) -> None:
+        accounts = session.bench.book.accounts
+        for account in (Account.ATTEMPTS, Account.TUNES, Account.CONTROL, Account.USD, Account.SECONDS):
+            left = accounts.left(account)
+            assert left is None or left >= 0, account
+        open_at_once.append(sum("/" not in hold for hold in accounts.holds))
+
+    session.bench.book.observers.append(look)
+    return open_at_once
+
+
+def shuffled(count: int, seed: int) -> list[Point]:
+    """Points that take their time, so that attempts overtake each other; some of them fail."""
+    chance = random.Random(seed)
+    points: list[Point] = []
+    for value in range(1, count + 1):
+        do = chance.choice(["answer", "answer", "answer", "failed", "out of memory"])
+        points.append({"value": value, "takes": chance.uniform(0, 0.03), "do": do})
+    return points
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("account", "flags"),
+    [
+        (Account.ATTEMPTS, {"attempts": 7}),
+        (Account.SECONDS, {"seconds": WORST_S * 2.5, "attempts": 12}),
+        (Account.USD, {"usd": WORST_S * 3.2 * USD_PER_SECOND, "attempts": 12}),
+    ],
+)
+async def test_no_interleaving_overruns_a_cap(
+    folder: Path, account: Account, flags: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five at a time: what is used and set aside never passes a cap, and the campaign does not hang below it."""
+    monkeypatch.setattr(FakeHold, "usd_per_second", USD_PER_SECOND)
+    script = Script()
+    site = make_site(script, usd_per_second=USD_PER_SECOND)
+    async with scripted(folder, script, *shuffled(20, seed), site=site, width=5, **flags) as session:
+        open_at_once = watch_caps(session)
+        await session.run()
+        accounts = session.bench.book.accounts
+        limit = accounts.limit(account)
+        assert limit is not None
+        assert accounts.used(account) <= limit
+        wide = {Account.ATTEMPTS: 5, Account.SECONDS: 2, Account.USD: 3}[account]
+        assert max(open_at_once) == wide
+        assert accounts.used(Account.ATTEMPTS) == flags["attempts"]
+        assert accounts.used(Account.USD) > 0
+        assert not accounts.holds
+
+
+@pytest.mark.parametrize("tunes", [0, 4, 100])
+async def test_tuning_under_tight_caps(tmp_path: Path, tunes: int) -> None:
+    """Attempts that want tuning, with little left to set aside, neither wait for each other for ever nor overrun."""
+    folder = write_task(tmp_path / "task", TUNE, GUARD)
+    drafts: list[list[Point]] = [[{"value": 3 * n + m, "takes": 0.01} for m in (1, 2, 3)] for n in range(6)]
+    async with scripted(folder, None, *drafts, width=5, tunes=tunes, seconds=WORST_S * 3) as session:
+        watch_caps(session)
+        await session.run()
+        accounts = session.bench.book.accounts
+        assert accounts.used(Account.TUNES) <= tunes
+        assert accounts.used(Account.ATTEMPTS) == 6
+        assert not accounts.holds
+
+
+async def test_reservation_waits(folder: Path) -> None:
+    """A reservation that does not fit now waits for what is under way; it does not fail."""
+    async with scripted(folder, None, *shuffled(4, 1), width=2, seconds=WORST_S * 1.5) as session:
+        open_at_once = watch_caps(session)
+        finished = await session.run()
+        assert max(open_at_once) == 1
+        assert finished.reason == "all is proposed"
+
+
+async def test_reservation_that_can_never_fit(folder: Path) -> None:
+    """What can not fit even with nothing under way ends the campaign, with the account and what helps."""
+    async with scripted(folder, None, {"value": 1}, seconds=WORST_S + 0.001) as session:
+        finished = await session.run()
+        assert finished.reason.startswith("seconds: ")
+        assert "raise the cap" in finished.reason
+        assert session.bench.state.nodes["1"].ending is Ending.SCORED
+
+
+async def test_attempts(folder: Path) -> None:
+    """As many attempts as were given, the baseline not counted."""
+    async with scripted(folder, None, *shuffled(9, 2), attempts=3) as session:
+        finished = await session.run()
+        assert finished.reason == "3 of 3 attempts are used"
+        assert len(session.bench.state.nodes) == 4
+
+
+async def test_target(tmp_path: Path) -> None:
+    """The campaign stops when the target is reached."""
+    folder = write_task(tmp_path / "task", '[[metrics]]\nname = "score"\ntarget = 4.0\n')
+    points: list[Point] = [{"value": value} for value in range(1, 9)]
+    async with scripted(folder, None, *points) as session:
+        finished = await session.run()
+        assert finished.reason == "the target is reached"
+        assert finished.champion is not None
+        assert finished.champion.id == "1.4"
+
+
+async def test_patience(folder: Path) -> None:
+    """So many attempts without improvement end it; one that fails counts, one that ends free does not."""
+    points: list[Point] = [{"value": 5}, {"value": 1}, {"value": 9, "do": "failed"}, {"value": 2}, {"value": 9}]
+    async with scripted(folder, None, *points, patience=3) as session:
+        finished = await session.run()
+        assert finished.reason == "3 attempts without improvement"
+        assert len(session.bench.state.nodes) == 5
+
+
+async def test_wall_clock(folder: Path) -> None:
+    """At the deadline what is under way is ended and refunded; nothing is lost for a resume."""
+    async with scripted(folder, None, {"value": 1}, {"value": 2, "do": "wait"}, wall=3600) as session:
+
+        def late(event: e.TrialIntended) -> None:
+            if event.node == "1.2":
+                session.clock.skip(3601)
+
+        session.when(e.TrialIntended, late)
+        finished = await session.run()
+        assert "have passed" in finished.reason
+        assert session.bench.state.nodes["1.2"].ending is Ending.INTERRUPTED
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+
+
+async def test_exhausted_beforehand(tmp_path: Path) -> None:
+    """A grid that is through ends the campaign with that reason."""
+    folder = write_task(tmp_path / "task", high=3)
+    async with scripted(folder, None, proposer="grid", width=2) as session:
+        finished = await session.run()
+        assert finished.reason == "all 3 points of the grid are tried"
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 3
+
+
+async def test_exhausted_when_asked(folder: Path) -> None:
+    """A proposer that has nothing more ends the campaign: that attempt is not charged, and no more are opened."""
+
+    async def no_more(_: Brief) -> Sequence[Proposal]:
+        raise Exhausted("that was all")
+
+    async with scripted(folder, None, {"value": 1}, *[no_more] * 50) as session:
+        finished = await session.run(10)
+        assert finished.reason == "that was all"
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+        cancelled = [node for node in session.bench.state.nodes.values() if node.ending is Ending.CANCELLED]
+        assert len(cancelled) == 1
+
+
+async def test_exhausted_while_others_run(folder: Path) -> None:
+    """When the proposer has nothing more, the others that are under way are still finished."""
+
+    async def no_more(_: Brief) -> Sequence[Proposal]:
+        raise Exhausted("that was all")
+
+    slow: Point = {"value": 5, "takes": 0.3}
+    async with scripted(folder, None, slow, no_more, *[no_more] * 50, width=2) as session:
+        finished = await session.run(10)
+        assert (finished.reason, session.bench.state.nodes["1.1"].ending) == ("that was all", Ending.SCORED)
+
+
+async def test_control_grows(folder: Path) -> None:
+    """The control has an attempt of its own for each of the search's, from its own pool, and is never champion."""
+    points: list[Point] = [{"value": value} for value in (2, 3, 4)]
+    async with scripted(folder, None, *points, control="random", attempts=3) as session:
+        session.bench.proposers[Role.CONTROL] = Proposing(*[{"value": 100 + number} for number in range(3)])
+        finished = await session.run()
+        state, accounts = session.bench.state, session.bench.book.accounts
+        roles = [node.role for node in state.nodes.values()]
+        assert roles.count(Role.SEARCH) == 3
+        assert roles.count(Role.CONTROL) in (2, 3)
+        assert accounts.used(Account.CONTROL) == roles.count(Role.CONTROL)
+        assert accounts.used(Account.ATTEMPTS) == 3
+        assert finished.champion is not None
+        assert finished.champion.role is Role.SEARCH
+        assert compare(state, session.bench.ranking).control is not None

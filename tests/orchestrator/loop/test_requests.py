@@ -1,0 +1,199 @@
+"""What another terminal asks for, and what becomes of it while the campaign runs."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Phase, Role
+from orchestrator.proposers import Brief, Stalled
+from orchestrator.wiring import How, ask
+from tests.orchestrator.loop.scripted import Script, Scripted, scripted
+
+DIFF = """--- a/params.json
++++ b/params.json
+@@ -1,3 +1,3 @@
+ {
+-  "value": 0
++  "value": 7
+ }
+"""
+
+
+def ask_after(session: Scripted, folder: Path, after: str, kind: str, **body: object) -> None:
+    """Ask once a node has ended."""
+
+    def act(event: e.AttemptEnded) -> None:
+        if event.node == after:
+            ask(folder, kind, body)
+
+    session.when(e.AttemptEnded, act)
+
+
+def answers(session: Scripted) -> list[str]:
+    return [event.answer for event in session.of(e.RequestTaken)]
+
+
+async def test_pause(folder: Path) -> None:
+    """Paused, nothing more is opened; what is under way ends, and it goes on when told so."""
+    async with scripted(folder, None, {"value": 1}, {"value": 2}) as session:
+        ask_after(session, folder, "1.1", "pause", paused=True)
+        running = asyncio.create_task(session.run())
+        await asyncio.sleep(0.5)
+        assert session.bench.state.campaign.paused
+        assert "1.2" not in session.bench.state.nodes
+        ask(folder, "pause", {"paused": False})
+        await running
+        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
+        assert answers(session) == ["paused", "going on"]
+
+
+async def test_inject_on_the_champion(folder: Path) -> None:
+    """A person's change goes before the proposer's, builds on the champion and uses an attempt."""
+    async with scripted(folder, None, {"value": 1}, {"value": 2}) as session:
+        ask_after(session, folder, "1", "inject", text=DIFF, description="seven")
+        finished = await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.role, node.operator, node.description) == (Role.INJECTED, "inject", "seven")
+        assert finished.champion == node
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 3
+
+
+async def test_inject_on_a_node(folder: Path) -> None:
+    """The node to build on can be named, whatever the champion is."""
+    on_one = DIFF.replace('-  "value": 0', '-  "value": 1')
+    async with scripted(folder, None, {"value": 1}, {"value": 2}) as session:
+        ask_after(session, folder, "1.2", "inject", text=on_one, on="1.1")
+        await session.run()
+        node = session.bench.state.nodes["1.1.1"]
+        assert (node.parent, node.ending, node.kept) == ("1.1", Ending.SCORED, True)
+
+
+@pytest.mark.parametrize("text", ["no change at all", DIFF.replace("params.json", "../escape"), DIFF[:40]])
+async def test_refused_injection(folder: Path, text: str) -> None:
+    """A change that is refused is an attempt all the same: invalid, with the reason, and charged."""
+    script = Script()
+    async with scripted(folder, script, {"value": 1}) as session:
+        ask_after(session, folder, "1", "inject", text=text)
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.role, node.ending) == (Role.INJECTED, Ending.INVALID)
+        assert "refused" in node.why
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 2
+
+
+async def test_injection_waits_for_a_resume(folder: Path) -> None:
+    """What was asked while nobody worked is taken by the next one who does."""
+    async with scripted(folder, None, {"value": 1}) as session:
+        await session.run()
+    ask(folder, "inject", {"text": DIFF.replace('-  "value": 0', '-  "value": 1')})
+    async with scripted(folder, None, {"value": 1}, how=How.RESUME) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1.1"].ending is Ending.SCORED
+
+
+async def test_cancel_a_running_attempt(folder: Path) -> None:
+    """A cancelled attempt is ended, refunded and not tried again; the others go on."""
+    async with scripted(folder, None, {"value": 9, "do": "wait"}, {"value": 1}) as session:
+
+        def cancel(event: e.TrialIntended) -> None:
+            if event.node == "1.1":
+                ask(folder, "cancel", {"node": "1.1"})
+                ask(folder, "cancel", {"node": "1.1"})
+
+        session.when(e.TrialIntended, cancel)
+        await session.run()
+        assert len(session.of(e.KillIntended)) == len(session.of(e.KillConfirmed)) == 1
+        node = session.bench.state.nodes["1.1"]
+        assert (node.phase, node.ending) == (Phase.ENDED, Ending.CANCELLED)
+        assert session.bench.state.trials["1.1-1"].ending is Ending.INTERRUPTED
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+        assert not session.bench.book.accounts.holds
+        assert node.spent == node.booked
+
+
+async def test_cancel_a_waiting_attempt(folder: Path) -> None:
+    """An attempt that waits for its next turn can be cancelled too."""
+
+    async def stall(_: Brief) -> Sequence[Proposal]:
+        raise Stalled("nothing")
+
+    async with scripted(folder, None, stall, {"value": 1}) as session:
+
+        def cancel(event: e.AttemptRequeued) -> None:
+            ask(folder, "cancel", {"node": event.node})
+
+        session.when(e.AttemptRequeued, cancel)
+        await session.run()
+        assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+        assert len(session.of(e.AttemptRequeued)) == 1
+
+
+async def test_requeue(folder: Path) -> None:
+    """What was cancelled can be run again; what was charged can not."""
+    script = Script()
+    async with scripted(folder, script, {"value": 9, "do": "wait"}, {"value": 1}) as session:
+
+        def cancel(event: e.TrialIntended) -> None:
+            if event.trial == "1.1-1":
+                ask(folder, "cancel", {"node": "1.1"})
+
+        session.when(e.TrialIntended, cancel)
+        await session.run()
+    script.gate.set()
+    for node in ("1.1", "1.2", "1.9"):
+        ask(folder, "requeue", {"node": node})
+    async with scripted(folder, script, {"value": 9}, {"value": 1}, how=How.RESUME) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        again, charged, unknown = answers(session)
+        assert again == "queued again"
+        assert "1.2 is scored" in charged
+        assert "no node" in unknown
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("dance", {}),
+        ("cancel", {}),
+        ("cancel", {"node": "1.99"}),
+        ("release", {"node": "1"}),
+        ("inject", {}),
+        ("inject", {"text": DIFF, "on": "1.99"}),
+        ("guard", {"node": "1"}),
+        ("guard", {"node": "1", "guard": {"name": 3}}),
+        ("guard", {"node": "1", "guard": {"name": "g", "command": ["true"], "limits": {"wall": "soon"}}}),
+        ("pause", {}),
+    ],
+)
+async def test_what_can_not_be_done(folder: Path, kind: str, body: dict[str, object]) -> None:
+    """A request that makes no sense is answered, and neither this session nor the next one falls over it."""
+    async with scripted(folder, None, {"value": 1}) as session:
+        ask_after(session, folder, "1", kind, **body)
+        await session.run()
+        assert [answer.partition(":")[0] for answer in answers(session)] == ["refused"]
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+async def test_nodes_of_an_earlier_run(folder: Path) -> None:
+    """A run is not mixed with the nodes of another: they can neither be run again nor be built on in it."""
+    async with scripted(folder, None, {"value": 1, "do": "wait"}) as session:
+        session.when(e.TrialIntended, lambda event: session.campaign.stop("x") if event.node == "1.1" else None)
+        await session.run()
+    async with scripted(folder, None, {"value": 2}, how=How.NEW_RUN) as session:
+        assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+        ask(folder, "requeue", {"node": "1.1"})
+        ask(folder, "inject", {"text": DIFF, "on": "1"})
+        ask(folder, "guard", {"node": "1", "guard": {"name": "g", "command": ["guard"]}})
+        finished = await session.run()
+        assert [answer.partition(":")[0] for answer in answers(session)] == ["refused"] * 3
+        assert session.bench.state.nodes["1.1"].phase is Phase.ENDED
+        assert finished.champion is not None
+        assert finished.champion.id == "2.1"
