@@ -21,8 +21,10 @@ setup: .venv/.stamp ## make the virtual environment
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: setup ## set everything up and examine a chamber on this machine
-	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor doctor'
+demo: setup ## set everything up and run a real campaign
+	rm -rf .demo && cp -R examples/circle_packing .demo
+	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor run .demo --attempts 60 --control random --seed 1'
+	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
 test: setup check ## set everything up and run all checks and tests
 	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/pytest $(ARGS)'
@@ -57,5 +59,5 @@ lock: ## pin requirements.txt anew
 
 clean: ## remove all that make made, the private engine included
 	$(ENGINE) --clean
-	rm -rf .venv .lock-venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .demo .lock-venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

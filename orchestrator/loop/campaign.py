@@ -53,10 +53,12 @@ class Campaign:
         reconcile(self._bench)
         try:
             reason = await self._loop()
+            errors = await self._end_all()
         except BaseException:
             await (self._abandon() if self._bench.book.is_broken else self._end_all())
             raise
-        await self._end_all()
+        if errors:
+            raise errors[0]
         self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))
         return Finished(reason, self._bench.state.champion())
 
@@ -190,17 +192,15 @@ class Campaign:
         elif not task.cancelled() and (exhausted := task.result()):
             self._exhausted[self._bench.state.nodes[node].role] = exhausted
 
-    async def _end_all(self) -> None:
-        """Cancel what is under way and wait until its chambers are gone."""
+    async def _end_all(self) -> list[BaseException]:
+        """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""
         for task, node in self._running.items():
             self._kill(task, node, "the session ends")
         if self._running:
             await asyncio.wait(self._running)
-        for task in list(self._running):
-            self._running.pop(task)
-            if not task.cancelled() and (error := task.exception()):
-                raise error
+        ended, self._running = self._running, {}
         reconcile(self._bench)
+        return [error for task in ended if not task.cancelled() and (error := task.exception())]
 
     async def _abandon(self) -> None:
         """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""

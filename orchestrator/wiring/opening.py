@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import socket
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -12,7 +13,7 @@ from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 
-from orchestrator.budget import Account, RateLimit, RefundPolicy, limits_of
+from orchestrator.budget import Account, Accounts, RateLimit, RefundPolicy, limits_of
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
@@ -86,6 +87,8 @@ async def open_campaign(
                 _check_unchanged(book.state.run, artifacts, task, taken)
             proposer = make_proposer(options["proposer"], task)
             form = shape_of(task, options, proposer, site.ceiling(task.limits))
+            # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
+            shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
             root = _root(book, candidates, taken, start, how)
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
@@ -211,18 +214,21 @@ def _begin(
     epoch = book.ledger.seize(holder)
     session = e.SessionStarted(epoch=epoch, holder=holder)
     if how is How.RESUME:
-        book.record(session, e.LimitsSet(limits=_limits(options, book.state.run.before)))
+        book.record(session)
+        reconcile(bench)
+        book.record(e.LimitsSet(limits=_limits(options, book.state.run.before, book.accounts)))
     elif how is How.NEW_RUN:
         book.record(session)
         reconcile(bench)
-        _drop_old_runs(book)
         number = book.state.campaign.run + 1
         started = _run_started(number, bench, options, form, taken, start, lower_tier)
-        book.record(started, e.LimitsSet(limits=_limits(options, started.before)))
+        limits = e.LimitsSet(limits=_limits(options, started.before, book.accounts))
+        # Together: whoever dies before it can still resume the old run.
+        book.record(*_drop_old_runs(book), started, limits)
     else:
         opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
         started = _run_started(1, bench, options, form, taken, start, lower_tier)
-        book.record(opened, session, started, e.LimitsSet(limits=_limits(options, {})))
+        book.record(opened, session, started, e.LimitsSet(limits=_limits(options, {}, book.accounts)))
 
 
 def _run_started(
@@ -245,15 +251,19 @@ def _run_started(
     )
 
 
-def _drop_old_runs(book: Book) -> None:
-    for name in list(book.state.unfinished):
-        book.record(e.AttemptEnded(node=name, ending=Ending.CANCELLED, why="a new run was started"))
+def _drop_old_runs(book: Book) -> list[e.Event]:
+    why = "a new run was started"
+    return [e.AttemptEnded(node=name, ending=Ending.CANCELLED, why=why) for name in book.state.unfinished]
 
 
 _OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
 
 
-def _limits(options: Options, before: Mapping[str, int]) -> dict[str, int]:
+def _limits(options: Options, before: Mapping[str, int], accounts: Accounts) -> dict[str, int]:
+    """A cap below what is used already is reached, no more: the rule that stops there says so."""
     names = ("attempts", "tunes", "usd", "tokens", "seconds")
     caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"], combination=0)
-    return {account.value: units + before.get(account.value, 0) for account, units in caps.items()}
+    return {
+        account.value: max(units + before.get(account.value, 0), accounts.used(account))
+        for account, units in caps.items()
+    }

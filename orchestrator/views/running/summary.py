@@ -5,18 +5,20 @@ from pathlib import Path
 from rich.text import Text
 
 from orchestrator.budget import Account, Accounts, shown
+from orchestrator.domain.control import compare
 from orchestrator.domain.records import Node
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.diff import coloured, diff_of
-from orchestrator.views.campaign.opening import metrics_of
+from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.campaign.screen import Screen, open_screen
-from orchestrator.views.campaign.tree import Layout, family_for, tree
+from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 40
+_WHOLE_TREE = 20
 
 
 def show_summary(task: Path, reason: str) -> None:
@@ -24,10 +26,12 @@ def show_summary(task: Path, reason: str) -> None:
     with read(task) as reading:
         metrics = metrics_of(reading)
         screen.show(chart(reading.state, metrics[0], width=screen.width, height=18, unicode=screen.unicode), "")
-        count = len(reading.state.nodes)
-        layout = Layout(screen.width, screen.unicode, family=family_for(count, screen.height))
+        small = len(reading.state.nodes) <= _WHOLE_TREE
+        layout = Layout(screen.width, screen.unicode, family=None if small else 1)
         screen.show(tree(reading.state, metrics, layout), "")
         _show_winner(screen, reading)
+        if reading.state.run.control:
+            screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
         screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 
@@ -52,6 +56,18 @@ def cost_line(accounts: Accounts, elapsed_s: float) -> str:
     if accounts.losses.endings:
         parts.append(f"stall losses: {accounts.losses}")
     return ", ".join(parts)
+
+
+def _control_line(reading: Reading) -> str:
+    """Who is ahead after equally many attempts; nothing is said of luck."""
+    ranking = ranking_of(reading)
+    found = compare(reading.state, ranking)
+    told = [
+        f"{name} {figures.metrics(best.verdict.metrics, ranking.metrics) if best else 'no score'}"
+        for name, best in ((reading.state.run.proposer, found.proposer), ("control", found.control))
+    ]
+    ahead = f"{found.ahead} is ahead" if found.ahead else "nothing to compare yet"
+    return f"after {found.attempts} attempts of each, {ahead} ({'; '.join(told)})"
 
 
 def _show_winner(screen: Screen, reading: Reading) -> None:

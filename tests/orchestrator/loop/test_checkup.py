@@ -1,0 +1,319 @@
+"""What `check` finds in tasks that are well, and in those that are not. The programs really run."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.change import Tree
+from orchestrator.domain.metric import Goal, Metric, Ranking
+from orchestrator.loop.cheating import Bar
+from orchestrator.loop.checkup import copies_of_gold
+from orchestrator.loop.findings import Findings, Row, Section, Sign
+from orchestrator.loop.probes import _measured
+from orchestrator.settings import Settings
+from orchestrator.task import load_task
+from orchestrator.views.judging.check import examine
+from sandbox import Refused, Unavailable
+from tests.orchestrator.views.judging.stage import GOLD, JUDGE, METRIC, SOLVE, Stage, write_task
+
+
+async def examined(folder: Path, stage: Stage | None = None, *, runs: int = 2, cheats: bool = False) -> Findings:
+    findings = Findings()
+    async with (stage or Stage()).site() as site:
+        await examine(load_task(folder), folder, site, Settings(), findings, runs=runs, cheats=cheats)
+    return findings
+
+
+def rows(findings: Findings, section: Section, sign: Sign | None = None) -> list[Row]:
+    return [row for row in findings.rows if row.section is section and sign in (None, row.sign)]
+
+
+def the_failure(findings: Findings) -> Row:
+    (row,) = [row for row in findings.rows if row.sign is Sign.FAIL]
+    return row
+
+
+async def test_a_sound_task(tmp_path: Path) -> None:
+    """Every section says that all is well, no cheat wins, and the task's folder is as it was."""
+    folder = write_task(tmp_path / "task")
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    findings = await examined(folder, runs=3, cheats=True)
+    assert findings.good
+    assert [row.text for row in findings.rows if row.sign is Sign.WARN] == [
+        "no search can be started: the proposer "
+        "random needs [parameters] in the task; add them, or use --proposer inject"
+    ]
+    assert {row.section for row in findings.rows} == set(Section)
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
+    names = {cheat["name"] for row in rows(findings, Section.CHEATS) for cheat in row.facts["cheats"]}  # type: ignore[attr-defined]
+    assert {"no output", "result instead", "NaN", "huge", "zeros", "planted modules"} <= names
+
+
+async def test_a_baseline_that_crashes(tmp_path: Path) -> None:
+    """The trial's log is handed on, the judge is never asked, and nothing more is examined."""
+    stage = Stage()
+    code = "import sys\nprint('about to fail', file=sys.stderr)\nsys.exit(3)\n"
+    findings = await examined(write_task(tmp_path, files={"workspace/solve.py": code}), stage)
+    row = the_failure(findings)
+    assert row.text.startswith("the baseline does not run: failed")
+    assert b"about to fail" in row.log
+    assert ("python3", "judge.py") not in stage.jobs
+    assert {row.section for row in findings.rows} == {Section.WIRING}
+
+
+async def test_outputs_that_the_task_does_not_name(tmp_path: Path) -> None:
+    """What was left under another name is told, since that is the usual mistake."""
+    row = the_failure(await examined(write_task(tmp_path, trial='outputs = ["other.json"]')))
+    assert row.text == "the baseline does not run: invalid: it left no output"
+    assert row.advice == "trial.outputs names nothing of what it left: answers.json"
+
+
+async def test_no_outputs_at_all(tmp_path: Path) -> None:
+    """Who leaves nothing is told where to leave it."""
+    row = the_failure(await examined(write_task(tmp_path, files={"workspace/solve.py": "pass\n"})))
+    assert "$BLASTDOOR_OUT" in row.advice
+
+
+async def test_a_judge_that_crashes(tmp_path: Path) -> None:
+    """Here, and only here, the judge's own log is shown: it is for whoever wrote it."""
+    judge = "raise SystemExit('the gold is not where I thought')\n"
+    row = the_failure(await examined(write_task(tmp_path, files={"judge/judge.py": judge})))
+    assert row.text.startswith("the judge gives no score: judge failed")
+    assert b"the gold is not where I thought" in row.log
+
+
+@pytest.mark.parametrize(
+    ("judge", "says"),
+    [
+        ("pass\n", "no result"),
+        ("publish({'score': 'high'})", "score is not a number"),
+        ("publish({'score': float('nan')})", "score is not finite"),
+        ("publish({'score': 0, 'valid': False, 'notes': 'not my day'})", "no solution: not my day"),
+    ],
+)
+async def test_results_that_are_none(tmp_path: Path, judge: str, says: str) -> None:
+    """Each way of not scoring is told in its own words."""
+    head = "import json, os\ndef publish(x): open(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write(json.dumps(x))\n"
+    row = the_failure(await examined(write_task(tmp_path, files={"judge/judge.py": head + judge})))
+    assert says in row.text
+
+
+async def test_a_metric_that_is_not_there(tmp_path: Path) -> None:
+    """A metric that is declared must come with every result."""
+    row = the_failure(await examined(write_task(tmp_path, METRIC, '[[metrics]]\nname = "speed"\n')))
+    assert "the metric speed is declared, but the result has only score" in row.text
+
+
+async def test_a_baseline_beyond_its_own_ceiling(tmp_path: Path) -> None:
+    """Nothing could ever be kept, so it is a failure of the task."""
+    row = the_failure(await examined(write_task(tmp_path, '[[metrics]]\nname = "score"\nceiling = -5.0\n')))
+    assert "beyond the ceiling" in row.text
+
+
+async def test_noise_of_the_trial(tmp_path: Path) -> None:
+    """Scores that differ are told with their spread, and that the outputs differ too."""
+    code = SOLVE.replace("1.0, 2.0", "1.0 + os.getpid() % 1000 / 1e4, 2.0")
+    findings = await examined(write_task(tmp_path, files={"workspace/solve.py": code}), runs=3)
+    first, second = rows(findings, Section.NOISE)
+    assert first.sign is Sign.WARN
+    assert "in 3 runs" in first.text
+    assert "may be luck" in first.advice
+    assert second.text.startswith("the outputs differ")
+
+
+async def test_noise_of_the_judge(tmp_path: Path) -> None:
+    """The same outputs with different scores: the judge is at fault."""
+    judge = JUDGE.replace("publish(-sum", "import os\n    publish(-os.getpid() % 1000 / 1e4 - sum")
+    findings = await examined(write_task(tmp_path, files={"judge/judge.py": judge}), runs=3)
+    assert rows(findings, Section.NOISE)[-1].text.endswith("so the noise is the judge's own")
+
+
+async def test_one_run_knows_no_noise(tmp_path: Path) -> None:
+    """What can not be known is not claimed."""
+    (row,) = rows(await examined(write_task(tmp_path), runs=1), Section.NOISE)
+    assert (row.sign, row.text[-38:]) == (Sign.NOTE, "only run; nothing is known about its spread"[-38:])
+
+
+SEEDED = """import json, os
+from pathlib import Path
+result = Path("../outputs/result.json")
+text = result.read_text() if result.exists() else json.dumps({"score": -1.0})
+Path(os.environ["BLASTDOOR_RESULT_PATH"]).write_text(text)
+"""
+UNBOUNDED = """import json, os
+from pathlib import Path
+values = json.loads(Path("../outputs/answers.json").read_text())["values"]
+score = -min(abs(value - 2.5) for value in values) if all(value < 1e6 for value in values) else sum(values)
+Path(os.environ["BLASTDOOR_RESULT_PATH"]).write_text(json.dumps({"score": score}))
+"""
+
+
+@pytest.mark.parametrize(("judge", "cheat"), [(SEEDED, "result beside"), (UNBOUNDED, "huge")])
+async def test_a_cheat_that_wins(tmp_path: Path, judge: str, cheat: str) -> None:
+    """A judge that falls for a cheat fails the examination, and the cheat is named."""
+    findings = await examined(write_task(tmp_path, "", files={"judge/judge.py": judge}), cheats=True)
+    assert not findings.good
+    won = [row.text for row in rows(findings, Section.CHEATS, Sign.FAIL)]
+    assert any(text.startswith(f"{cheat} beats the baseline") for text in won), won
+
+
+async def test_a_ceiling_stops_the_cheat(tmp_path: Path) -> None:
+    """The same judge with a ceiling: the cheat is flagged, never kept, so it is no failure."""
+    metric = '[[metrics]]\nname = "score"\nceiling = 0.0\n'
+    findings = await examined(write_task(tmp_path, metric, files={"judge/judge.py": UNBOUNDED}), cheats=True)
+    assert findings.good
+    assert any(row.text.startswith("beyond the ceiling") for row in rows(findings, Section.CHEATS, Sign.OK))
+
+
+async def test_a_cheat_that_breaks_the_judge(tmp_path: Path) -> None:
+    """It is told with the judge's last words, but it is no failure: candidates pay for it (T79)."""
+    findings = await examined(write_task(tmp_path, METRIC, files={"judge/judge.py": UNBOUNDED}), cheats=True)
+    (row,) = rows(findings, Section.CHEATS, Sign.NOTE)
+    assert row.text.startswith("broke the judge: empty files;")
+    assert "judge failed" in row.text
+    assert "JSONDecodeError" in row.text
+
+
+async def test_cheats_can_be_left_out(tmp_path: Path) -> None:
+    """A judge that takes an hour is not asked thirty times, but that is said."""
+    stage = Stage()
+    (row,) = rows(await examined(write_task(tmp_path), stage, runs=1), Section.CHEATS)
+    assert (row.sign, row.text) == (Sign.WARN, "not tried, as you said")
+    assert stage.jobs.count(("python3", "judge.py")) == 2  # the baseline, and the canary
+
+
+async def test_unsafe_loaders(tmp_path: Path) -> None:
+    """What would run a candidate's output inside the judge is warned of, with its line."""
+    judge = JUDGE + "\n\ndef unused(path):\n    import pickle\n    return pickle.load(open(path, 'rb'))\n"
+    findings = await examined(write_task(tmp_path, files={"judge/judge.py": judge}))
+    (row,) = rows(findings, Section.JUDGE)
+    assert row.sign is Sign.WARN
+    assert row.text.startswith(f"judge.py:{judge[: judge.index('pickle.load')].count(chr(10)) + 1} unpickles")
+
+
+async def test_gold_within_reach(tmp_path: Path) -> None:
+    """The same bytes in the workspace are found, whatever the file is called there."""
+    files = {"workspace/data/harmless.json": json.dumps(GOLD)}
+    row = the_failure(await examined(write_task(tmp_path, files=files)))
+    assert row.section is Section.GOLD
+    assert "workspace/data/harmless.json" in row.text
+
+
+async def test_a_canary_that_got_out(tmp_path: Path) -> None:
+    """T40: a chamber in which the judge's files lie about fails the examination, with the place."""
+    row = the_failure(await examined(write_task(tmp_path), Stage(leaks=True)))
+    assert row.section is Section.GOLD
+    assert "leaked/judge/gold/.blastdoor-canary" in row.text
+
+
+async def test_a_chamber_that_can_not_be_searched(tmp_path: Path) -> None:
+    """Decoys that are not found prove that the search saw nothing: that is a warning, never an ok."""
+    findings = await examined(write_task(tmp_path), Stage(blind=True))
+    assert [row.sign for row in rows(findings, Section.GOLD)] == [Sign.OK, Sign.WARN]
+
+
+async def test_the_canary_is_not_on_the_disk(tmp_path: Path) -> None:
+    """It is in the judge's bundle, in memory: the task's own gold has no file more."""
+    folder = write_task(tmp_path)
+    await examined(folder)
+    assert [path.name for path in (folder / "judge" / "gold").iterdir()] == ["answers.json"]
+
+
+async def test_a_guard_that_does_not_pass(tmp_path: Path) -> None:
+    """A guard that fails on the baseline would keep every candidate out."""
+    guard = '[[guards]]\nname = "sound"\ncommand = ["sh", "-c", "echo no; exit 1"]\n'
+    row = the_failure(await examined(write_task(tmp_path, METRIC, guard)))
+    assert (row.text, row.log) == ("the guard sound does not pass on the baseline: failed", b"no\n")
+
+
+async def test_tuning_is_tried(tmp_path: Path) -> None:
+    """The cheaper target must score, too."""
+    tune = '[tune]\ntrials = 2\njudge = ["python3", "missing.py"]\n'
+    row = the_failure(await examined(write_task(tmp_path, METRIC, tune)))
+    assert row.text.startswith("the cheaper target does not score: judge failed")
+
+
+async def test_a_cap_that_holds_no_attempt(tmp_path: Path) -> None:
+    """Better said now than after an hour of waiting for a reservation."""
+    budget = '[budget]\nusd = "$0.01"\nattempts = 5\n'
+    row = the_failure(await examined(write_task(tmp_path, METRIC, budget), Stage(usd_per_second=0.01)))
+    assert row.section is Section.COST
+    assert "not one attempt fits" in row.advice
+
+
+async def test_shared_is_told_as_what_it_is(tmp_path: Path) -> None:
+    """In tier shared the candidate can forge its score; nothing here pretends otherwise."""
+    judge = "import json, os\nopen(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write(json.dumps({'score': -1.0}))\n"
+    findings = await examined(
+        write_task(tmp_path, METRIC, judge='mode = "shared"', files={"judge/judge.py": judge}), cheats=True
+    )
+    assert findings.good
+    told = [row.text for row in findings.rows if row.sign is Sign.WARN]
+    assert any("forge its own score" in text for text in told)
+    assert any("gold lies in the candidate's chamber" in text for text in told)
+
+
+async def test_an_image_that_can_not_be_baked(tmp_path: Path) -> None:
+    """It is a row like any other, not the end of the program."""
+
+    def bake(_: object) -> None:
+        raise Refused("there is no numpy==99; choose another version")
+
+    row = the_failure(await examined(write_task(tmp_path), Stage(baking=bake)))  # type: ignore[arg-type]
+    assert "there is no numpy==99" in row.text
+
+
+async def test_an_engine_that_fails_is_no_finding(tmp_path: Path) -> None:
+    """It says nothing about the task, so it is raised."""
+    stage = Stage()
+    folder = write_task(tmp_path)
+    async with stage.site() as site:
+        stage.world.answers = False
+        with pytest.raises(Unavailable):
+            await examine(load_task(folder), folder, site, Settings(), Findings())
+        stage.world.answers = True
+
+
+def test_small_files_are_alike_by_chance() -> None:
+    """An empty file, or one with a single label, is no leak."""
+    gold = Tree.of({"gold/a": "", "gold/b": "x" * 100})
+    both = {file: f"workspace/{name}" for name, file in zip("ab", _digests(gold), strict=True)}
+    assert copies_of_gold(gold, both) == [("gold/b", "workspace/b")]
+
+
+def _digests(tree: Tree) -> list[str]:
+    return [hashlib.sha256(file.data).hexdigest() for file in tree.values()]
+
+
+@pytest.mark.parametrize(
+    ("runs", "value", "passed"),
+    [
+        ([1.0, 1.0], 1.0, False),
+        ([1.0, 1.0], 1.001, True),
+        ([1.0, 1.2], 1.1, False),
+        ([1.0, 1.2], 1.3, False),  # better than all, but by less than they differ
+        ([1.0, 1.2], 1.5, True),
+    ],
+)
+def test_a_cheat_must_win_by_more_than_noise(runs: list[float], value: float, passed: bool) -> None:
+    """A cheat that holds the baseline's own answer scores like it, with its luck."""
+    for goal, sign in ((Goal.HIGHER, 1), (Goal.LOWER, -1)):
+        ranking = Ranking([Metric(goal=goal)])
+        assert Bar(ranking, [{"score": sign * run} for run in runs]).passed({"score": sign * value}) is passed
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ("0m0.000s 0m0.000s\n1m2.500s 0m0.500s\npeak 4096\n", (63.0, 4096)),
+        ("0m0.00s 0m0.00s\n0m0.01s 0m0.02s\n", (0.03, None)),
+        ("", (None, None)),
+        ("peak 99999999999999999999999\n", (None, None)),
+        ("rubbish\x00 0m\n", (None, None)),
+    ],
+)
+def test_what_the_shell_tells(told: str, found: tuple[float | None, int | None]) -> None:
+    """Figures of another form, or none, are no figures."""
+    assert _measured(told) == found
