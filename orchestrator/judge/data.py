@@ -1,5 +1,6 @@
 """Data mode: the candidate is dead, its outputs are bytes, and the judge scores them in a chamber of its own."""
 
+import asyncio
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,7 +80,8 @@ class DataJudge:
             return Judgement(Spent(), fault="outputs too large", detail=str(error))
         except BrokeOff as error:
             return Judgement(error.spent, fault="judge broke off", detail=str(error))
-        return read_judgement(ran.outcome, ran.spent)
+        # A hostile result can take seconds to parse; everybody else must go on meanwhile.
+        return await asyncio.to_thread(read_judgement, ran.outcome, ran.spent)
 
 
 def read_judgement(outcome: Outcome, spent: Spent) -> Judgement:

@@ -174,6 +174,10 @@ class Attempt:
     def _promote(self, draft: int, why: str) -> None:
         """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it."""
         bench, node = self._bench, self._node
+        if stored := bench.candidates.commit_of(node.id):
+            # Its writer was killed before it was on record. A node's candidate never changes, so the choice stands.
+            digest = bench.candidates.read(stored).digest
+            draft = next((it.number for it in bench.state.drafts(node.id) if it.tree == digest), draft)
         tree = self._draft_tree(node, draft)
         before = bench.tree(node.parent) if node.parent else tree
         parent = bench.state.nodes[node.parent].commit if node.parent else None

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from orchestrator.budget import Account, Accounts, Amounts
@@ -36,13 +37,13 @@ class Book:
         self._noted: list[e.Event] = []
         self._at = ""
         self._booked = False
-        self._broken = False
+        self._failure: BaseException | None = None
         self._change = asyncio.Event()
 
     @property
     def is_broken(self) -> bool:
         """Whether something could not be written; then memory is ahead of the disk, and the session must end."""
-        return self._broken
+        return self._failure is not None
 
     def now(self) -> datetime:
         return self._clock()
@@ -53,36 +54,44 @@ class Book:
         For what is followed by another record at once, with nothing awaited in between: one transaction instead of
         two. A crash before it is written is a crash before it happened.
         """
-        if self._broken:
-            raise RuntimeError("the ledger could not be written; nothing more is recorded in this session")
-        self._broken = True
-        if not self._noted:
-            # One time for all that is written together: whoever folds the ledger again must get the same.
-            self._at = stamp(self._clock())
-        for event in events:
-            self._booked |= book(self.accounts, event)
-            self.state.apply(event, self._at)
-            self._noted.append(event)
-        self._broken = False
+        with self._or_broken():
+            if not self._noted:
+                # One time for all that is written together: whoever folds the ledger again must get the same.
+                self._at = stamp(self._clock())
+            for event in events:
+                self._booked |= book(self.accounts, event)
+                self.state.apply(event, self._at)
+                self._noted.append(event)
 
     def record(self, *events: e.Event) -> None:
-        """All of them, and what was noted before, or none. Raises what the ledger raises, then only RuntimeError."""
+        """All of them, and what was noted before, or none. Raises what the ledger raises, and from then on the same."""
         self.note(*events)
-        self._broken = True
-        rows: dict[tuple[str, str], str | None] = {key: self.state.row(key) for key in self.state.touched}
-        if self._booked:
-            rows[BOOKS] = json.dumps(self.accounts.as_rows())
-        # An event must never speak of bytes that a power cut can still take.
-        self._artifacts.sync()
-        written, self._noted, self._booked = self._noted, [], False
-        self.ledger.append([Entry(it.kind, canonical(it.model_dump(mode="json"))) for it in written], rows, self._at)
-        self.state.touched.clear()
-        self._broken = False
+        with self._or_broken():
+            rows: dict[tuple[str, str], str | None] = {key: self.state.row(key) for key in self.state.touched}
+            if self._booked:
+                rows[BOOKS] = json.dumps(self.accounts.as_rows())
+            # An event must never speak of bytes that a power cut can still take.
+            self._artifacts.sync()
+            written, self._noted, self._booked = self._noted, [], False
+            entries = [Entry(it.kind, canonical(it.model_dump(mode="json"))) for it in written]
+            self.ledger.append(entries, rows, self._at)
+            self.state.touched.clear()
         self._change.set()
         self._change = asyncio.Event()
         for event in written:
             for observer in self.observers:
                 observer(event, self._at)
+
+    @contextmanager
+    def _or_broken(self) -> Iterator[None]:
+        """Of several attempts at work, any may be the first to be heard; each of them tells the one cause."""
+        if self._failure:
+            raise self._failure
+        try:
+            yield
+        except BaseException as failure:
+            self._failure = failure
+            raise
 
     async def changed(self) -> None:
         """Until something more is recorded."""

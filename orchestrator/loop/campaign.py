@@ -31,10 +31,16 @@ class Finished:
 
 
 class Campaign:
-    """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended."""
+    """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended.
 
-    def __init__(self, bench: Workbench, stop: Stop, deadline: Stop, rate: RateLimit | None = None) -> None:
+    `width` is this session's; without one it is the run's.
+    """
+
+    def __init__(
+        self, bench: Workbench, stop: Stop, deadline: Stop, rate: RateLimit | None = None, width: int | None = None
+    ) -> None:
         self._bench = bench
+        self._width = width or bench.state.run.width
         self._stop = stop
         self._deadline = deadline
         self._rate = rate
@@ -76,7 +82,7 @@ class Campaign:
     def _start_what_fits(self) -> str | None:
         """Fill the free places; the reason when there is nothing left to start."""
         bench = self._bench
-        while len(self._running) < bench.state.run.width:
+        while len(self._running) < self._width:
             if bench.state.campaign.paused:
                 return None
             root = bench.state.nodes.get(bench.state.run.root)
@@ -100,8 +106,6 @@ class Campaign:
             return self._open_injected()
         if reason := self._stop.reason(self._progress()):
             return reason
-        if any(self._bench.state.nodes[name].phase is Phase.QUEUED for name in self._bench.state.unfinished):
-            return _LATER
         if self._rate and self._rate.wait(time.monotonic()) > 0:
             return _LATER
         return self._open_next()
@@ -113,8 +117,8 @@ class Campaign:
         proposer = bench.proposers[Role.SEARCH]
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
-            return reason
-        opening = next_opening(bench.state, bench.ranking, branching=proposer.branching)
+            return _LATER if self._has_queued() else reason
+        opening = next_opening(bench.state, bench.ranking, branching=proposer.branching, width=self._width)
         if opening is None:
             return _LATER
         if self._rate:
@@ -172,6 +176,9 @@ class Campaign:
         now = stamp(self._bench.book.now())
         nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
         return next((node for node in nodes if node.phase is Phase.QUEUED and node.not_before <= now), None)
+
+    def _has_queued(self) -> bool:
+        return any(self._bench.state.nodes[name].phase is Phase.QUEUED for name in self._bench.state.unfinished)
 
     async def _wait(self) -> None:
         if not self._running:

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 from orchestrator.domain.metric import Ranking
 from orchestrator.judge.cheats import Oracle, oracles
-from orchestrator.judge.data import Judgement, chosen_outputs
+from orchestrator.judge.data import Judgement
 from orchestrator.loop.findings import Findings, Section, Sign
 from orchestrator.loop.rehearsal import Rehearsal, judged
+from orchestrator.loop.trial import for_judge
 from orchestrator.loop.workbench import Parts
 from orchestrator.text import short
 
@@ -84,7 +85,7 @@ async def try_cheats(parts: Parts, runs: Sequence[Rehearsal], findings: Findings
 
 
 async def _try(parts: Parts, oracle: Oracle, baseline: Mapping[str, bytes], bar: Bar) -> Tried:
-    outputs = chosen_outputs(oracle.outputs, parts.task.trial.outputs)
+    outputs = for_judge(parts, oracle.outputs)
     if not outputs:
         return Tried(oracle, Fate.KEPT_OUT, "invalid: it left no output")
     if outputs == baseline:
@@ -132,6 +133,6 @@ def _tell_win(one: Tried, findings: Findings) -> None:
     values = " ".join(f"{short(name, 40)}={value:.6g}" for name, value in (one.values or {}).items())
     sign = Sign.FAIL if one.oracle.proof else Sign.WARN
     advice = "a search would find this and keep it: mend the judge" if one.oracle.proof else "see whether that is right"
-    text = f"{one.oracle.name} beats the baseline ({values}): {one.oracle.why}"
+    text = f"“{one.oracle.name}” beats the baseline ({values}): {one.oracle.why}"
     told = [{"name": one.oracle.name, "code": one.code, "said": one.said}]
     findings.add(Section.CHEATS, sign, text, advice, facts={"cheats": told})

@@ -8,9 +8,9 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint
 from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Mode, Tier, Verdict
-from orchestrator.judge.data import Judgement, chosen_outputs, read_result
+from orchestrator.judge.data import Judgement, read_result
 from orchestrator.loop.judging import verdict_of
-from orchestrator.loop.trial import ENDINGS, job_of
+from orchestrator.loop.trial import ENDINGS, for_judge, job_of
 from orchestrator.loop.workbench import Parts
 
 
@@ -34,7 +34,7 @@ async def measure(parts: Parts, tree: Tree, node: str, mode: Mode = Mode.SUBMIT)
     ran = await parts.door.run(job, bundle)
     outcome = ran.outcome
     fingerprint = parts.jobs.fingerprint(outcome.facts, mode)
-    outputs = chosen_outputs(outcome.outputs, parts.task.trial.outputs)
+    outputs = for_judge(parts, outcome.outputs)
     ending = ENDINGS[outcome.ending]
     if ending is None and not outputs:
         ending = Ending.INVALID

@@ -20,7 +20,7 @@ class Opening:
     injection: int | None = None
 
 
-def next_opening(state: State, ranking: Ranking, *, branching: bool) -> Opening | None:
+def next_opening(state: State, ranking: Ranking, *, branching: bool, width: int) -> Opening | None:
     """The next step of a branch that waits, else a new branch; None when as many branches work as may."""
     run = state.run
     at_work = 0
@@ -30,7 +30,7 @@ def next_opening(state: State, ranking: Ranking, *, branching: bool) -> Opening 
             parent = _best_of(state, members, ranking) if branching else run.root
             return Opening(parent, Role.SEARCH, branch, last.step + 1)
         at_work += last.phase in _AT_WORK
-    if at_work >= run.width:
+    if at_work >= width:
         return None
     champion = state.champion(run) if branching else None
     return Opening(champion.id if champion else run.root, Role.SEARCH, state.campaign.branches + 1, 1)

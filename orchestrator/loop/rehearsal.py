@@ -9,9 +9,9 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Mode, Tier, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
-from orchestrator.judge.data import Judgement, chosen_outputs, read_result
+from orchestrator.judge.data import Judgement, read_result
 from orchestrator.loop.judging import verdict_of
-from orchestrator.loop.trial import ENDINGS, job_of
+from orchestrator.loop.trial import ENDINGS, for_judge, job_of
 from orchestrator.loop.workbench import Parts
 from sandbox import Refused, Unavailable, Usage
 
@@ -59,12 +59,12 @@ async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT) -> Rehearsal:
     except (TooLarge, Refused) as error:
         return Rehearsal(Ending.INVALID, str(error), Usage(), b"", time.monotonic() - started, Spent())
     outcome = ran.outcome
-    outputs = chosen_outputs(outcome.outputs, parts.task.trial.outputs)
+    outputs = for_judge(parts, outcome.outputs)
     ending = ENDINGS[outcome.ending]
     if ending is None and not outputs:
         ending = Ending.INVALID
     if ending is not None:
-        reason = outcome.reason or (NO_OUTPUT if ending is Ending.INVALID else outcome.ending.value)
+        reason = outcome.reason or (NO_OUTPUT if ending is Ending.INVALID else f"exit code {outcome.exit_code}")
         clock = time.monotonic() - started
         return Rehearsal(ending, reason, outcome.usage, outcome.log_tail, clock, ran.spent, outcome.outputs)
     judgement = await judged(parts, outputs, mode)

@@ -1,5 +1,6 @@
 """One candidate in one chamber: intent, run, and what came of it as one event."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator.change import Tree
@@ -82,6 +83,11 @@ def job_of(parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle
     return parts.jobs.trial(mode), bundle_of(tree)
 
 
+def for_judge(parts: Parts, outputs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What of the harvest the judge is given. In shared mode it is the judge that wrote them, result and all."""
+    return chosen_outputs(outputs, () if parts.tier is Tier.SHARED else parts.task.trial.outputs)
+
+
 def _broke_off(bench: Workbench, trial: str, error: BrokeOff) -> None:
     """Once hostile bytes are inside, only a control job that fails as well makes the ending free."""
     if error.proven:
@@ -95,7 +101,7 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff) -> None:
 def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran) -> e.TrialEnded:
     outcome = ran.outcome
     ending, reason = ENDINGS[outcome.ending], outcome.reason
-    outputs = chosen_outputs(outcome.outputs, bench.task.trial.outputs)
+    outputs = for_judge(bench, outcome.outputs)
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"
     return e.TrialEnded(

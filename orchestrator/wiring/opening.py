@@ -96,7 +96,7 @@ async def open_campaign(
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
             yield Opened(
-                Campaign(bench, make_stop(options, book.state.run.before), make_deadline(options), rate),
+                Campaign(bench, make_stop(options, book.state.run.before), make_deadline(options), rate, form.width),
                 bench,
                 options,
                 form,
@@ -136,8 +136,11 @@ def _check_presence(book: Book, folder: Path, how: How) -> None:
 
 
 def _kept(book: Book, how: How) -> dict[str, object]:
-    """What the run was started with by flags."""
-    return json.loads(book.state.run.options) if how is How.RESUME else {}
+    """What the run was started with by flags, and its control: a comparison goes on as it was begun."""
+    if how is not How.RESUME:
+        return {}
+    run = book.state.run
+    return {**json.loads(run.options), "control": run.control}
 
 
 def _check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot) -> None:

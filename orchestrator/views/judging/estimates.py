@@ -85,7 +85,8 @@ def tell_cost(parts: Parts, found: Checkup, expected: Expected, findings: Findin
         findings.add(Section.COST, Sign.WARN, text, "make [tune] smaller, or take it out: it must pay for itself")
     worst = _worst(parts)
     _tell_worst(worst, expected.options, findings)
-    _tell_campaign(clock, worst, expected, findings)
+    tuning = found.tuned.clock_s * parts.task.tune.trials if found.tuned and parts.task.tune else 0.0
+    _tell_campaign(clock + tuning, worst, expected, findings)
 
 
 def _worst(parts: Parts) -> Amounts:
@@ -109,7 +110,7 @@ def _tell_worst(worst: Amounts, options: Options, findings: Findings) -> None:
     findings.add(Section.COST, Sign.OK, text, facts=facts)
 
 
-def _tell_campaign(clock: float, worst: Amounts, expected: Expected, findings: Findings) -> None:
+def _tell_campaign(attempt_s: float, worst: Amounts, expected: Expected, findings: Findings) -> None:
     options, shape = expected.options, expected.shape
     if shape is None:
         findings.add(Section.COST, Sign.WARN, f"no search can be started: {expected.refused}")
@@ -117,7 +118,7 @@ def _tell_campaign(clock: float, worst: Amounts, expected: Expected, findings: F
     attempts = options["attempts"]
     if attempts is None:
         return
-    by_work = attempts * clock / shape.width
+    by_work = attempts * attempt_s / shape.width
     by_rate = 60 * max(0, attempts - shape.width) / options["rate"] if options["rate"] else 0.0
     likely, longest = max(by_work, by_rate), attempts * worst[Account.SECONDS] / 1000 / shape.width
     held = f", held back by the rate of {options['rate']:g} a minute" if by_rate > by_work else ""

@@ -17,7 +17,7 @@ _TITLES = {Decision.ACCEPTED: "✅ accepted", Decision.REJECTED: "❌ rejected",
 
 def markdown(report: Report) -> str:
     gated = report.gated
-    lines = [f"## blastdoor gate: {_TITLES[gated.decision]}", "", code(gated.why, 500), ""]
+    lines = [f"## blastdoor gate: {_TITLES[gated.decision]}", "", f"Because: {code(gated.why, 500)}", ""]
     lines += table(["step", "", "time", "why"], [_row(step) for step in gated.steps])
     lines += ["", *_scores(report, gated)]
     for step in gated.steps:

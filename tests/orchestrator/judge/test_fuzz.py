@@ -77,7 +77,7 @@ def test_arbitrary_bytes(result: bytes, table: bytes, trace: bytes) -> None:
 
 
 @given(RESULTS, VALUES)
-@settings(max_examples=500)
+@settings(max_examples=300)
 def test_arbitrary_values(result: dict[str, object], trace: object) -> None:
     """JSON of the right shape with anything in it."""
     check({"result.json": json.dumps(result).encode(), "traces/a.json": json.dumps(trace).encode()})

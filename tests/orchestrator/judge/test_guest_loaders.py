@@ -51,7 +51,7 @@ def test_plain_files(folder: Path) -> None:
 def test_t49_names(folder: Path, name: str) -> None:
     """A name that leads out of the outputs, or is none, is refused."""
     (folder.parent / "secret").write_text("1")
-    with pytest.raises(BadOutput):
+    with pytest.raises(BadOutput, match="too long" if len(name) > 100 else "no name"):
         load_bytes(name)
 
 
@@ -135,7 +135,7 @@ WRITTEN = st.recursive(
 
 
 @given(data=st.one_of(SOUP, WRITTEN, st.binary(max_size=30)))
-@settings(max_examples=500)
+@settings(max_examples=300)
 def test_both_parsers_agree(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     """The helper refuses what the orchestrator refuses, and reads the same values."""
     folder = tmp_path_factory.getbasetemp() / "agree"

@@ -81,6 +81,7 @@ class Script:
     judge_is_broken: bool = False
     control_fails: bool = False
     guard_cuts: bool = False
+    stop_after: float | None = None  # seconds; then chambers are asked to end early
     unsound: tuple[int, ...] = ()  # values that the guard does not let pass
     on_open: Callable[[Job], Awaitable[None]] | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -122,7 +123,8 @@ class Script:
             case "too slow":
                 await asyncio.sleep(60)
             case "wait":
-                await self.gate.wait()
+                stop = asyncio.create_task(guest.stopped.wait())
+                await asyncio.wait({stop, asyncio.create_task(self.gate.wait())}, return_when=asyncio.FIRST_COMPLETED)
                 guest.out["answer.json"] = json.dumps(_params(guest)).encode()
             case "tampered":
                 guest._link.say(Stream.STDOUT, b"I am PID 1\n")
@@ -140,7 +142,8 @@ class Script:
         return 0
 
     async def _judge(self, guest: Guest) -> int:
-        answer = json.loads(guest.files["outputs/answer.json"])
+        outputs = guest.files.get("outputs/answer.json")
+        answer = json.loads(outputs or guest.files["candidate/params.json"])
         tuning = "--tune" in guest.job.command
         does = "crash" if self.judge_is_broken else answer.get("judge", "score")
         score = answer.get("tuned", answer["value"]) if tuning else answer["value"]
@@ -175,14 +178,22 @@ class ScriptedChamber:
     def __init__(self, inside: LiveChamber, script: Script) -> None:
         self._inside = inside
         self._cpu = script.cpu
+        self._stop_after = script.stop_after
 
     @property
     def facts(self) -> Mapping[str, str]:
         return {**self._inside.facts, "cpu": self._cpu}
 
     async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
-        outcome = await self._inside.run(bundle, listener=listener, talk=talk)
-        return replace(outcome, facts=self.facts)
+        running = asyncio.create_task(self._inside.run(bundle, listener=listener, talk=talk))
+        try:
+            if self._stop_after is not None:
+                await asyncio.wait({running}, timeout=self._stop_after)
+                await self.stop()
+            return replace(await running, facts=self.facts)
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
 
     async def stop(self) -> None:
         await self._inside.stop()

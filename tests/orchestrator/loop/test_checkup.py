@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ from orchestrator.views.judging.check import examine
 from sandbox import Refused, Unavailable
 from tests.orchestrator.views.judging.stage import GOLD, JUDGE, METRIC, SOLVE, Stage, write_task
 
+Judge = Callable[[Mapping[str, bytes]], object]
 
-async def examined(folder: Path, stage: Stage | None = None, *, runs: int = 2, cheats: bool = False) -> Findings:
+
+async def examined(folder: Path, stage: Stage | None = None, *, runs: int = 1, cheats: bool = False) -> Findings:
     findings = Findings()
     async with (stage or Stage()).site() as site:
         await examine(load_task(folder), folder, site, Settings(), findings, runs=runs, cheats=cheats)
@@ -39,7 +42,7 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     """Every section says that all is well, no cheat wins, and the task's folder is as it was."""
     folder = write_task(tmp_path / "task")
     before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
-    findings = await examined(folder, runs=3, cheats=True)
+    findings = await examined(folder, runs=2, cheats=True)
     assert findings.good
     assert [row.text for row in findings.rows if row.sign is Sign.WARN] == [
         "no search can be started: the proposer "
@@ -57,7 +60,7 @@ async def test_a_baseline_that_crashes(tmp_path: Path) -> None:
     code = "import sys\nprint('about to fail', file=sys.stderr)\nsys.exit(3)\n"
     findings = await examined(write_task(tmp_path, files={"workspace/solve.py": code}), stage)
     row = the_failure(findings)
-    assert row.text.startswith("the baseline does not run: failed")
+    assert row.text == "the baseline does not run: failed: exit code 3"
     assert b"about to fail" in row.log
     assert ("python3", "judge.py") not in stage.jobs
     assert {row.section for row in findings.rows} == {Section.WIRING}
@@ -132,44 +135,40 @@ async def test_noise_of_the_judge(tmp_path: Path) -> None:
 
 async def test_one_run_knows_no_noise(tmp_path: Path) -> None:
     """What can not be known is not claimed."""
-    (row,) = rows(await examined(write_task(tmp_path), runs=1), Section.NOISE)
+    (row,) = rows(await examined(write_task(tmp_path)), Section.NOISE)
     assert (row.sign, row.text[-38:]) == (Sign.NOTE, "only run; nothing is known about its spread"[-38:])
 
 
-SEEDED = """import json, os
-from pathlib import Path
-result = Path("../outputs/result.json")
-text = result.read_text() if result.exists() else json.dumps({"score": -1.0})
-Path(os.environ["BLASTDOOR_RESULT_PATH"]).write_text(text)
-"""
-UNBOUNDED = """import json, os
-from pathlib import Path
-values = json.loads(Path("../outputs/answers.json").read_text())["values"]
-score = -min(abs(value - 2.5) for value in values) if all(value < 1e6 for value in values) else sum(values)
-Path(os.environ["BLASTDOOR_RESULT_PATH"]).write_text(json.dumps({"score": score}))
-"""
+def seeded(outputs: Mapping[str, bytes]) -> object:
+    """Believes a result that the candidate left."""
+    return json.loads(outputs["result.json"]) if "result.json" in outputs else {"score": -1.0}
 
 
-@pytest.mark.parametrize(("judge", "cheat"), [(SEEDED, "result beside"), (UNBOUNDED, "huge")])
-async def test_a_cheat_that_wins(tmp_path: Path, judge: str, cheat: str) -> None:
+def unbounded(outputs: Mapping[str, bytes]) -> object:
+    """Has no limits on the numbers that it takes, and breaks on what is no number."""
+    values = json.loads(outputs["answers.json"])["values"]
+    near = all(value < 1e6 for value in values)
+    return {"score": -min(abs(value - 2.6) for value in values) if near else max(values)}
+
+
+@pytest.mark.parametrize(("judge", "cheat"), [(seeded, "result beside"), (unbounded, "huge")])
+async def test_a_cheat_that_wins(tmp_path: Path, judge: Judge, cheat: str) -> None:
     """A judge that falls for a cheat fails the examination, and the cheat is named."""
-    findings = await examined(write_task(tmp_path, "", files={"judge/judge.py": judge}), cheats=True)
+    findings = await examined(write_task(tmp_path, ""), Stage(judge=judge), cheats=True)
     assert not findings.good
     won = [row.text for row in rows(findings, Section.CHEATS, Sign.FAIL)]
-    assert any(text.startswith(f"{cheat} beats the baseline") for text in won), won
+    assert any(text.startswith(f"“{cheat}” beats the baseline") for text in won), won
 
 
 async def test_a_ceiling_stops_the_cheat(tmp_path: Path) -> None:
-    """The same judge with a ceiling: the cheat is flagged, never kept, so it is no failure."""
+    """The same judge with a ceiling: the cheat is flagged, never kept, so it is no failure.
+
+    Nor is a cheat that breaks the judge (T79): candidates pay for it. It is told with the judge's last words.
+    """
     metric = '[[metrics]]\nname = "score"\nceiling = 0.0\n'
-    findings = await examined(write_task(tmp_path, metric, files={"judge/judge.py": UNBOUNDED}), cheats=True)
+    findings = await examined(write_task(tmp_path, metric), Stage(judge=unbounded), cheats=True)
     assert findings.good
     assert any(row.text.startswith("beyond the ceiling") for row in rows(findings, Section.CHEATS, Sign.OK))
-
-
-async def test_a_cheat_that_breaks_the_judge(tmp_path: Path) -> None:
-    """It is told with the judge's last words, but it is no failure: candidates pay for it (T79)."""
-    findings = await examined(write_task(tmp_path, METRIC, files={"judge/judge.py": UNBOUNDED}), cheats=True)
     (row,) = rows(findings, Section.CHEATS, Sign.NOTE)
     assert row.text.startswith("broke the judge: empty files;")
     assert "judge failed" in row.text
@@ -179,7 +178,7 @@ async def test_a_cheat_that_breaks_the_judge(tmp_path: Path) -> None:
 async def test_cheats_can_be_left_out(tmp_path: Path) -> None:
     """A judge that takes an hour is not asked thirty times, but that is said."""
     stage = Stage()
-    (row,) = rows(await examined(write_task(tmp_path), stage, runs=1), Section.CHEATS)
+    (row,) = rows(await examined(write_task(tmp_path), stage), Section.CHEATS)
     assert (row.sign, row.text) == (Sign.WARN, "not tried, as you said")
     assert stage.jobs.count(("python3", "judge.py")) == 2  # the baseline, and the canary
 
@@ -246,10 +245,9 @@ async def test_a_cap_that_holds_no_attempt(tmp_path: Path) -> None:
 async def test_shared_is_told_as_what_it_is(tmp_path: Path) -> None:
     """In tier shared the candidate can forge its score; nothing here pretends otherwise."""
     judge = "import json, os\nopen(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write(json.dumps({'score': -1.0}))\n"
-    findings = await examined(
-        write_task(tmp_path, METRIC, judge='mode = "shared"', files={"judge/judge.py": judge}), cheats=True
-    )
-    assert findings.good
+    given = {"judge": 'mode = "shared"', "trial": 'outputs = ["answers.json"]', "files": {"judge/judge.py": judge}}
+    findings = await examined(write_task(tmp_path, METRIC, **given), cheats=True)  # type: ignore[arg-type]
+    assert findings.good, "the result file must get through, whatever the task names of the candidate's outputs"
     told = [row.text for row in findings.rows if row.sign is Sign.WARN]
     assert any("forge its own score" in text for text in told)
     assert any("gold lies in the candidate's chamber" in text for text in told)

@@ -8,6 +8,7 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Phase
+from orchestrator.domain.verdict import Tier
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.wiring import How
 from tests.orchestrator.loop.scripted import LIMITS, Point, Script, scripted, write_task
@@ -132,3 +133,32 @@ async def test_what_was_spent_is_booked(folder: Path) -> None:
         assert session.bench.book.accounts.used(Account.SECONDS) == spent
         assert session.bench.state.nodes["1.1"].spent.milliseconds >= 50
         assert [event.ending for event in session.of(e.AttemptEnded)] == ["scored", "scored", "failed"]
+
+
+async def test_pruned(folder: Path) -> None:
+    """A trial that is ended early on our own order is pruned: charged, and without a score."""
+    script = Script()
+    async with scripted(folder, script, {"value": 3, "do": "wait"}) as session:
+
+        def soon(event: e.AttemptOpened) -> None:
+            script.stop_after = 0.05 if event.node == "1.1" else None
+
+        session.when(e.AttemptOpened, soon)
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.verdict) == (Ending.PRUNED, None)
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+
+
+async def test_shared_judge(folder: Path) -> None:
+    """A judge beside the candidate gives verdicts of the lowest tier, from one chamber a trial."""
+    path = folder / "blastdoor.toml"
+    path.write_text(path.read_text().replace('command = ["judge"]', 'command = ["judge"]\nmode = "shared"'))
+    script = Script()
+    async with scripted(folder, script, {"value": 3}, {"value": 4, "judge": "nan"}) as session:
+        await session.run()
+        good, bad = session.bench.state.nodes["1.1"], session.bench.state.nodes["1.2"]
+        assert good.verdict is not None
+        assert (good.verdict.tier, good.kept) == (Tier.SHARED, True)
+        assert bad.ending is Ending.INVALID
+    assert script.commands == ["judge"] * 3

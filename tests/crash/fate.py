@@ -1,0 +1,80 @@
+"""Where a process dies: every event and every effect has a point before it and one after it.
+
+A process without a fate counts its points and goes on.
+"""
+
+import functools
+import inspect
+import os
+import signal
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from orchestrator.door import Door
+from orchestrator.git import Candidates
+from orchestrator.ledger import Artifacts, Ledger
+from sandbox.session import Session
+
+_EFFECTS: tuple[tuple[type[Any], str], ...] = (
+    (Ledger, "seize"),
+    (Ledger, "append"),
+    (Door, "_open"),
+    (Session, "_expect"),  # the bundle is delivered and runs; then it has run, and its outputs are still inside
+    (Door, "run"),
+    (Candidates, "write"),
+    (Artifacts, "put"),
+    (Artifacts, "sync"),
+)
+
+
+class Fate:
+    """Kills its process at the point of a number, counted from 1; None spares it."""
+
+    def __init__(self, at: int | None) -> None:
+        self.points: list[str] = []
+        self._at = at
+
+    def meet(self, point: str) -> None:
+        self.points.append(point)
+        if len(self.points) == self._at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def rule(self) -> None:
+        """For the rest of this process, and for all in it."""
+        for owner, name in _EFFECTS:
+            setattr(owner, name, self._fated(getattr(owner, name), f"{owner.__name__}.{name.lstrip('_')}"))
+
+    def _fated(self, effect: Callable[..., Any], name: str) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(effect):
+
+            @functools.wraps(effect)
+            async def fated_async(*args: Any, **options: Any) -> Any:
+                if name != "Door.run":  # which begins with Door.open
+                    self.meet(f"before {name}")
+                done = await effect(*args, **options)
+                self.meet(f"after {name}")
+                return done
+
+            return fated_async
+
+        @functools.wraps(effect)
+        def fated(*args: Any, **options: Any) -> Any:
+            if name == "Artifacts.sync" and not args[0]._pending:
+                return None  # there is nothing to do, so there is no point in it
+            what = f"{name} ({_kinds(args[1])})" if name == "Ledger.append" else name
+            self.meet(f"before {what}")
+            done = effect(*args, **options)
+            self.meet(f"after {what}")
+            return done
+
+        return fated
+
+
+def _kinds(entries: Iterable[Any]) -> str:
+    return ", ".join(entry.kind for entry in entries)
+
+
+def die_within(seconds: float) -> None:
+    """At some moment, wherever the process then is: in the middle of a write as well as in none."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)

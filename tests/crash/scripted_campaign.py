@@ -1,0 +1,127 @@
+"""Scripted campaigns to be killed, in three kinds, and what of a finished one must not depend on any kill."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.budget import Account
+from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.domain.state import State
+from orchestrator.ledger import Missing
+from orchestrator.loop.book import read_accounts
+from orchestrator.wiring import How
+from sandbox import Job
+from tests.crash.fate import Fate, die_within
+from tests.orchestrator.loop.books import check_books, ledger_of
+from tests.orchestrator.loop.scripted import CPU, GUARD, TUNE, Point, Script, scripted, write_task
+
+ATTEMPTS = 12
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`changes_at` is the node from which on chambers run on other hardware."""
+
+    parts: tuple[str, ...]
+    flags: dict[str, Any]
+    branching: bool = False
+    changes_at: str = ""
+
+
+KINDS = {
+    "wide": Kind((TUNE, GUARD), {"width": 3}),
+    "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True),
+    "moving": Kind((CPU, GUARD), {"width": 1, "control": "random"}, changes_at="1.9"),
+}
+
+
+def make(folder: Path, kind: str) -> Path:
+    return write_task(folder, *KINDS[kind].parts)
+
+
+def drafts(number: int) -> list[Point]:
+    """What is proposed for the attempt of that number: the same whoever asks, and when. Some of it goes wrong."""
+    first: Point = {"value": number * 5 % 13, "tuned": number * 7 % 11, "takes": number % 3 / 1000}
+    second: Point = {"value": number * 3 % 13 + 0.5, "tuned": number * 4 % 11 + 0.5}
+    wrong: dict[int, Point] = {4: {"do": "failed"}, 7: {"judge": "crash"}, 9: {"judge": "no solution"}}
+    return [{**first, **wrong.get(number, {})}, {**second, **wrong.get(number, {})}]
+
+
+def live(folder: str, kind: str, at: int | None = None, within: float | None = None, count: str = "") -> None:
+    """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
+    fate = Fate(at)
+    fate.rule()
+    if within is not None:
+        die_within(within)
+    asyncio.run(_work(Path(folder), KINDS[kind]))
+    if count:
+        Path(count).write_text(json.dumps(fate.points))
+
+
+async def _work(folder: Path, kind: Kind) -> None:
+    script = Script(unsound=(9, 10))
+    proposed = [drafts(number) if TUNE in kind.parts else drafts(number)[0] for number in range(1, ATTEMPTS + 1)]
+    how = How.RESUME if _is_begun(folder) else How.START
+    async with scripted(folder, script, *proposed, branching=kind.branching, how=how, **kind.flags) as session:
+        script.on_open = _moving(session.bench.state, script, kind.changes_at)
+        await session.run(60)
+
+
+def _moving(state: State, script: Script, changes_at: str) -> Callable[[Job], Awaitable[None]]:
+    async def on_open(_: Job) -> None:
+        script.cpu = "another" if changes_at in state.nodes else "pretended"
+
+    return on_open
+
+
+def _is_begun(folder: Path) -> bool:
+    try:
+        with ledger_of(folder) as ledger:
+            return ledger.head().seq > 0
+    except Missing:
+        return False
+
+
+def checked(folder: Path) -> State:
+    """The state of a finished campaign, once all that must hold of any is found to hold."""
+    with ledger_of(folder) as ledger:
+        check_books(ledger)
+        rows = ledger.rows()
+    state, accounts = State.from_rows(rows), read_accounts(rows)
+    assert not accounts.holds
+    assert all(node.phase is Phase.ENDED for node in state.nodes.values())
+    assert all(trial.ended and trial.judging is None for trial in state.trials.values())
+    charged = [node for node in state.nodes.values() if node.ending and node.ending.charged]
+    assert accounts.used(Account.ATTEMPTS) == sum(node.role is Role.SEARCH for node in charged) == ATTEMPTS
+    assert accounts.used(Account.CONTROL) == sum(node.role is Role.CONTROL for node in charged)
+    assert sum(node.spent.milliseconds for node in state.nodes.values()) == accounts.used(Account.SECONDS)
+    assert not list((folder / ".blastdoor" / "live").glob("*"))
+    return state
+
+
+def tree(state: State) -> dict[str, object]:
+    """All that a campaign of width 1 decides: who stands where, made of what, judged how, kept or not."""
+    return {
+        **{name: _place(node) for name, node in state.nodes.items()},
+        "champions": list(state.run.champions.values()),
+        "tunes": sum(trial.purpose == "tune" for trial in state.trials.values() if trial.judged),
+    }
+
+
+def verdicts(state: State) -> dict[str, object]:
+    """What was found out about each point; with several at work, who is kept on the way depends on who comes first."""
+    found = {str(node.params): (node.id, node.promoted, node.ending, _metrics(node)) for node in state.nodes.values()}
+    champion = state.champion()
+    return {**found, "champion": champion and champion.params}
+
+
+def _place(node: Node) -> tuple[object, ...]:
+    return (node.role, node.number, node.branch, node.step, node.params, node.promoted, _metrics(node), node.guarded,
+            node.ending, node.kept, node.why, node.diff)  # fmt: skip
+
+
+def _metrics(node: Node) -> object:
+    return node.verdict and (node.verdict.metrics, node.verdict.cohort)

@@ -1,0 +1,92 @@
+"""Killed at every point that there is, a campaign of real chambers comes to the same end and leaves nothing behind.
+
+The points are listed by a calm run, then each of them is tried: kill there, resume, compare.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain.records import Phase
+from orchestrator.domain.state import State
+from orchestrator.loop.book import read_accounts
+from orchestrator.settings import Settings
+from orchestrator.wiring import docker_config
+from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker_lease import OWNER_LABEL
+from tests.crash.docker_campaign import live, make
+from tests.crash.nursery import Nursery
+from tests.crash.scripted_campaign import tree
+from tests.orchestrator.loop.books import check_books, ledger_of
+
+pytestmark = [pytest.mark.docker, pytest.mark.crash]
+
+TARGET = f"{live.__module__}:{live.__name__}"
+AT_ONCE = 3
+GONE_S = 20.0
+
+
+def checked(folder: Path) -> dict[str, object]:
+    """The whole tree of a finished campaign, its books in order."""
+    with ledger_of(folder) as ledger:
+        check_books(ledger)
+        rows = ledger.rows()
+    state, accounts = State.from_rows(rows), read_accounts(rows)
+    assert not accounts.holds
+    assert accounts.used(Account.ATTEMPTS) == 2
+    assert [node.phase for node in state.nodes.values()] == [Phase.ENDED] * 3
+    return tree(state)
+
+
+async def left_of(owners: set[str]) -> list[str]:
+    """Containers and leases of these owners; whoever was killed has a moment for its warden to come."""
+    engine = await asyncio.to_thread(Engine, docker_config(Settings()).host)
+    try:
+        until = time.monotonic() + GONE_S
+        while True:
+            found = [*await engine.containers(OWNER_LABEL), *await engine.volumes(OWNER_LABEL)]
+            left = [
+                str(item.get("Names") or item.get("Name")) for item in found if item["Labels"][OWNER_LABEL] in owners
+            ]
+            if not left or time.monotonic() > until:
+                return left
+            await asyncio.sleep(0.1)
+    finally:
+        engine.close()
+
+
+def shares(points: int) -> Iterator[range]:
+    return (range(first, points + 1, AT_ONCE) for first in range(1, AT_ONCE + 1))
+
+
+@pytest.mark.timeout(900)
+def test_every_point(tmp_path: Path) -> None:
+    """Same nodes, points, scores, decisions and champion; charged once; no hold, no container and no lease is left."""
+    told = tmp_path / "points.json"
+    calm = make(tmp_path / "calm")
+    with Nursery(TARGET) as nursery:
+        assert nursery.child(folder=str(calm), owners=str(tmp_path / "owners"), count=str(told)) == 0
+    points = json.loads(told.read_text())
+    expected = checked(calm)
+
+    def some(share: range) -> None:
+        with Nursery(TARGET) as nursery:
+            for number in share:
+                folder = make(tmp_path / str(number))
+                owners = str(folder / "owners")
+                where = f"point {number}: {points[number - 1]}"
+                assert nursery.child(folder=str(folder), owners=owners, at=number) == -9, where
+                assert nursery.child(folder=str(folder), owners=owners) == 0, where
+                assert checked(folder) == expected, where
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(some, shares(len(points))))
+    owners = {line for path in tmp_path.glob("*/owners") for line in path.read_text().split()}
+    assert len(owners) == 2 * len(points)
+    assert asyncio.run(left_of(owners)) == []

@@ -1,0 +1,78 @@
+"""A campaign that is killed again and again comes to the same end as one that nobody disturbed, and pays for it once.
+
+Where it is killed is drawn: at points before and after events and effects, and at moments that know nothing of them.
+"""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.state import State
+from tests.crash.nursery import Nursery
+from tests.crash.scripted_campaign import checked, live, make, tree, verdicts
+
+pytestmark = pytest.mark.crash
+
+TARGET = f"{live.__module__}:{live.__name__}"
+KILLED = (-9, -14)
+AT_ONCE = 2
+LONGEST_S = 0.6
+
+
+def seen(kind: str, state: State) -> dict[str, object]:
+    return verdicts(state) if kind == "wide" else tree(state)
+
+
+def endure(nursery: Nursery, folder: Path, kind: str, points: int, chance: random.Random) -> int:
+    """Kill and resume until it is finished; how often it was killed."""
+    kills = 0
+    while True:
+        fate: dict[str, float | None] = {"at": None, "within": None}
+        if kills < 12:
+            fate["at"] = chance.randint(1, chance.choice((10, points // 8, points)))
+        if chance.random() < 0.25:
+            fate["within"] = chance.uniform(0.0, LONGEST_S)
+        code = nursery.child(folder=str(folder), kind=kind, **fate)
+        if code == 0:
+            return kills
+        assert code in KILLED, f"the campaign ended with {code}"
+        kills += 1
+
+
+def rounds(base: Path, kind: str, count: int) -> int:
+    """So many campaigns to their end, each compared with a calm one; how many kills that took."""
+    calm = make(base / "calm", kind)
+    told = base / "points.json"
+    with Nursery(TARGET) as nursery:
+        assert nursery.child(folder=str(calm), kind=kind, count=str(told)) == 0
+    points = len(json.loads(told.read_text()))
+    expected = seen(kind, checked(calm))
+
+    def some(share: range) -> int:
+        kills = 0
+        with Nursery(TARGET) as nursery:
+            for number in share:
+                folder = make(base / str(number), kind)
+                kills += endure(nursery, folder, kind, points, random.Random(f"{kind}/{number}"))
+                assert seen(kind, checked(folder)) == expected, f"round {number}"
+        return kills
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return sum(pool.map(some, (range(first, count, AT_ONCE) for first in range(AT_ONCE))))
+
+
+@pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
+def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
+    """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole."""
+    assert rounds(tmp_path, kind, 16) >= 16
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
+def test_killed_two_hundred_times(tmp_path: Path, kind: str) -> None:
+    """The same, for as long as it takes to be sure."""
+    assert rounds(tmp_path, kind, 200) >= 200

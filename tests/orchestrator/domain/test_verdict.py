@@ -1,0 +1,115 @@
+"""What makes a champion, and what must never be compared."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS, cohort_of, difference
+from orchestrator.domain.metric import Goal, Metric, Ranking, Rule
+from orchestrator.domain.verdict import Mode, NotComparable, Tier, Verdict, better, decide
+
+SCORE = Ranking((Metric("score"),))
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def verdict(score: float, **changes: object) -> Verdict:
+    given = {"metrics": {"score": score}, "tier": Tier.DATA, "mode": Mode.SUBMIT, "cohort": "c"}
+    return Verdict.model_validate({**given, **changes})
+
+
+def test_strictly_better_is_kept_and_a_tie_is_not() -> None:
+    """A tie changes nothing: the champion stays."""
+    assert decide(verdict(2), verdict(1), SCORE).kept
+    assert not decide(verdict(1), verdict(1), SCORE).kept
+    assert not decide(verdict(0), verdict(1), SCORE).kept
+
+
+def test_lower_is_better() -> None:
+    """The goal turns the comparison round."""
+    lower = Ranking((Metric("score", Goal.LOWER),))
+    assert better(verdict(1), verdict(2), lower)
+    assert not better(verdict(2), verdict(1), lower)
+
+
+def test_ranking_across_cohorts_raises() -> None:
+    """D2: never silent."""
+    with pytest.raises(NotComparable, match="cohort"):
+        decide(verdict(2, cohort="other"), verdict(1), SCORE)
+
+
+def test_tune_is_never_ranked_against_submit() -> None:
+    """B6: neither way round, and a tune verdict makes no champion at all."""
+    tuned = verdict(2, mode=Mode.TUNE)
+    for pair in ((tuned, verdict(1)), (verdict(1), tuned)):
+        with pytest.raises(NotComparable):
+            better(*pair, SCORE)
+    with pytest.raises(NotComparable, match="promote"):
+        decide(tuned, tuned, SCORE)
+
+
+def test_a_lower_tier_needs_the_flag() -> None:
+    """A4: a shared verdict does not replace one of tier data, however good it is."""
+    shared = verdict(9, tier=Tier.SHARED)
+    assert not decide(shared, verdict(1), SCORE).kept
+    assert decide(shared, verdict(1), SCORE, lower_tier=True).kept
+    assert decide(verdict(2), verdict(1, tier=Tier.SHARED), SCORE).kept
+
+
+def test_what_is_too_good_or_not_valid_is_never_kept() -> None:
+    """T38: past the ceiling it is flagged; a candidate without a solution has no score to win with."""
+    assert not decide(verdict(9, suspect=("score",)), verdict(1), SCORE).kept
+    assert not decide(verdict(9, valid=False), verdict(1), SCORE).kept
+    ranking = Ranking((Metric("score", ceiling=5), Metric("time", Goal.LOWER, ceiling=1)))
+    assert ranking.too_good({"score": 6, "time": 0.5}) == ["score", "time"]
+    assert ranking.too_good({"score": 5, "time": 1}) == []
+
+
+def test_left_to_right() -> None:
+    """C6: the second metric decides only between equals of the first."""
+    ranking = Ranking((Metric("a"), Metric("b", Goal.LOWER)))
+    assert ranking.better({"a": 2, "b": 9}, {"a": 1, "b": 0})
+    assert ranking.better({"a": 1, "b": 0}, {"a": 1, "b": 9})
+
+
+def test_weights_and_pareto() -> None:
+    """Weights add up; under Pareto, better in one and worse in another is not better."""
+    metrics = (Metric("a", weight=1), Metric("b", weight=3))
+    assert Ranking(metrics, Rule.WEIGHTED).better({"a": 0, "b": 1}, {"a": 2, "b": 0})
+    pareto = Ranking(metrics, Rule.PARETO)
+    assert not pareto.better({"a": 0, "b": 1}, {"a": 2, "b": 0})
+    assert pareto.better({"a": 2, "b": 1}, {"a": 2, "b": 0})
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=3, max_size=3))
+def test_better_is_an_order(rule: Rule, points: list[tuple[float, float]]) -> None:
+    """Never better than itself, never both ways, and transitive: a champion can not be beaten in a circle."""
+    ranking = Ranking((Metric("a", weight=0.5), Metric("b", Goal.LOWER)), rule)
+    x, y, z = ({"a": a, "b": b} for a, b in points)
+    assert not ranking.better(x, x)
+    assert not (ranking.better(x, y) and ranking.better(y, x))
+    if ranking.better(x, y) and ranking.better(y, z):
+        assert ranking.better(x, z)
+
+
+def test_targets() -> None:
+    """Reached when every target is; never where none is set."""
+    ranking = Ranking((Metric("a", target=2), Metric("b", Goal.LOWER, target=1), Metric("c")))
+    assert ranking.reached({"a": 2, "b": 1, "c": 0})
+    assert not ranking.reached({"a": 2, "b": 1.1, "c": 0})
+    assert not SCORE.reached({"score": 9})
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_cohort_is_what_binds(field: str) -> None:
+    """A field that binds makes another cohort when it changes; one that does not bind makes none."""
+    print_, changed = dict.fromkeys(FIELDS, "a"), {**dict.fromkeys(FIELDS, "a"), field: "b"}
+    same = cohort_of(print_, SCORE.binds) == cohort_of(changed, SCORE.binds)
+    assert same is (field not in DEFAULT_BINDS)
+    assert difference(print_, changed) == [field]
+
+
+def test_a_field_that_is_missing_is_not_like_any_other() -> None:
+    """A chamber that does not tell its processor is of another cohort than one that does."""
+    binds = {"time": ("cpu",)}
+    assert cohort_of({}, binds) != cohort_of({"cpu": "x"}, binds)

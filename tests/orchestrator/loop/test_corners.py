@@ -1,0 +1,166 @@
+"""Corners: what happens when two rare things meet."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Guard, Role
+from orchestrator.domain.state import State
+from orchestrator.git import Candidates
+from orchestrator.ledger import Fenced, Ledger
+from orchestrator.wiring import How, ask
+from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Script, scripted, write_task
+
+AT = "2026-01-01T00:00:00.000000+00:00"
+WORST_S = 3 * (5 + 1 + 200)
+
+
+async def test_promoted_before_the_tunes_were_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate that was stored, but not on record, at a crash is the node's candidate, whatever changed since."""
+    folder = write_task(tmp_path / "task", TUNE)
+    drafts: list[Point] = [{"value": 1, "tuned": 1}, {"value": 2, "tuned": 9}]
+    write = Candidates.write
+    async with scripted(folder, None, drafts, tunes=0) as session:
+
+        def cut_off(self: Candidates, node: str, *args: Any) -> str:
+            commit = write(self, node, *args)
+            if node == "1.1":
+                with Ledger.open(session.bench.book.ledger.path) as other:
+                    other.seize("another")
+            return commit
+
+        monkeypatch.setattr(Candidates, "write", cut_off)
+        with pytest.raises(Fenced):
+            await session.run()
+    monkeypatch.undo()
+    async with scripted(folder, None, drafts, how=How.RESUME, tunes=10) as session:
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert node.ending is Ending.SCORED
+        assert node.promoted == 1
+
+
+async def test_control_that_the_task_no_longer_wants(tmp_path: Path) -> None:
+    """A run keeps its control when the task's own wish is taken out: the comparison was begun with it."""
+    search = '[search]\ncontrol = "random"\n'
+    folder = write_task(tmp_path / "task", search)
+    async with scripted(folder, None, {"value": 1}, {"value": 2}, attempts=1) as session:
+        await session.run()
+    path = folder / "blastdoor.toml"
+    path.write_text(path.read_text().replace(search, ""))
+    async with scripted(folder, None, {"value": 1}, {"value": 2}, how=How.RESUME, attempts=2) as session:
+        await session.run()
+        assert session.bench.state.count(Role.SEARCH) == 2
+
+
+async def test_guard_that_came_later_is_paid_for(folder: Path) -> None:
+    """A guard that is hung while an attempt runs does not break the cap that the attempt was opened under."""
+    guard = Guard(name="late", command=("guard",), limits={"wall": 5})
+    async with scripted(folder, None, {"value": 3, "takes": 0.1}, seconds=WORST_S + 5) as session:
+
+        def hang(event: e.TrialIntended) -> None:
+            if event.node == "1.1":
+                ask(folder, "guard", {"node": "1", "guard": guard.model_dump(mode="json")})
+
+        session.when(e.TrialIntended, hang)
+        await session.run()
+        accounts = session.bench.book.accounts
+        assert accounts.used(Account.SECONDS) <= (WORST_S + 5) * 1000
+        assert session.bench.state.nodes["1.1"].guarded == {"late": True}
+
+
+async def test_width_of_a_resume(folder: Path) -> None:
+    """A resume that is told another width works at that width."""
+    points: list[Point] = [{"value": value, "takes": 0.05} for value in range(1, 9)]
+    async with scripted(folder, None, *points, attempts=2, width=1) as session:
+        await session.run()
+    async with scripted(folder, None, *points, how=How.RESUME, attempts=8, width=3) as session:
+        most = 0
+
+        def look(_: e.AttemptOpened) -> None:
+            nonlocal most
+            most = max(most, len(session.bench.book.accounts.holds))
+
+        session.when(e.AttemptOpened, look)
+        await session.run()
+        assert session.shape.width == 3
+        assert most == 3
+
+
+@pytest.mark.xfail(reason="the judge does not tell a failure of the provider that was proven from any other")
+async def test_provider_goes_down_while_the_baseline_is_judged(folder: Path) -> None:
+    """A judging that the provider broke off, as a control job proves, is free: also the baseline's."""
+    (folder / "workspace" / "params.json").write_text('{"value": 0, "judge": "cut"}')
+    script = Script()
+    async with scripted(folder, script, {"value": 1}) as session:
+
+        def back(event: e.AttemptRequeued) -> None:
+            script.world.answers = True
+            session.campaign.stop("enough")
+
+        session.when(e.AttemptRequeued, back)
+        finished = await session.run()
+        assert finished.reason == "enough"
+
+
+@pytest.mark.xfail(reason="the judge does not tell a failure of the provider that was proven from any other")
+async def test_provider_comes_back_at_once(folder: Path) -> None:
+    """A judging that was proven to be the provider's failure is not put on the candidate when the provider is back."""
+    script = Script()
+
+    async def on_open(job: Any) -> None:
+        # Down for the control job alone.
+        script.world.answers = job.command[0] != "true"
+
+    script.on_open = on_open
+    async with scripted(folder, script, {"value": 3, "judge": "cut"}) as session:
+        session.when(e.AttemptRequeued, lambda _: session.campaign.stop("enough"))
+        await session.run()
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 0
+
+
+@pytest.mark.xfail(reason="the fold opens a branch again when a node in it is touched")
+def test_finished_branch_stays_finished() -> None:
+    """Something new about a node of a finished branch does not open the branch again."""
+    state = State()
+
+    def go(*events: e.Event) -> None:
+        for event in events:
+            state.apply(event, AT)
+
+    started = e.RunStarted(
+        run=1, task="", digests={}, seed=0, proposer="random", control=None, width=1, depth=2,
+        why="", options="{}", lower_tier=False, before={},
+    )  # fmt: skip
+    go(e.CampaignOpened(campaign="c", name="n", version="1"), e.SessionStarted(epoch=1, holder="h"), started)
+    for name, parent, step in (("1", None, 0), ("1.1", "1", 1), ("1.1.1", "1.1", 2)):
+        role = Role.SEARCH if step else Role.BASELINE
+        go(e.AttemptOpened(node=name, parent=parent, role=role, number=step, branch=int(step > 0), step=step))
+        go(e.AttemptEnded(node=name, ending=Ending.SCORED))
+    assert state.branches == {}
+    go(e.GuardAdded(node="1.1", guard=Guard(name="g", command=("true",))))
+    assert state.branches == {}
+
+
+async def test_guard_beside_the_judge(tmp_path: Path) -> None:
+    """A guard in the judge's chamber sees the judge's files, the candidate and its outputs."""
+    folder = write_task(tmp_path / "task", GUARD.replace('name = "sound"', 'name = "sound"\nin = "judge"'))
+    script = Script()
+    seen: list[set[str]] = []
+    program = script.program
+
+    async def spy(guest: Any) -> int:
+        if guest.job.command[0] == "guard":
+            seen.append(set(guest.files))
+            return 0
+        return await program(guest)
+
+    script.program = spy  # type: ignore[method-assign]
+    async with scripted(folder, script, {"value": 3}) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].kept
+    assert {"judge/judge.txt", "candidate/params.json", "outputs/answer.json"} <= seen[0]

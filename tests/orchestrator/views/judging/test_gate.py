@@ -1,0 +1,296 @@
+"""`gate` on changes that are good, bad, forbidden and hostile. The programs really run, in chambers that pretend."""
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from orchestrator.domain.ending import Ending
+from orchestrator.ledger import Ledger
+from orchestrator.loop.gate import Decision, StepState, changed_paths
+from orchestrator.settings import Settings
+from orchestrator.task import load_task
+from orchestrator.views.exits import Exit
+from orchestrator.views.judging import commands
+from orchestrator.views.judging import gate as gate_view
+from orchestrator.views.judging.gate import Change, gate, read_change
+from orchestrator.views.judging.report import Report
+from orchestrator.wiring import Site
+from tests.orchestrator.views.judging.stage import BETTER, JUDGE, METRIC, SOLVE, WORSE, Stage, whole, write_task
+
+SAME = SOLVE + "# the same, and a word more\n"
+GUARD = '[[guards]]\nname = "plain"\ncommand = ["sh", "-c", "! grep dreadful solve.py"]\n'
+SECRET = "gold-text-of-the-judge"
+
+
+async def gated(folder: Path, text: str | bytes, stage: Stage | None = None, *, must_improve: bool = False) -> Report:
+    raw = text.encode() if isinstance(text, str) else text
+    return await gate(
+        folder, Change(raw, "0" * 64, len(raw)), Settings(), (stage or Stage()).site, must_improve=must_improve
+    )
+
+
+def states(report: Report) -> dict[str, StepState]:
+    return {step.name: step.state for step in report.gated.steps}
+
+
+@pytest.mark.parametrize(
+    ("text", "must_improve", "decision", "says"),
+    [
+        (BETTER, False, Decision.ACCEPTED, "better than the baseline (score -0.6, baseline -1)"),
+        (BETTER, True, Decision.ACCEPTED, "better than the baseline"),
+        (SAME, False, Decision.ACCEPTED, "not worse than the baseline"),
+        (SAME, True, Decision.REJECTED, "no better than the baseline"),
+        (WORSE, False, Decision.REJECTED, "scored: worse than the baseline"),
+    ],
+)
+async def test_scores(tmp_path: Path, text: str, must_improve: bool, decision: Decision, says: str) -> None:
+    """Not worse is enough, unless it must improve."""
+    report = await gated(write_task(tmp_path), whole(text), must_improve=must_improve)
+    assert (report.gated.decision, report.gated.ending) == (decision, Ending.SCORED)
+    assert says in report.gated.why
+
+
+@pytest.mark.parametrize(
+    ("code", "step", "ending", "says"),
+    [
+        ("import os\nos._exit(0)\n", "trial", Ending.INVALID, "it left no output"),
+        ("raise SystemExit(3)\n", "trial", Ending.FAILED, "exit code 3"),
+        (SOLVE.replace("[1.0, 2.0, 3.0]", "'x'"), "judge", Ending.INVALID, "the judge says that it is no solution"),
+        (SOLVE.replace("[1.0, 2.0, 3.0]", "[1.0, 2.5, 3.5]"), "judge", Ending.SCORED, "too good to be believed"),
+    ],
+)
+async def test_candidates_that_do_not_get_through(
+    tmp_path: Path, code: str, step: str, ending: Ending, says: str
+) -> None:
+    """Each is rejected at its step, with its ending in one line, and what comes after is skipped."""
+    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(code))
+    assert (report.gated.decision, report.gated.ending) == (Decision.REJECTED, ending)
+    assert says in report.gated.why
+    assert "\n" not in report.gated.why
+    found = states(report)
+    assert found[step] is StepState.FAILED
+    assert found["score"] is found["guards:plain"] is StepState.SKIPPED
+
+
+@pytest.mark.parametrize("text", [BETTER, SAME, WORSE])
+async def test_guards_are_always_run(tmp_path: Path, text: str) -> None:
+    """A campaign asks its guards only of a champion; the gate asks them of every sound change."""
+    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(text))
+    assert states(report)["guards:plain"] is StepState.PASSED
+
+
+@pytest.mark.parametrize("text", [BETTER, SAME])
+async def test_a_guard_rejects(tmp_path: Path, text: str) -> None:
+    """However good the score is."""
+    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(text + "# dreadful\n"))
+    assert report.gated.decision is Decision.REJECTED
+    assert report.gated.why == "scored: the guard plain does not pass: failed"
+
+
+async def test_every_guard_is_told(tmp_path: Path) -> None:
+    """The campaign stops at the first guard that fails; the report has them all."""
+    second = GUARD.replace("plain", "second").replace("dreadful", "awful")
+    report = await gated(write_task(tmp_path, METRIC, GUARD, second), whole(BETTER + "# dreadful awful\n"))
+    found = states(report)
+    assert found["guards:plain"] is found["guards:second"] is StepState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (whole("x\n", "judge.py"), "not editable"),
+        ("--- a/../judge/judge.py\n+++ b/../judge/judge.py\n@@ -1 +1 @@\n-a\n+b\n", "unsafe name"),
+        (b"\xff\xfe not text", "not text"),
+        ("", "no change found"),
+        (whole(SOLVE), "change has no effect"),
+        (b"x" * (1 << 20) + b"x", "text too long"),
+    ],
+)
+async def test_a_forbidden_change_needs_no_engine(tmp_path: Path, text: str | bytes, says: str) -> None:
+    """It is rejected before anything is started, as invalid."""
+    stage = Stage()
+    stage.world.answers = False
+    report = await gated(write_task(tmp_path), text, stage)
+    assert (report.gated.decision, report.gated.ending) == (Decision.REJECTED, Ending.INVALID)
+    assert says in report.gated.why
+    assert stage.jobs == []
+    assert report.witness is None
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"workspace/solve.py": "raise SystemExit(1)\n"}, "the baseline ended as failed"),
+        ({"judge/judge.py": f"raise SystemExit({SECRET!r})\n"}, "judge failed"),
+        ({"blastdoor.toml": "nonsense"}, "is not TOML"),
+    ],
+)
+async def test_a_broken_task_judges_nobody(tmp_path: Path, files: dict[str, str], says: str) -> None:
+    """It says nothing about the change, for or against it."""
+    report = await gated(write_task(tmp_path, files=files), whole(BETTER))
+    assert report.gated.decision is Decision.UNJUDGED
+    assert says in report.gated.why
+    assert SECRET not in report.gated.why
+
+
+async def test_an_engine_that_is_not_there(tmp_path: Path) -> None:
+    """Not judged, and told why."""
+    stage = Stage()
+    stage.world.answers = False
+    report = await gated(write_task(tmp_path), whole(BETTER), stage)
+    assert (report.gated.decision, report.gated.why) == (
+        Decision.UNJUDGED,
+        "the fake provider was told not to answer",
+    )
+
+
+async def test_an_engine_that_goes_away(tmp_path: Path) -> None:
+    """In the middle of it: still no verdict, and no exception."""
+    stage = Stage()
+    judge = JUDGE.replace("with judging", "import time\ntime.sleep(30)\nwith judging")
+
+    def gone(_: object) -> object:
+        stage.world.cut()
+        raise ValueError
+
+    stage.judge = gone
+    # A chamber that was lost is tried again for a while; the task says how often.
+    stall = "[stall]\nafter = 1\nrefunds = 1\nprovision = '1s'\n"
+    report = await gated(write_task(tmp_path, METRIC, stall, files={"judge/judge.py": judge}), whole(BETTER), stage)
+    stage.world.chambers.clear()
+    assert report.gated.decision is Decision.UNJUDGED
+
+
+async def test_the_evidence_is_complete(tmp_path: Path) -> None:
+    """Digests, trees, images, packages, posture, fingerprint, both verdicts and the ledger's head."""
+    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(BETTER))
+    assert report.head is not None
+    assert report.witness is not None
+    assert {"task", "workspace", "judge", "gold", "inputs"} <= set(report.digests)
+    assert report.gated.tree not in (None, report.digests["workspace"])
+    assert report.gated.fingerprint["gold"] == report.digests["gold"]
+    assert [command.what for command in report.witness.commands] == ["trial", "judge", "guard plain"]
+    held = {it.limit: it.held_by for it in report.witness.commands[0].limits}
+    assert (held["wall"], held["cpus"]) == ("controller", "nobody")
+    (image,) = report.witness.images
+    assert image.installed or image.missing
+    assert report.values(report.gated.baseline) == {"score": -1.0}
+
+
+async def test_nothing_stays_in_the_task(tmp_path: Path) -> None:
+    """The campaign of the gate is thrown away; the task has no campaign afterwards."""
+    folder = write_task(tmp_path / "task")
+    await gated(folder, whole(BETTER))
+    assert not (folder / ".blastdoor").exists()
+
+
+async def test_a_gate_that_tunes_nothing(tmp_path: Path) -> None:
+    """The diff is judged as it is: no trial of it runs against the cheaper target."""
+    tune = '[tune]\ntrials = 2\ncommand = ["python3", "solve.py", "quick"]\n'
+    stage = Stage()
+    report = await gated(write_task(tmp_path, METRIC, tune), whole(BETTER), stage)
+    assert report.gated.decision is Decision.ACCEPTED
+    assert stage.jobs.count(("python3", "solve.py", "quick")) <= 1  # the baseline's own
+
+
+def test_changed_paths(tmp_path: Path) -> None:
+    """Names that lead elsewhere are not repeated; the line is the first that changes."""
+    policy = load_task(write_task(tmp_path)).policy()
+    diff = b"--- a/solve.py\n+++ b/solve.py\n@@ -5,2 +5,2 @@\n a\n-b\n+c\n--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b\n"
+    assert [(it.path, it.line) for it in changed_paths(diff, policy)] == [("solve.py", 5)]
+    assert changed_paths(b"\xff", policy) == ()
+
+
+class Gate:
+    """The command line, on the stage."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, stage: Stage) -> None:
+        def site(*_: object) -> AbstractAsyncContextManager[Site]:
+            return stage.site()
+
+        monkeypatch.setattr(gate_view, "docker_site", site)
+
+    def __call__(self, *words: str) -> Result:
+        return CliRunner().invoke(_command("gate"), list(words), obj=Settings(), standalone_mode=False)
+
+
+def _command(name: str) -> click.Command:
+    return next(command for command in commands if command.name == name)
+
+
+@pytest.fixture
+def blastdoor_gate(monkeypatch: pytest.MonkeyPatch) -> Callable[[Stage], Gate]:
+    return lambda stage: Gate(monkeypatch, stage)
+
+
+@pytest.mark.parametrize(("code", "exit_code"), [(BETTER, Exit.OK), (WORSE, Exit.NOT_GOOD)])
+def test_command(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate], code: str, exit_code: Exit) -> None:
+    """Exit code, a line to read, and every document that was asked for."""
+    folder = write_task(tmp_path / "task")
+    (tmp_path / "change").write_text(whole(code))
+    forms = ("junit", "markdown", "sarif", "evidence")
+    asked = [word for form in forms for word in (f"--{form}", str(tmp_path / form))]
+    result = blastdoor_gate(Stage())("--diff", str(tmp_path / "change"), *asked, str(folder))
+    assert result.return_value == exit_code, result.output
+    assert all((tmp_path / form).stat().st_size > 100 for form in forms)
+    word = "accepted" if exit_code is Exit.OK else "rejected"
+    assert f"{word}: scored: " in result.output
+    assert json.loads((tmp_path / "evidence").read_text())["decision"] == word
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_documents_of_a_gate_without_an_engine(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
+    """No engine is exit code 2 here, and the documents say so."""
+    stage = Stage()
+    stage.world.answers = False
+    (tmp_path / "change").write_text(whole(BETTER))
+    folder = write_task(tmp_path / "task")
+    result = blastdoor_gate(stage)("--diff", str(tmp_path / "change"), "--junit", str(tmp_path / "junit"), str(folder))
+    assert result.return_value == Exit.BAD_INPUT
+    assert 'errors="1"' in (tmp_path / "junit").read_text()
+    assert "could not judge: the fake provider" in result.output
+
+
+def test_json_is_the_evidence(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
+    """One object, and nothing else on stdout."""
+    (tmp_path / "change").write_text(whole(BETTER))
+    result = blastdoor_gate(Stage())("--json", "--diff", str(tmp_path / "change"), str(write_task(tmp_path / "task")))
+    assert json.loads(result.stdout)["format"] == "blastdoor evidence"
+
+
+def test_keep(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
+    """The ledger can be kept, proves itself, and ends where the evidence says; guards are on record."""
+    (tmp_path / "change").write_text(whole(SAME))
+    folder = write_task(tmp_path / "task", METRIC, GUARD)
+    result = blastdoor_gate(Stage())(
+        "--json", "--keep", str(tmp_path / "kept"), "--diff", str(tmp_path / "change"), str(folder)
+    )
+    with Ledger.open(tmp_path / "kept" / "ledger.sqlite3", read_only=True) as ledger:
+        verified = ledger.verify()
+        assert any(record.kind == "guard ended" for record in ledger.read())
+    assert json.loads(result.stdout)["ledger"] == {"seq": verified.head.seq, "hash": verified.head.hash}
+
+
+def test_keep_never_overwrites(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
+    """A folder with something in it is refused before anything runs."""
+    (tmp_path / "change").write_text(whole(BETTER))
+    result = blastdoor_gate(Stage())("--keep", str(tmp_path), "--diff", str(tmp_path / "change"), str(tmp_path))
+    assert isinstance(result.exception, click.UsageError)
+
+
+def test_a_long_change_is_not_held(tmp_path: Path) -> None:
+    """No more is kept than a change may have, but the digest is that of all of it."""
+    (tmp_path / "long").write_bytes(b"x" * 3_000_000)
+    change = read_change(str(tmp_path / "long"))
+    assert (len(change.text), change.size) == ((1 << 20) + 1, 3_000_000)
+
+
+def test_a_change_that_is_not_there(tmp_path: Path) -> None:
+    """Bad input, in one line."""
+    with pytest.raises(click.UsageError, match="can not be read"):
+        read_change(str(tmp_path / "nowhere"))
