@@ -18,6 +18,7 @@ from sandbox import Refused, Unavailable, Usage
 # A node that no campaign has: the judge is told one in any case.
 NODE = "0"
 NO_OUTPUT = "it left no output"
+BROKE_OFF = "judge broke off"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,10 @@ async def judged(parts: Parts, outputs: Mapping[str, bytes], mode: Mode = Mode.S
     if parts.tier is Tier.SHARED:
         return read_result(outputs, Spent())
     with engine_trouble_is_no_finding():
-        return await parts.judge.judge(outputs, mode, NODE)
+        judgement = await parts.judge.judge(outputs, mode, NODE)
+    if judgement.fault == BROKE_OFF:
+        raise Unavailable(judgement.detail)
+    return judgement
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.budget import Accounts
 from orchestrator.domain.state import State
 from orchestrator.git import Candidates
-from orchestrator.ledger import Artifacts, Head, Ledger, held_by
+from orchestrator.ledger import Artifacts, Head, Ledger, Missing, held_by
 from orchestrator.loop.book import read_accounts, stamp, utc_now
 from orchestrator.task import Task
 
@@ -41,6 +41,8 @@ def read_campaign(task_folder: Path) -> Iterator[Reading]:
     try:
         seen = ledger.snapshot()
         state = State.from_rows(seen.rows)
+        if not state.opened:
+            raise Missing(f"no campaign has begun in {folder} yet; blastdoor run starts one")
         holder = held_by(folder / "lock")
         artifacts = Artifacts(folder / "artifacts")
         yield Reading(

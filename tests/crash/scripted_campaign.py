@@ -1,4 +1,4 @@
-"""Scripted campaigns to be killed, in three kinds, and what of a finished one must not depend on any kill."""
+"""Scripted campaigns to be killed, in several kinds, and what of a finished one must not depend on any kill."""
 
 import asyncio
 import json
@@ -18,8 +18,6 @@ from tests.crash.fate import Fate, die_within
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.scripted import CPU, GUARD, TUNE, Point, Script, scripted, write_task
 
-ATTEMPTS = 12
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -29,12 +27,14 @@ class Kind:
     flags: dict[str, Any]
     branching: bool = False
     changes_at: str = ""
+    attempts: int = 12
 
 
 KINDS = {
     "wide": Kind((TUNE, GUARD), {"width": 3}),
     "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True),
     "moving": Kind((CPU, GUARD), {"width": 1, "control": "random"}, changes_at="1.9"),
+    "short": Kind((CPU, TUNE, GUARD), {"width": 1}, changes_at="1.2", attempts=2),
 }
 
 
@@ -63,7 +63,7 @@ def live(folder: str, kind: str, at: int | None = None, within: float | None = N
 
 async def _work(folder: Path, kind: Kind) -> None:
     script = Script(unsound=(9, 10))
-    proposed = [drafts(number) if TUNE in kind.parts else drafts(number)[0] for number in range(1, ATTEMPTS + 1)]
+    proposed = [drafts(number) if TUNE in kind.parts else drafts(number)[0] for number in range(1, kind.attempts + 1)]
     how = How.RESUME if _is_begun(folder) else How.START
     async with scripted(folder, script, *proposed, branching=kind.branching, how=how, **kind.flags) as session:
         script.on_open = _moving(session.bench.state, script, kind.changes_at)
@@ -85,7 +85,7 @@ def _is_begun(folder: Path) -> bool:
         return False
 
 
-def checked(folder: Path) -> State:
+def checked(folder: Path, kind: str) -> State:
     """The state of a finished campaign, once all that must hold of any is found to hold."""
     with ledger_of(folder) as ledger:
         check_books(ledger)
@@ -95,7 +95,7 @@ def checked(folder: Path) -> State:
     assert all(node.phase is Phase.ENDED for node in state.nodes.values())
     assert all(trial.ended and trial.judging is None for trial in state.trials.values())
     charged = [node for node in state.nodes.values() if node.ending and node.ending.charged]
-    assert accounts.used(Account.ATTEMPTS) == sum(node.role is Role.SEARCH for node in charged) == ATTEMPTS
+    assert accounts.used(Account.ATTEMPTS) == sum(node.role is Role.SEARCH for node in charged) == KINDS[kind].attempts
     assert accounts.used(Account.CONTROL) == sum(node.role is Role.CONTROL for node in charged)
     assert sum(node.spent.milliseconds for node in state.nodes.values()) == accounts.used(Account.SECONDS)
     assert not list((folder / ".blastdoor" / "live").glob("*"))

@@ -5,6 +5,7 @@ Where it is killed is drawn: at points before and after events and effects, and 
 
 import json
 import random
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,37 +43,62 @@ def endure(nursery: Nursery, folder: Path, kind: str, points: int, chance: rando
         kills += 1
 
 
+def calm(base: Path, kind: str) -> tuple[dict[str, object], list[str]]:
+    """What a campaign that nobody disturbs comes to, and the points on its way."""
+    folder, told = make(base / "calm", kind), base / "points.json"
+    with Nursery(TARGET) as nursery:
+        assert nursery.child(folder=str(folder), kind=kind, count=str(told)) == 0
+    return seen(kind, checked(folder, kind)), json.loads(told.read_text())
+
+
+def in_turn(numbers: range, some: Callable[[range], int]) -> int:
+    """Share the numbers out; the sum of what came of it."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return sum(pool.map(some, (numbers[first::AT_ONCE] for first in range(AT_ONCE))))
+
+
 def rounds(base: Path, kind: str, count: int) -> int:
     """So many campaigns to their end, each compared with a calm one; how many kills that took."""
-    calm = make(base / "calm", kind)
-    told = base / "points.json"
-    with Nursery(TARGET) as nursery:
-        assert nursery.child(folder=str(calm), kind=kind, count=str(told)) == 0
-    points = len(json.loads(told.read_text()))
-    expected = seen(kind, checked(calm))
+    expected, points = calm(base, kind)
 
     def some(share: range) -> int:
         kills = 0
         with Nursery(TARGET) as nursery:
             for number in share:
                 folder = make(base / str(number), kind)
-                kills += endure(nursery, folder, kind, points, random.Random(f"{kind}/{number}"))
-                assert seen(kind, checked(folder)) == expected, f"round {number}"
+                kills += endure(nursery, folder, kind, len(points), random.Random(f"{kind}/{number}"))
+                assert seen(kind, checked(folder, kind)) == expected, f"round {number}"
         return kills
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return sum(pool.map(some, (range(first, count, AT_ONCE) for first in range(AT_ONCE))))
+    return in_turn(range(count), some)
+
+
+def test_killed_at_every_point(tmp_path: Path) -> None:
+    """A short campaign with tuning, a guard and a change of the fleet, killed once at each point that it passes."""
+    expected, points = calm(tmp_path, "short")
+
+    def some(share: range) -> int:
+        with Nursery(TARGET) as nursery:
+            for number in share:
+                folder = make(tmp_path / str(number), "short")
+                where = f"point {number}: {points[number - 1]}"
+                assert nursery.child(folder=str(folder), kind="short", at=number) == -9, where
+                assert nursery.child(folder=str(folder), kind="short") == 0, where
+                assert seen("short", checked(folder, "short")) == expected, where
+        return len(share)
+
+    assert in_turn(range(1, len(points) + 1), some) == len(points)
 
 
 @pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
 def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole."""
-    assert rounds(tmp_path, kind, 16) >= 16
+    assert rounds(tmp_path, kind, 6) >= 6
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
-def test_killed_two_hundred_times(tmp_path: Path, kind: str) -> None:
-    """The same, for as long as it takes to be sure."""
+def test_killed_again_and_again(tmp_path: Path, kind: str) -> None:
+    """The same, two hundred times."""
     assert rounds(tmp_path, kind, 200) >= 200

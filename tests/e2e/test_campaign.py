@@ -16,6 +16,7 @@ import pytest
 
 from orchestrator.api import How, Settings, read_campaign, search
 from orchestrator.domain.ending import Ending
+from orchestrator.ledger import Missing
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
@@ -134,10 +135,11 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def nodes_ended(task: Path) -> int:
-    if not (task / ".blastdoor" / "ledger.sqlite3").exists():
+    try:
+        with read_campaign(task) as reading:
+            return sum(node.ending is not None for node in reading.state.nodes.values())
+    except Missing:
         return 0
-    with read_campaign(task) as reading:
-        return sum(node.ending is not None for node in reading.state.nodes.values())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

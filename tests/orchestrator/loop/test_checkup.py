@@ -274,6 +274,22 @@ async def test_an_engine_that_fails_is_no_finding(tmp_path: Path) -> None:
         stage.world.answers = True
 
 
+async def test_an_engine_that_fails_while_judging(tmp_path: Path) -> None:
+    """Nor is it the judge's fault."""
+    stage = Stage()
+
+    def gone(_: object) -> object:
+        stage.world.cut()
+        raise ValueError
+
+    stage.judge = gone
+    folder = write_task(tmp_path)
+    async with stage.site() as site:
+        with pytest.raises(Unavailable):
+            await examine(load_task(folder), folder, site, Settings(), Findings())
+        stage.world.answers = True
+
+
 def test_small_files_are_alike_by_chance() -> None:
     """An empty file, or one with a single label, is no leak."""
     gold = Tree.of({"gold/a": "", "gold/b": "x" * 100})

@@ -1,0 +1,227 @@
+"""The pages say what the code does: no command, flag, setting or ending is invented, and none is left out."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.fingerprint import FIELDS
+from orchestrator.domain.verdict import Mode
+from orchestrator.judge import guest
+from orchestrator.judge.bounds import ResultFault
+from orchestrator.judge.data import contract_variables
+from orchestrator.judge.guest import blastdoor_judge
+from orchestrator.loop.gate import Decision
+from orchestrator.settings import PREFIX, Settings
+from orchestrator.views.cli import cli
+from orchestrator.views.exits import Exit
+from orchestrator.views.judging.gate import _EXITS, _FORMS
+from orchestrator.wiring import Flags
+from tests.docs.pages import (
+    DOCS,
+    GUIDES,
+    PAGES,
+    README,
+    ROOT,
+    anchors,
+    calls,
+    code_of,
+    fences,
+    links,
+    spans,
+    table,
+    tables,
+)
+
+CAMPAIGN, GATE, JUDGES, PYTHON, TASK = (
+    ROOT / "docs" / f"{name}.md" for name in ("campaign", "gate", "judges", "python", "task")
+)
+# Flags of other programs that the pages speak of.
+OTHERS = {"--relative"}
+
+
+def named(page: Path) -> str:
+    return page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links(page: Path) -> None:
+    """What a relative link names is there: the file, and the heading in it."""
+    for link in links(page):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} is not there"
+        assert ROOT in (target, *target.parents), f"{link} leaves the repository"
+        assert not anchor or anchor in anchors(target), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_commands(page: Path) -> None:
+    """Every command that is shown exists, and takes every flag that is shown with it."""
+    for words in calls(page):
+        check_call(cli, words)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_flags_beside_a_command(page: Path) -> None:
+    """Inline code like `resume --attempts 80`, a command's name with flags, is checked like a call."""
+    for span in spans(page):
+        words = span.split()
+        if words[0] in cli.commands and any(word.startswith("--") for word in words[1:]):
+            check_call(cli, words)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_flags_alone(page: Path) -> None:
+    """A flag that stands alone, like `--seed`, is one of some command; in a row with commands, of one of those."""
+    every = set().union(*(options(command) for command in commands_of(cli)))
+    for span in spans(page):
+        if span.startswith("-") and span != "-" and span.split()[0] not in OTHERS:
+            assert span.split()[0] in every, f"no command has {span}"
+    for row in (row for it in tables(page) for row in it.rows):
+        codes = [span for cell in row for span in code_of(cell)]
+        shown = [span.split()[1] for span in codes if re.match("blastdoor [a-z]", span)]
+        known = set().union(*(options(it) for name in shown for it in commands_of(cli.commands[name])))
+        for span in codes if shown else ():
+            assert not span.startswith("-") or span.split()[0] in known, f"{', '.join(shown)}: no {span}"
+
+
+def commands_of(command: click.Command) -> Iterator[click.Command]:
+    """The command itself and, of a group, all that are in it."""
+    yield command
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from commands_of(inner)
+
+
+def options(command: click.Command) -> set[str]:
+    return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+
+
+def check_call(command: click.Command, words: list[str]) -> None:
+    known = options(command) | {"-h", "--help"}
+    for at, word in enumerate(words):
+        if word.startswith("-") and word != "-":
+            assert word.partition("=")[0] in known, f"{command.name} has no {word} (in: {' '.join(words)})"
+        elif isinstance(command, click.Group) and not word.isupper():
+            assert word in command.commands, f"{command.name} has no command {word}"
+            check_call(command.commands[word], words[at + 1 :])
+            return
+
+
+def test_every_command_is_in_the_readme() -> None:
+    """The README's table names every command, and every command of a group."""
+    shown = {" ".join(words[:2]) for words in calls(README)} | {words[0] for words in calls(README) if words}
+    for name, command in cli.commands.items():
+        subcommands = command.commands if isinstance(command, click.Group) else {}
+        for wanted in [f"{name} {it}" for it in subcommands] or [name]:
+            assert wanted in shown, f"blastdoor {wanted} is not in the README"
+
+
+def test_settings() -> None:
+    """The README has every setting with its variable and its default."""
+    found = table(README, "setting", "variable", "default")
+    assert [code_of(cell) for cell in found.column("setting")] == [[name] for name in Settings.model_fields]
+    for (name, field), row in zip(Settings.model_fields.items(), found.rows, strict=True):
+        assert row[1] == f"`{PREFIX}{name.upper()}`"
+        if name == "docker_host":
+            assert row[2] == "`DOCKER_HOST`, else the default socket"
+        else:
+            assert row[2] == f"`{field.default}`" if field.default is not None else row[2].startswith("none")
+
+
+def test_exit_codes() -> None:
+    """The README has every exit code, and the gate's page the gate's own."""
+    [common, own] = [table(page, "code", "meaning") for page in (README, GATE)]
+    assert [int(code) for code in common.column("code")] == sorted(Exit)
+    said = {int(code): meaning for code, meaning in own.rows}
+    assert set(said) == set(_EXITS.values())
+    for decision in Decision:
+        assert said[_EXITS[decision]].startswith(decision.value)
+
+
+def test_gate_reports() -> None:
+    """Every report of the gate is documented."""
+    flags = [span.split()[0] for cell in table(GATE, "flag", "what").column("flag") for span in code_of(cell)]
+    assert set(flags) == {*(f"--{name}" for name in _FORMS), "--json"}
+
+
+def test_endings() -> None:
+    """The table of endings is that of the code, flag by flag."""
+    found = table(CAMPAIGN, "ending", "charged", "retryable", "scoreable")
+    word = {True: "yes", False: "no"}
+    wanted = [[it.value, word[it.charged], word[it.retryable], word[it.scoreable]] for it in Ending]
+    assert [row[:4] for row in found.rows] == wanted
+
+
+def test_accounts() -> None:
+    """Every account is explained."""
+    assert {code_of(cell)[0] for cell in table(CAMPAIGN, "account").column("account")} == {it.value for it in Account}
+
+
+def test_fingerprint() -> None:
+    """The task's page names every field of a fingerprint."""
+    assert set(FIELDS) <= set(spans(TASK))
+
+
+def test_judge_variables() -> None:
+    """What a judge is told is what its page says, values included."""
+    found: dict[str, str] = {}
+    for row in table(JUDGES, "variable", "also as", "value").rows:
+        for name in (*code_of(row[0]), *code_of(row[1])):
+            found[name] = row[2]
+    told = contract_variables(Mode.SUBMIT, "1.3.2")
+    assert found.keys() == told.keys()
+    for name, value in told.items():
+        assert f"`{value}`" in found[name]
+
+
+def test_judge_faults() -> None:
+    """Every code of a result that is refused is listed."""
+    codes = {code for cell in table(JUDGES, "code", "meaning").column("code") for code in code_of(cell)}
+    assert {it.value for it in ResultFault} <= codes
+
+
+def test_judge_helper() -> None:
+    """The helper's table has every name but its exceptions, which the text explains."""
+    names = {re.split(r"\W", code_of(cell)[0])[0] for cell in table(JUDGES, "name", "what it does").column("name")}
+    errors = {"AlreadyPublished", "BadOutput"}
+    assert names == set(blastdoor_judge.__all__) - errors
+    assert errors <= set(re.findall(r"\w+", JUDGES.read_text()))
+
+
+def test_judge_in_a_shell() -> None:
+    """The lines for a shell are those that are tested elsewhere."""
+    shipped = (Path(guest.__path__[0]) / "publish.sh").read_text().split("\n", 1)[1]
+    assert shipped in fences(JUDGES, "sh")
+
+
+def test_flags_of_search() -> None:
+    """The page on Python names every keyword of search()."""
+    assert set(Flags.__dataclass_fields__) <= set(spans(PYTHON))
+
+
+@pytest.mark.parametrize("page", DOCS, ids=named)
+def test_python_examples(page: Path) -> None:
+    """What an example imports can be imported, and it is Python."""
+    for text in fences(page, "python"):
+        for module, name in imported(ast.parse(text)):
+            found = importlib.import_module(module)
+            assert name is None or hasattr(found, name), f"{module} has no {name}"
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
+    """A judge's helper is beside the judge, not here."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            module = "orchestrator.judge.guest.blastdoor_judge" if node.module == "blastdoor_judge" else node.module
+            yield from ((module, alias.name) for alias in node.names)
