@@ -24,7 +24,6 @@ from orchestrator.loop.jobs import Jobs
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
 
-
 _TREES_KEPT = 8
 
 

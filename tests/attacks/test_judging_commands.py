@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.loop.findings import Findings, Section, Sign
-from orchestrator.loop.gate import Decision
+from orchestrator.examine.findings import Findings, Section, Sign
+from orchestrator.examine.gate import Decision
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.judging.check import examine

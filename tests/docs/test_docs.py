@@ -13,11 +13,11 @@ from orchestrator.budget import Account
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import FIELDS
 from orchestrator.domain.verdict import Mode
+from orchestrator.examine.gate import Decision
 from orchestrator.judge import guest
 from orchestrator.judge.bounds import ResultFault
 from orchestrator.judge.data import contract_variables
 from orchestrator.judge.guest import blastdoor_judge
-from orchestrator.loop.gate import Decision
 from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from orchestrator.loop.checkup import check_gold, check_judge, check_wiring, make_or_tell
-from orchestrator.loop.findings import Findings, Row, Section, Sign
+from orchestrator.examine.checkup import check_gold, check_judge, check_wiring, make_or_tell
+from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable, printable_lines

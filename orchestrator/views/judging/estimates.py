@@ -8,11 +8,11 @@ from orchestrator.budget import Account, Amounts
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Role
 from orchestrator.domain.verdict import Mode
-from orchestrator.loop.checkup import Checkup
-from orchestrator.loop.findings import Findings, Section, Sign
+from orchestrator.examine.checkup import Checkup
+from orchestrator.examine.findings import Findings, Section, Sign
+from orchestrator.examine.rehearsal import Rehearsal
 from orchestrator.loop.guards import guard_record
 from orchestrator.loop.money import worst_of_attempt, worst_of_trial
-from orchestrator.loop.rehearsal import Rehearsal
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Parts
 from orchestrator.views.campaign import figures

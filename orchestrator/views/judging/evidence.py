@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from orchestrator.domain.verdict import Verdict
-from orchestrator.loop.probes import Packages
-from orchestrator.loop.witness import Command
+from orchestrator.examine.probes import Packages
+from orchestrator.examine.witness import Command
 from orchestrator.text import printable
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.judging.report import Report

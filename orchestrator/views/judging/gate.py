@@ -16,10 +16,7 @@ import click
 from rich.text import Text
 
 from orchestrator.change.policy import DEFAULT_CAPS
-from orchestrator.git import GitError
-from orchestrator.ledger import Head
-from orchestrator.loop.book import stamp, utc_now
-from orchestrator.loop.gate import (
+from orchestrator.examine.gate import (
     CannotJudge,
     Decision,
     Gated,
@@ -29,7 +26,10 @@ from orchestrator.loop.gate import (
     judge_change,
     refused,
 )
-from orchestrator.loop.witness import Witness, witness
+from orchestrator.examine.witness import Witness, witness
+from orchestrator.git import GitError
+from orchestrator.ledger import Head
+from orchestrator.loop.book import stamp, utc_now
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable

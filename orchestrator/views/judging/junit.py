@@ -3,7 +3,7 @@
 import re
 import xml.etree.ElementTree as Xml
 
-from orchestrator.loop.gate import Decision, Step, StepState
+from orchestrator.examine.gate import Decision, Step, StepState
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.judging.report import Report
 

@@ -1,6 +1,6 @@
 """The gate as a Markdown summary for a pull request. Whatever others wrote stands in code, where nothing acts."""
 
-from orchestrator.loop.gate import Decision, Gated, Step, StepState
+from orchestrator.examine.gate import Decision, Gated, Step, StepState
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.judging.report import Report

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.domain.verdict import Verdict
+from orchestrator.examine.gate import Changed, Decision, Gated
+from orchestrator.examine.witness import Witness
 from orchestrator.ledger import Head
-from orchestrator.loop.gate import Changed, Decision, Gated
-from orchestrator.loop.witness import Witness
 
 
 @dataclass(frozen=True)

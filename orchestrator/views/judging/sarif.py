@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from orchestrator.loop.gate import Changed, Decision, Step, StepState
+from orchestrator.examine.gate import Changed, Decision, Step, StepState
 from orchestrator.task import FILE
 from orchestrator.text import printable
 from orchestrator.views.judging.report import Report

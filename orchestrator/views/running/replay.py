@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from orchestrator.domain.records import Node
-from orchestrator.door import BrokeOff, NotStarted, TooLarge
-from orchestrator.loop.replay import Replay, replay
+from orchestrator.examine.replay import Replay, replay
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
@@ -29,13 +28,12 @@ def command(settings: Settings, /, node: str, task: Path, tolerance: float, runt
     Exit code 0 when it stands, 1 when it does not.
     """
     found, again = asyncio.run(_replay(settings, task, node, tolerance, runtime))
-    measured = again.measured
     if as_json:
-        verdict = measured.verdict.model_dump(mode="json") if measured.verdict else None
+        verdict = again.verdict.model_dump(mode="json") if again.verdict else None
         print_json({"node": found.id, "stands": again.stands, "why": again.why, "verdict": verdict})
     else:
         word = "stands" if again.stands else "does not stand"
-        scores = figures.metrics(measured.verdict.metrics) if measured.verdict else "no score"
+        scores = figures.metrics(again.verdict.metrics) if again.verdict else "no score"
         click.echo(f"{found.id} {word}: {printable(again.why)} ({scores})")
     return Exit.OK if again.stands else Exit.NOT_GOOD
 
@@ -47,7 +45,4 @@ async def _replay(
         node = place.node
         submitted = place.reading.state.trials[node.submitted] if node.submitted else None
         fingerprint = submitted.fingerprint if submitted else {}
-        try:
-            return node, await replay(place.parts, node, place.tree, fingerprint, tolerance)
-        except (NotStarted, BrokeOff, TooLarge) as error:
-            raise click.ClickException(f"{node.id} could not be run again: {printable(str(error))}") from error
+        return node, await replay(place.parts, node, place.tree, fingerprint, tolerance)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.loop.shell import run_shell
+from orchestrator.examine.shell import run_shell
 from orchestrator.settings import Settings
 from orchestrator.task import parse_duration
 from orchestrator.text import printable, printable_lines

@@ -2,11 +2,11 @@
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.examine.gate import Changed, Decision, Gated, Step, StepState
+from orchestrator.examine.probes import Packages
+from orchestrator.examine.witness import Command, Holder, Witness
 from orchestrator.ledger import Head
-from orchestrator.loop.gate import Changed, Decision, Gated, Step, StepState
 from orchestrator.loop.jobs import Image
-from orchestrator.loop.probes import Packages
-from orchestrator.loop.witness import Command, Holder, Witness
 from orchestrator.views.judging.report import Report
 
 # What only the judge knows; it must be in no document.

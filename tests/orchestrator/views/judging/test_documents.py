@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.loop.gate import Decision, Gated
+from orchestrator.examine.gate import Decision, Gated
 from orchestrator.views.judging.evidence import evidence, evidence_text, seal
 from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from orchestrator.domain.ending import Ending
+from orchestrator.examine.gate import Decision, StepState, changed_paths
 from orchestrator.ledger import Ledger
-from orchestrator.loop.gate import Decision, StepState, changed_paths
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.exits import Exit

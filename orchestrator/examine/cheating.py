@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orchestrator.domain.metric import Ranking
+from orchestrator.examine.findings import Findings, Section, Sign
+from orchestrator.examine.rehearsal import Rehearsal, judged
 from orchestrator.judge.cheats import Oracle, oracles
 from orchestrator.judge.data import Judgement
-from orchestrator.loop.findings import Findings, Section, Sign
-from orchestrator.loop.rehearsal import Rehearsal, judged
 from orchestrator.loop.trial import for_judge
 from orchestrator.loop.workbench import Parts
 from orchestrator.text import short

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from orchestrator.change import File, Tree
 from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.examine.cheating import tell_cheats, try_cheats
+from orchestrator.examine.findings import Findings, Section, Sign
+from orchestrator.examine.probes import LookedAround, look_around, new_canary
+from orchestrator.examine.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
 from orchestrator.judge.data import judge_files
 from orchestrator.judge.unsafe import unsafe_loaders
-from orchestrator.loop.cheating import tell_cheats, try_cheats
-from orchestrator.loop.findings import Findings, Section, Sign
 from orchestrator.loop.guards import guard_record, run_guard
-from orchestrator.loop.probes import LookedAround, look_around, new_canary
-from orchestrator.loop.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
 from orchestrator.loop.workbench import Free, Parts
 from orchestrator.task import GuardSpec
 from orchestrator.text import short

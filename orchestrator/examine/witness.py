@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.examine.probes import Packages, list_packages
+from orchestrator.examine.rehearsal import NODE
 from orchestrator.loop.guards import guard_record
-from orchestrator.loop.probes import Packages, list_packages
-from orchestrator.loop.rehearsal import NODE
 from orchestrator.loop.workbench import Parts
 from sandbox import Job, Limits
 

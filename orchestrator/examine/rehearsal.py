@@ -1,11 +1,13 @@
-"""The baseline run and judged for somebody who looks on: every figure and every log, and nothing is recorded."""
+"""A candidate run and judged for somebody who looks on: every figure and every log, and nothing is recorded."""
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from orchestrator.change import Tree
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.fingerprint import Fingerprint
 from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Mode, Tier, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
@@ -31,6 +33,7 @@ class Rehearsal:
     log: bytes
     clock_s: float
     spent: Spent
+    fingerprint: Fingerprint = field(default_factory=dict)
     outputs: Mapping[str, bytes] = field(default_factory=dict)
     judgement: Judgement | None = None
     verdict: Verdict | None = None
@@ -50,10 +53,10 @@ class Rehearsal:
         return self.spent + self.judgement.spent if self.judgement else self.spent
 
 
-async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT) -> Rehearsal:
-    """The workspace as it stands, once. Raises Unavailable when the engine fails."""
+async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT, *, tree: Tree | None = None, node: str = NODE) -> Rehearsal:
+    """Once: the tree that is given, or the workspace as it stands. Raises Unavailable when the engine fails."""
     started = time.monotonic()
-    job, bundle = job_of(parts, NODE, mode, parts.jobs.snapshot.tree)
+    job, bundle = job_of(parts, node, mode, parts.jobs.snapshot.tree if tree is None else tree)
     try:
         with engine_trouble_is_no_finding():
             ran = await parts.door.run(job, bundle)
@@ -67,8 +70,8 @@ async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT) -> Rehearsal:
     if ending is not None:
         reason = outcome.reason or (NO_OUTPUT if ending is Ending.INVALID else f"exit code {outcome.exit_code}")
         clock = time.monotonic() - started
-        return Rehearsal(ending, reason, outcome.usage, outcome.log_tail, clock, ran.spent, outcome.outputs)
-    judgement = await judged(parts, outputs, mode)
+        return Rehearsal(ending, reason, outcome.usage, outcome.log_tail, clock, ran.spent, outputs=outcome.outputs)
+    judgement = await judged(parts, outputs, mode, node)
     fingerprint = parts.jobs.fingerprint(outcome.facts, mode)
     verdict = verdict_of(parts, judgement.result, fingerprint, mode) if judgement.result else None
     return Rehearsal(
@@ -78,6 +81,7 @@ async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT) -> Rehearsal:
         log=outcome.log_tail,
         clock_s=time.monotonic() - started,
         spent=ran.spent,
+        fingerprint=fingerprint,
         outputs=outputs,
         judgement=judgement,
         verdict=verdict,
@@ -85,12 +89,12 @@ async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT) -> Rehearsal:
     )
 
 
-async def judged(parts: Parts, outputs: Mapping[str, bytes], mode: Mode = Mode.SUBMIT) -> Judgement:
+async def judged(parts: Parts, outputs: Mapping[str, bytes], mode: Mode = Mode.SUBMIT, node: str = NODE) -> Judgement:
     """What the judge makes of some outputs. Raises Unavailable when the engine fails."""
     if parts.tier is Tier.SHARED:
         return read_result(outputs, Spent())
     with engine_trouble_is_no_finding():
-        judgement = await parts.judge.judge(outputs, mode, NODE)
+        judgement = await parts.judge.judge(outputs, mode, node)
     if judgement.fault == BROKE_OFF:
         raise Unavailable(judgement.detail)
     return judgement

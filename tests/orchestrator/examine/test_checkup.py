@@ -9,10 +9,10 @@ import pytest
 
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Goal, Metric, Ranking
-from orchestrator.loop.cheating import Bar
-from orchestrator.loop.checkup import copies_of_gold
-from orchestrator.loop.findings import Findings, Row, Section, Sign
-from orchestrator.loop.probes import _measured
+from orchestrator.examine.cheating import Bar
+from orchestrator.examine.checkup import copies_of_gold
+from orchestrator.examine.findings import Findings, Row, Section, Sign
+from orchestrator.examine.probes import _measured
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.judging.check import examine

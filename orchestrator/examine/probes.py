@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import TooLarge
+from orchestrator.examine.rehearsal import NODE, engine_trouble_is_no_finding
 from orchestrator.loop.jobs import Image, together
-from orchestrator.loop.rehearsal import NODE, engine_trouble_is_no_finding
 from orchestrator.loop.trial import job_of
 from orchestrator.loop.workbench import Parts
 from orchestrator.text import short
