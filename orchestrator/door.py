@@ -14,9 +14,6 @@ from sandbox import Backend, Bundle, Chamber, Job, Limits, Listener, Lost, Outco
 
 _log = structlog.get_logger()
 
-# Beyond a job's own limits: upload and collection have deadlines of their own, and the kill takes a moment.
-_SPARE_S = 200.0
-
 
 class NotStarted(Exception):
     """No hostile byte was delivered, so the ending is free: nobody could have farmed it."""
@@ -47,12 +44,16 @@ class Ran:
 
 @dataclass(frozen=True)
 class Door:
-    """Opens chambers on one backend. `control` is a job that must pass wherever the backend is well."""
+    """Opens chambers on one backend. `control` is a job that must pass wherever the backend is well.
+
+    `spare_s` is what a chamber can take beyond its job's limits: upload, collection and the kill have their own.
+    """
 
     backend: Backend
     control: Job
     usd_per_second: Callable[[Limits], float]
     provision_s: float
+    spare_s: float
 
     async def run(self, job: Job, bundle: Bundle, listener: Listener | None = None) -> Ran:
         """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that can not run at all."""
@@ -73,9 +74,7 @@ class Door:
 
     def worst(self, job: Job) -> Spent:
         """The most that one run of the job can cost."""
-        limits = job.limits
-        seconds = limits.wall + limits.grace + (limits.build if job.build else 0.0) + _SPARE_S
-        return self._spent(job, seconds)
+        return self._spent(job, longest(job.limits, builds=bool(job.build), spare_s=self.spare_s))
 
     def _spent(self, job: Job, seconds: float) -> Spent:
         usd = self.usd_per_second(job.limits) * seconds
@@ -97,6 +96,11 @@ class Door:
                 return (await chamber.run(Bundle({}))).exit_code == 0
         except (Unavailable, Lost, TimeoutError):
             return False
+
+
+def longest(limits: Limits, *, builds: bool, spare_s: float) -> float:
+    """The most seconds that a chamber of such limits can last."""
+    return limits.wall + limits.grace + (limits.build if builds else 0.0) + spare_s
 
 
 async def _run(chamber: Chamber, bundle: Bundle, listener: Listener | None) -> Outcome:

@@ -20,5 +20,5 @@ class Deadlines:
     """Seconds for the phases that no job sets: until ready, until unpacked, until collected."""
 
     provision: float = 60.0
-    upload: float = 120.0
-    collect: float = 60.0
+    upload: float = 60.0
+    collect: float = 30.0

@@ -20,7 +20,7 @@ from orchestrator.task.sections import (
 from orchestrator.task.snapshot import Snapshot, snapshot
 from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
 from orchestrator.task.template import write_template
-from orchestrator.task.units import parse_duration, parse_money, parse_rate
+from orchestrator.task.units import format_duration, parse_duration, parse_money, parse_rate
 
 __all__ = [
     "FILE",
@@ -47,6 +47,7 @@ __all__ = [
     "Trial",
     "Tune",
     "diff_of",
+    "format_duration",
     "input_digest",
     "load_task",
     "parse_duration",

@@ -14,6 +14,7 @@ from sandbox import ImageSpec as BakeSpec
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
 _MEMORY_SHARE = 0.8
+_KILL_S = 10.0
 
 
 def docker_config(settings: Settings, **changed: Any) -> DockerConfig:
@@ -45,9 +46,15 @@ async def docker_site(
             add_input=store.add,
             usd_per_second=config.rates.per_second,
             ceiling=local_ceiling,
+            spare_s=spare_of(config),
         )
     finally:
         await backend.close()
+
+
+def spare_of(config: DockerConfig) -> float:
+    """Upload and collection have deadlines of their own; the kill takes a moment."""
+    return config.deadlines.upload + config.deadlines.collect + _KILL_S
 
 
 def local_ceiling(limits: Limits) -> int:

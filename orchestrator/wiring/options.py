@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orchestrator.settings import Settings
-from orchestrator.task import Task
+from orchestrator.task import Task, format_duration
 
 _DEFAULTS: dict[str, Any] = {"proposer": "random", "attempts": 20, "seed": 0, "rate": 20.0}
 
@@ -38,6 +38,17 @@ class Options:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def shown(self, name: str) -> str:
+        """The value as people write it; nothing where none is set."""
+        value = self.values[name]
+        if value is None:
+            return ""
+        if name == "usd":
+            return f"${value:g}"
+        if name == "rate":
+            return f"{value:g}/s" if value >= 1 else f"{value * 60:g}/min"
+        return format_duration(value) if name in ("wall", "seconds") else str(value)
 
     def given(self) -> dict[str, Any]:
         """What flags and the campaign said: it is kept with the run, so that a resume goes on with it."""

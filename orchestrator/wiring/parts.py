@@ -76,4 +76,4 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
     control = Job(command=("true",), image=image.name, limits=Limits(wall=10, build=10, grace=1))
-    return Door(site.backend, control, site.usd_per_second, provision_s)
+    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s)

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.domain.verdict import Mode
+from orchestrator.door import longest
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
-from orchestrator.wiring.engine import local_ceiling
+from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_proposer
@@ -17,7 +18,7 @@ from sandbox import DockerConfig
 
 @dataclass(frozen=True)
 class Plan:
-    """`attempt_s` is the limit of one attempt's trial, judge and guards; `measured_s` the mean so far, if any."""
+    """`attempt_s` is what one attempt reserves; `measured_s` what one took on average so far, if any was run."""
 
     options: Options
     shape: Shape
@@ -35,8 +36,11 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     snapshot(task, folder)
     options = resolve(flags, task, settings)
     form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
-    limits = [task.target(Mode.SUBMIT).limits, task.judge.limits, *(guard.limits for guard in task.guards)]
-    seconds = [it.wall + it.grace + (it.build if task.trial.build and it is limits[0] else 0.0) for it in limits]
+    # As an attempt reserves it: the trial, two judgings, every guard.
+    limits = [task.target(Mode.SUBMIT).limits, task.judge.limits, task.judge.limits]
+    limits += [guard.limits for guard in task.guards]
+    spare = spare_of(config)
+    seconds = [longest(it, builds=bool(task.trial.build) and n == 0, spare_s=spare) for n, it in enumerate(limits)]
     usd = sum(config.rates.per_second(it) * time for it, time in zip(limits, seconds, strict=True))
     attempts = options["attempts"]
     return Plan(

@@ -11,7 +11,10 @@ from sandbox import Backend, Input, Limits
 
 @dataclass(frozen=True)
 class Site:
-    """`ceiling` says how many chambers of such limits fit at once; `name` is part of every fingerprint."""
+    """`ceiling` says how many chambers of such limits fit at once; `name` is part of every fingerprint.
+
+    `spare_s` is what a chamber can take beyond its job's own limits.
+    """
 
     name: str
     backend: Backend
@@ -19,3 +22,4 @@ class Site:
     add_input: Callable[[str, Path], Input]
     usd_per_second: Callable[[Limits], float]
     ceiling: Callable[[Limits], int]
+    spare_s: float = 100.0

@@ -119,9 +119,9 @@ def _tell_campaign(attempt_s: float, worst: Amounts, expected: Expected, finding
     if attempts is None:
         return
     by_work = attempts * attempt_s / shape.width
-    by_rate = 60 * max(0, attempts - shape.width) / options["rate"] if options["rate"] else 0.0
+    by_rate = max(0, attempts - shape.width) / options["rate"] if options["rate"] else 0.0
     likely, longest = max(by_work, by_rate), attempts * worst[Account.SECONDS] / 1000 / shape.width
-    held = f", held back by the rate of {options['rate']:g} a minute" if by_rate > by_work else ""
+    held = f", held back by the rate of {options.shown('rate')}" if by_rate > by_work else ""
     text = (
         f"{attempts} attempts ({options.sources['attempts']}) at width {shape.width} take about "
         f"{figures.duration(likely)}{held}; {figures.duration(longest)} at the very worst"

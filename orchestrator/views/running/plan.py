@@ -19,9 +19,9 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
         return Exit.OK
     for name, source in plan.options.sources.items():
         if plan.options[name] is not None:
-            click.echo(f"{name:<10} {plan.options[name]}  ({source})")
+            click.echo(f"{name:<10} {plan.options.shown(name)}  ({source})")
     click.echo(plan.shape.why)
-    click.echo(f"one attempt at worst: {figures.duration(plan.attempt_s)} in chambers, ${plan.attempt_usd:.4f}")
+    click.echo(f"one attempt sets aside: {figures.duration(plan.attempt_s)} in chambers, ${plan.attempt_usd:.4f}")
     if plan.attempts is not None:
         wall = figures.duration(plan.wall_s)
         click.echo(f"{plan.attempts} attempts at worst: ${plan.usd:.2f}, {wall} on the clock at this width")

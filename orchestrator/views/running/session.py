@@ -66,7 +66,7 @@ async def _follow(opened: Opened) -> Finished:
 def _say_what_runs(opened: Opened) -> None:
     """One line for what was chosen, and where each value was inherited from."""
     said = [
-        f"{name} {opened.options[name]} ({source})"
+        f"{name} {opened.options.shown(name)} ({source})"
         for name, source in opened.options.sources.items()
         if opened.options[name] is not None and name not in ("width", "depth")
     ]
