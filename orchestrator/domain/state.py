@@ -36,7 +36,7 @@ class State:
             if kind in _TYPES:
                 state._records[kind][name] = _TYPES[kind].model_validate_json(body)
         for node in sorted(state.nodes.values(), key=lambda node: (node.opened_at, node.step)):
-            state._index(node)
+            state._index(node, new=True)
         return state
 
     def row(self, key: Key) -> str:
@@ -122,7 +122,7 @@ class State:
         self._records[kind][name] = record
         self.touched.add((kind, name))
 
-    def _index(self, node: Node) -> None:
+    def _index(self, node: Node, *, new: bool = False) -> None:
         if node.parent:
             last = int(node.id.rpartition(".")[2])
             self.children[node.parent] = max(last, self.children.get(node.parent, 0))
@@ -131,15 +131,14 @@ class State:
         else:
             self.unfinished[node.id] = None
         if node.branch and run_of(node.id) == self.campaign.run:
-            self._index_branch(node)
+            self._index_branch(node, new)
 
-    def _index_branch(self, node: Node) -> None:
-        """Branches that have steps left, and those whose last step is not over."""
-        members = self.branches.setdefault(node.branch, [])
-        if node.id not in members:
-            members.append(node.id)
+    def _index_branch(self, node: Node, new: bool) -> None:
+        """Branches that have steps left, and those whose last step is not over. One that is finished stays so."""
+        if new:
+            self.branches.setdefault(node.branch, []).append(node.id)
         if node.phase is Phase.ENDED and node.step >= self.run.depth:
-            del self.branches[node.branch]
+            self.branches.pop(node.branch, None)
 
     def _node(self, name: str, **changes: Any) -> None:
         self._put("node", name, **changes)
@@ -180,7 +179,7 @@ def _session_ended(state: State, _: e.SessionEnded, __: str) -> None:
 def _attempt_opened(state: State, event: e.AttemptOpened, at: str) -> None:
     fields = event.model_dump(exclude={"kind", "node"})
     state._new("node", event.node, Node(id=event.node, opened_at=at, **fields))
-    state._index(state.nodes[event.node])
+    state._index(state.nodes[event.node], new=True)
     now = state.campaign
     role = count_key(event.node, event.role)
     counts = {**now.counts, role: now.counts.get(role, 0) + 1}

@@ -68,7 +68,10 @@ class DataJudge:
     files: Tree
 
     async def judge(self, outputs: Mapping[str, bytes], mode: Mode, node: str) -> Judgement:
-        """Score some outputs. Raises NotStarted when there was no chamber for it."""
+        """Score some outputs. Raises NotStarted when there was no chamber for it, BrokeOff when the provider failed.
+
+        A chamber that is lost while the provider is well is a fault like any other: outputs may have done it.
+        """
         job = self.jobs[mode]
         job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
         files = {path: file.data for path, file in self.files.items()}
@@ -79,6 +82,8 @@ class DataJudge:
         except TooLarge as error:
             return Judgement(Spent(), fault="outputs too large", detail=str(error))
         except BrokeOff as error:
+            if error.proven:
+                raise
             return Judgement(error.spent, fault="judge broke off", detail=str(error))
         # A hostile result can take seconds to parse; everybody else must go on meanwhile.
         return await asyncio.to_thread(read_judgement, ran.outcome, ran.spent)

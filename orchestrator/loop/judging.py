@@ -8,7 +8,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.records import Role, Spent, Trial
 from orchestrator.domain.verdict import Mode, Tier, Verdict
-from orchestrator.door import NotStarted
+from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.judge.contract import Result
 from orchestrator.judge.data import Judgement, read_result
 from orchestrator.loop.steps import tune_trial
@@ -52,9 +52,12 @@ async def _ask(bench: Workbench, trial: Trial) -> Judgement:
 
 @contextmanager
 def _closing(bench: Workbench, trial: str, judging: str) -> Iterator[None]:
-    """Without a chamber for it, a judging is over in the ledger too: it must not seem to go on until the next one."""
+    """Where the provider failed, a judging is over in the ledger too: it must not seem to go on until the next one."""
     try:
         yield
+    except BrokeOff as error:
+        bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True, spent=error.spent))
+        raise Free(Ending.INFRASTRUCTURE, f"the provider failed while judging: {error}") from error
     except NotStarted as error:
         bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True))
         raise Free(error.ending, f"no chamber for the judge: {error}") from error

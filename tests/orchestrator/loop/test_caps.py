@@ -28,7 +28,7 @@ from tests.orchestrator.loop.scripted import (
 )
 
 # What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
-WORST_S = 3 * (5 + 1 + 200)
+WORST_S = 3 * (5 + 1 + 100)
 USD_PER_SECOND = 0.01
 
 
