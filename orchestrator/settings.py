@@ -2,9 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from sandbox.units import Duration
 
 
 def user_file() -> Path:
@@ -15,6 +18,10 @@ def user_file() -> Path:
 PREFIX = "BLASTDOOR_"
 # Read by the scripts that build images, not by us.
 _OTHERS = {"BLASTDOOR_BASE_IMAGE", "BLASTDOOR_DEBIAN_MIRROR"}
+
+
+def _dollars(value: object) -> object:
+    return value.removeprefix("$") if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -28,9 +35,14 @@ class Settings(BaseSettings):
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
     proposer: str | None = Field(default=None, pattern="^(grid|random|inject)$", description="where changes come from")
     attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
-    usd: float | None = Field(default=None, ge=0, description="dollars of a campaign at most")
-    wall: float | None = Field(default=None, gt=0, description="seconds of a campaign on the clock at most")
+    usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(
+        default=None, ge=0, description="dollars of a campaign at most"
+    )
+    wall: Duration | None = Field(default=None, gt=0, description="time of a campaign on the clock at most")
     width: int | None = Field(default=None, ge=1, description="attempts at a time")
+    usd_per_hour: Annotated[float, BeforeValidator(_dollars)] = Field(
+        default=0.0, ge=0, description="what an hour of one processor of your own machine costs"
+    )
 
     @classmethod
     def settings_customise_sources(

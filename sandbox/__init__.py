@@ -8,6 +8,7 @@ from sandbox.config import BackendConfig, DockerConfig
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
+from sandbox.price import Rates
 from sandbox.wire.frames import Reply
 from sandbox.wire.log import Report, printable
 
@@ -34,6 +35,7 @@ __all__ = [
     "Mode",
     "Needs",
     "Outcome",
+    "Rates",
     "Refused",
     "Reply",
     "Report",

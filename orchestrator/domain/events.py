@@ -274,14 +274,6 @@ class ChampionChanged(_Event):
     over: str | None
 
 
-class Replayed(_Event):
-    kind: Literal["replayed"] = "replayed"
-    node: str
-    trial: str
-    stands: bool
-    why: str
-
-
 class RequestTaken(_Event):
     """What another terminal asked for, and what became of it."""
 
@@ -331,7 +323,6 @@ Event = Annotated[
     | AttemptResumed
     | CohortOpened
     | ChampionChanged
-    | Replayed
     | RequestTaken
     | PauseSet
     | CampaignStopped,

@@ -20,12 +20,11 @@ class Role(StrEnum):
 
 
 class Purpose(StrEnum):
-    """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a verdict stands."""
+    """Why a trial runs. A re-run gives a node a verdict in a new cohort."""
 
     TUNE = "tune"
     SUBMIT = "submit"
     RERUN = "rerun"
-    REPLAY = "replay"
 
     @property
     def mode(self) -> Mode:

@@ -243,7 +243,7 @@ def _take_verdict(state: State, trial: Trial, verdict: Verdict) -> None:
     node = state.nodes[trial.node]
     if trial.purpose is Purpose.TUNE:
         state._put("draft", f"{node.id}#{trial.draft}", verdict=verdict)
-    elif trial.purpose is not Purpose.REPLAY:
+    else:
         first = {"verdict": verdict} if trial.purpose is Purpose.SUBMIT else {}
         state._node(node.id, verdicts={**node.verdicts, verdict.cohort: verdict}, **first)
 

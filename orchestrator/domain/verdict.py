@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from orchestrator.domain.metric import Ranking
+from orchestrator.domain.metric import Goal, Ranking
 
 
 class Tier(StrEnum):
@@ -28,10 +28,11 @@ class Mode(StrEnum):
 
 
 class Verdict(BaseModel, extra="forbid", frozen=True):
-    """The judge's result with all that is needed to compare it."""
+    """The judge's result with all that is needed to compare it; `directions` are those of single tasks."""
 
     metrics: dict[str, float]
     tasks: dict[str, float] = Field(default_factory=dict)
+    directions: dict[str, Goal] = Field(default_factory=dict)
     tier: Tier
     mode: Mode
     cohort: str

@@ -1,12 +1,12 @@
 """Data mode: the candidate is dead, its outputs are bytes, and the judge scores them in a chamber of its own."""
 
 import asyncio
-import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.change import File, Tree
+from orchestrator.change.patterns import matches
 from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import BrokeOff, Door, TooLarge
@@ -56,7 +56,7 @@ def chosen_outputs(outputs: Mapping[str, bytes], patterns: tuple[str, ...]) -> d
     """What of the harvest reaches the judge: all of it where the task names nothing."""
     if not patterns:
         return dict(outputs)
-    return {name: data for name, data in outputs.items() if any(fnmatch.fnmatchcase(name, it) for it in patterns)}
+    return {name: data for name, data in outputs.items() if any(matches(it, name) for it in patterns)}
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from orchestrator.change import Refusal, Tree, difference
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import lineage_of
-from orchestrator.domain.proposal import Proposal
-from orchestrator.domain.records import Node, Purpose, Role
+from orchestrator.domain.proposal import Proposal, Value
+from orchestrator.domain.records import Node, Purpose, Role, Run
 from orchestrator.domain.verdict import Mode
 from orchestrator.loop import steps
 from orchestrator.loop.book import stamp
+from orchestrator.loop.candidate import point_in
 from orchestrator.loop.cohorts import NoBaseline, open_cohort
 from orchestrator.loop.guards import check_guard
 from orchestrator.loop.interruption import interrupt
@@ -101,9 +102,9 @@ class Attempt:
             node=node.id,
             parent=node.parent or "",
             number=node.number,
-            seed=bench.state.run.seed + (_CONTROL_SEED if node.role is Role.CONTROL else 0),
+            seed=_seed(bench.state.run, node.role),
             tree=tree,
-            parent_params=bench.state.nodes[node.parent or ""].params,
+            parent_params=self._parent_point(node, tree),
             count=tune.trials if tune and node.role is not Role.CONTROL else 1,
         )
         try:
@@ -113,6 +114,13 @@ class Attempt:
             raise Free(Ending.STALLED, f"no proposal within {bench.propose_s:g} s") from None
         except Stalled as error:
             raise Free(Ending.STALLED, str(error)) from error
+
+    def _parent_point(self, node: Node, tree: Tree) -> dict[str, Value] | None:
+        """None at a root that is the workspace: its point is a person's, and nothing was learnt from it yet."""
+        bench, run = self._bench, self._bench.state.run
+        if bench.task.parameters is None or (node.parent == run.root and run.start is None):
+            return None
+        return point_in(tree, bench.task.parameters.file, bench.task.parameters.space)
 
     def _draft(self, node: Node, number: int, proposal: Proposal, tree: Tree) -> e.Proposed:
         bench = self._bench
@@ -235,5 +243,10 @@ def _tune_slot(node: Node) -> Amounts:
     return Amounts() if node.role is Role.BASELINE else Amounts.exact({Account.TUNES: 1})
 
 
-# The control must not draw the same points as the proposer that it is compared with.
+def _seed(run: Run, role: Role) -> int:
+    """Another run, or the control, must not draw the same points again."""
+    return run.seed + (run.number - 1) * _RUN_SEED + (_CONTROL_SEED if role is Role.CONTROL else 0)
+
+
+_RUN_SEED = 7_919
 _CONTROL_SEED = 1_000_003

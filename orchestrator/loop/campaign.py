@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.budget import Progress, RateLimit, Stop
@@ -234,13 +234,15 @@ class Campaign:
         champion = state.champion()
         verdict = champion.verdict if champion else None
         first = self._bench.ranking.metrics[0].name
-        return Progress.of(
+        progress = Progress.of(
             self._bench.book.accounts,
             elapsed_s=state.campaign.elapsed_s + self._since_last_event(),
             best=verdict.metrics[first] if verdict else None,
             target_reached=bool(verdict and self._bench.ranking.reached(verdict.metrics)),
             since_improvement=state.campaign.since_improvement,
         )
+        # A cap on attempts is one run's; the accounts count the whole campaign.
+        return replace(progress, attempts_used=progress.attempts_used - state.run.before.get("attempts", 0))
 
     def _since_last_event(self) -> float:
         last = datetime.fromisoformat(self._bench.state.campaign.last_at)

@@ -1,6 +1,8 @@
 """From a proposal to the next tree: a change by its policy, a point of the parameters as a JSON file."""
 
 import json
+from collections.abc import Collection
+from typing import Any
 
 from orchestrator.change import File, Form, Policy, Reason, Refusal, Tree, apply_text
 from orchestrator.domain.proposal import Proposal, Value
@@ -19,13 +21,25 @@ def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters_file: s
     return new
 
 
+def point_in(tree: Tree, path: str, names: Collection[str]) -> dict[str, Value]:
+    """The parameters that a candidate's own file holds; what is no plain value there is left out."""
+    present = _object_in(tree, path)
+    return {name: value for name, value in present.items() if name in names and isinstance(value, Value)}
+
+
 def _with_point(tree: Tree, path: str, point: dict[str, Value]) -> File:
     """The file's other keys stay; a file that is no JSON object is replaced."""
     old = tree.get(path)
-    try:
-        present = json.loads(old.data) if old else {}
-    except ValueError:
-        present = {}
-    merged = {**present, **point} if isinstance(present, dict) else point
-    text = json.dumps(merged, indent=2, sort_keys=True, allow_nan=False) + "\n"
+    text = json.dumps({**_object_in(tree, path), **point}, indent=2, sort_keys=True, allow_nan=False) + "\n"
     return File(text.encode(), old.executable if old else False)
+
+
+def _object_in(tree: Tree, path: str) -> dict[str, Any]:
+    """The JSON object in a file, which a candidate may have written: one that could not be written back is none."""
+    file = tree.get(path)
+    try:
+        present = json.loads(file.data) if file else {}
+        json.dumps(present, allow_nan=False)
+    except (ValueError, RecursionError):
+        return {}
+    return present if isinstance(present, dict) else {}

@@ -70,6 +70,7 @@ def verdict_of(parts: Parts, result: Result, fingerprint: Fingerprint, mode: Mod
     return Verdict(
         metrics=metrics,
         tasks=dict(result.tasks),
+        directions=dict(result.directions),
         tier=parts.tier,
         mode=mode,
         cohort=cohort_of(fingerprint, parts.ranking.binds),

@@ -85,7 +85,8 @@ def tune_trial(state: State, node: Node, draft: int) -> Trial | None:
 
 def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool) -> Step:
     if node.role is Role.BASELINE:
-        return Promote(0, "the baseline is the workspace as it stands")
+        start = state.run.start
+        return Promote(0, f"the baseline has the files of {start}" if start else "the workspace as it stands")
     if not node.drafts:
         return Propose()
     drafts = state.drafts(node.id)

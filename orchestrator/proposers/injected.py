@@ -11,7 +11,8 @@ class Injected:
     branching = True
 
     def exhausted(self, number: int) -> str | None:
-        return f"no change was injected (asked for number {number})"
+        del number  # what people bring comes through the inbox
+        return "no more changes were injected"
 
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
         raise Exhausted(f"nothing was injected for {brief.node}")

@@ -159,7 +159,7 @@ class StallSpec(Section):
     """When an attempt that hangs is given up, and how often a lineage may end free."""
 
     after: int = Field(default=3, ge=1, le=1000)
-    refunds: int = Field(default=5, ge=0, le=1_000_000)
+    refunds: int = Field(default=5, ge=1, le=1_000_000)
     propose: Span = 600.0
     provision: Span = 120.0
 
@@ -171,7 +171,7 @@ class SearchSpec(Section):
     width: int | None = Field(default=None, ge=1, le=100_000)
     depth: int | None = Field(default=None, ge=1, le=1000)
     saturates: tuple[Resource, ...] | None = None
-    control: Proposer | None = None
+    control: Literal["grid", "random"] | None = None
 
 
 def _kind_of_workspace(value: object) -> str:

@@ -9,7 +9,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.site import Site
-from sandbox import DockerConfig, InputStore, Limits
+from sandbox import DockerConfig, InputStore, Limits, Rates
 from sandbox import ImageSpec as BakeSpec
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
@@ -19,7 +19,8 @@ _KILL_S = 10.0
 
 def docker_config(settings: Settings, **changed: Any) -> DockerConfig:
     """The engine that the settings name; `changed` holds what a flag said, None where it said nothing."""
-    wanted = {"runtime": settings.runtime, "warm": settings.warm}
+    rates = Rates(cpu=settings.usd_per_hour / 3600)
+    wanted: dict[str, Any] = {"runtime": settings.runtime, "warm": settings.warm, "rates": rates}
     if settings.docker_host:
         wanted["host"] = settings.docker_host
     return DockerConfig(**wanted | {key: value for key, value in changed.items() if value is not None})

@@ -81,7 +81,7 @@ async def open_campaign(
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
-            _check_presence(book, folder, how)
+            how = _checked_how(book, folder, how)
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
@@ -90,13 +90,14 @@ async def open_campaign(
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
-            root = _root(book, candidates, taken, start, how)
+            start = _start_of(book, start, how)
+            root = _root(candidates, taken, start)
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
             yield Opened(
-                Campaign(bench, make_stop(options, book.state.run.before), make_deadline(options), rate, form.width),
+                Campaign(bench, make_stop(options), make_deadline(options), rate, form.width),
                 bench,
                 options,
                 form,
@@ -128,11 +129,15 @@ def _ledger(folder: Path, how: How) -> Ledger:
         return Ledger.create(path)
 
 
-def _check_presence(book: Book, folder: Path, how: How) -> None:
+def _checked_how(book: Book, folder: Path, how: How) -> How:
+    """A campaign that never came to a score is no loss: starting it again gives it a new run."""
     if book.state.opened and how is How.START:
-        raise CannotOpen(f"{folder} has a campaign; go on with `resume`, or change criteria with `run --new-run`")
+        if any(node.verdict for node in book.state.nodes.values()):
+            raise CannotOpen(f"{folder} has a campaign; go on with `resume`, or change criteria with `run --new-run`")
+        return How.NEW_RUN
     if not book.state.opened and how is not How.START:
         raise CannotOpen(f"there is no campaign in {folder}; start one with `run`")
+    return how
 
 
 def _kept(book: Book, how: How) -> dict[str, object]:
@@ -143,10 +148,13 @@ def _kept(book: Book, how: How) -> dict[str, object]:
     return {**json.loads(run.options), "control": run.control}
 
 
-def _check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot) -> None:
+def _check_unchanged(
+    run: Run, artifacts: Artifacts, task: Task, taken: Snapshot, without: tuple[str, ...] = ()
+) -> None:
     old = Task.from_canonical(artifacts.get(run.task).decode())
     keys = [key for key in diff_of(old, task) if key.split(".")[0] not in _MAY_CHANGE]
-    files = [name for name, digest in taken.digests.items() if name != "task" and run.digests.get(name) != digest]
+    ignored = ("task", *without)
+    files = [name for name, digest in taken.digests.items() if name not in ignored and run.digests.get(name) != digest]
     if keys or files:
         what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
         raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `run --new-run`")
@@ -156,19 +164,25 @@ async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site
     """What a run was made of, once more. Raises CannotOpen when its task is no longer what it was."""
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
-    _check_unchanged(reading.state.runs[str(run)], reading.artifacts, task, taken)
+    # A candidate is read from its commit: the workspace may have been changed since, for instance by `apply`.
+    _check_unchanged(reading.state.runs[str(run)], reading.artifacts, task, taken, without=("workspace",))
     return await make_parts(task, taken, site)
 
 
-def _root(book: Book, candidates: Candidates, taken: Snapshot, start: str | None, how: How) -> Tree:
+def _root(candidates: Candidates, taken: Snapshot, start: str | None) -> Tree:
     """The tree that the run begins with: the workspace, or an earlier node's."""
+    return taken.tree if start is None else candidates.read(start)
+
+
+def _start_of(book: Book, start: str | None, how: How) -> str | None:
+    """The node that the run begins with; `best` is the champion of the run before."""
     if how is How.RESUME:
-        start = book.state.run.start
-    if start is None:
-        return taken.tree
-    if not book.state.opened or start not in book.state.nodes:
+        return book.state.run.start
+    if start == "best" and book.state.opened and (champion := book.state.champion()):
+        return champion.id
+    if start is not None and (not book.state.opened or start not in book.state.nodes):
         raise CannotOpen(f"there is no node {start} to begin with (blastdoor tree shows those that are)")
-    return candidates.read(start)
+    return start
 
 
 async def _bench(
@@ -194,7 +208,7 @@ async def _bench(
         candidates=candidates,
         policy=task.policy(),
         proposers=proposers,
-        refunds=RefundPolicy(stalls=task.stall.after, refunds_per_lineage=max(1, task.stall.refunds)),
+        refunds=RefundPolicy(stalls=task.stall.after, refunds_per_lineage=task.stall.refunds),
         propose_s=task.stall.propose,
         live=folder / "live",
         # Spreads retries out; nothing depends on it being hard to guess.
@@ -265,7 +279,7 @@ _OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
 def _limits(options: Options, before: Mapping[str, int], accounts: Accounts) -> dict[str, int]:
     """A cap below what is used already is reached, no more: the rule that stops there says so."""
     names = ("attempts", "tunes", "usd", "tokens", "seconds")
-    caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"], combination=0)
+    caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
     return {
         account.value: max(units + before.get(account.value, 0), accounts.used(account))
         for account, units in caps.items()

@@ -1,7 +1,5 @@
 """Small parts, made from a task and its options."""
 
-from collections.abc import Mapping
-
 from orchestrator.budget import Stop, stops
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.verdict import Mode
@@ -32,11 +30,11 @@ def make_ranking(task: Task) -> Ranking:
     return Ranking(tuple(spec.metric() for spec in task.metrics), task.ranking.rule)
 
 
-def make_stop(options: Options, before: Mapping[str, int]) -> Stop:
+def make_stop(options: Options) -> Stop:
     """Every cap that is set, whichever comes first; no new attempt is opened then."""
     stop = stops.target() | stops.stall_losses()
     if options["attempts"] is not None:
-        stop |= stops.attempts(options["attempts"] + before.get("attempts", 0))
+        stop |= stops.attempts(options["attempts"])
     if options["usd"] is not None:
         stop |= stops.spent(usd=options["usd"])
     if options["tokens"] is not None:

@@ -11,12 +11,14 @@ from orchestrator.budget import Account
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.ledger import Missing
+from orchestrator.loop import campaign
 from orchestrator.loop.book import read_accounts
 from orchestrator.wiring import How
 from sandbox import Job
 from tests.crash.fate import Fate, die_within
 from tests.orchestrator.loop.books import check_books, ledger_of
-from tests.orchestrator.loop.scripted import CPU, GUARD, TUNE, Point, Script, scripted, write_task
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import CPU, GUARD, TUNE, Point, scripted, write_task
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,12 @@ class Kind:
     branching: bool = False
     changes_at: str = ""
     attempts: int = 12
+    drafts: int = 1
 
 
 KINDS = {
-    "wide": Kind((TUNE, GUARD), {"width": 3}),
-    "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True),
+    "wide": Kind((TUNE, GUARD), {"width": 3}, drafts=2),
+    "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True, drafts=2),
     "moving": Kind((CPU, GUARD), {"width": 1, "control": "random"}, changes_at="1.9"),
     "short": Kind((CPU, TUNE, GUARD), {"width": 1}, changes_at="1.2", attempts=2),
 }
@@ -42,16 +45,18 @@ def make(folder: Path, kind: str) -> Path:
     return write_task(folder, *KINDS[kind].parts)
 
 
-def drafts(number: int) -> list[Point]:
+def drafts(number: int, count: int) -> list[Point]:
     """What is proposed for the attempt of that number: the same whoever asks, and when. Some of it goes wrong."""
     first: Point = {"value": number * 5 % 13, "tuned": number * 7 % 11, "takes": number % 3 / 1000}
     second: Point = {"value": number * 3 % 13 + 0.5, "tuned": number * 4 % 11 + 0.5}
     wrong: dict[int, Point] = {4: {"do": "failed"}, 7: {"judge": "crash"}, 9: {"judge": "no solution"}}
-    return [{**first, **wrong.get(number, {})}, {**second, **wrong.get(number, {})}]
+    both: list[Point] = [{**first, **wrong.get(number, {})}, {**second, **wrong.get(number, {})}]
+    return both[:count]
 
 
 def live(folder: str, kind: str, at: int | None = None, within: float | None = None, count: str = "") -> None:
     """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
+    campaign._POLL_S = 0.01  # a resume waits for its first turn; here that need not take long
     fate = Fate(at)
     fate.rule()
     if within is not None:
@@ -63,7 +68,7 @@ def live(folder: str, kind: str, at: int | None = None, within: float | None = N
 
 async def _work(folder: Path, kind: Kind) -> None:
     script = Script(unsound=(9, 10))
-    proposed = [drafts(number) if TUNE in kind.parts else drafts(number)[0] for number in range(1, kind.attempts + 1)]
+    proposed = [drafts(number, kind.drafts) for number in range(1, kind.attempts + 1)]
     how = How.RESUME if _is_begun(folder) else How.START
     async with scripted(folder, script, *proposed, branching=kind.branching, how=how, **kind.flags) as session:
         script.on_open = _moving(session.bench.state, script, kind.changes_at)

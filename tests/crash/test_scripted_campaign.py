@@ -5,7 +5,7 @@ Where it is killed is drawn: at points before and after events and effects, and 
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def calm(base: Path, kind: str) -> tuple[dict[str, object], list[str]]:
     return seen(kind, checked(folder, kind)), json.loads(told.read_text())
 
 
-def in_turn(numbers: range, some: Callable[[range], int]) -> int:
+def in_turn(numbers: Sequence[int], some: Callable[[Sequence[int]], int]) -> int:
     """Share the numbers out; the sum of what came of it."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return sum(pool.map(some, (numbers[first::AT_ONCE] for first in range(AT_ONCE))))
@@ -61,7 +61,7 @@ def rounds(base: Path, kind: str, count: int) -> int:
     """So many campaigns to their end, each compared with a calm one; how many kills that took."""
     expected, points = calm(base, kind)
 
-    def some(share: range) -> int:
+    def some(share: Sequence[int]) -> int:
         kills = 0
         with Nursery(TARGET) as nursery:
             for number in share:
@@ -74,10 +74,14 @@ def rounds(base: Path, kind: str, count: int) -> int:
 
 
 def test_killed_at_every_point(tmp_path: Path) -> None:
-    """A short campaign with tuning, a guard and a change of the fleet, killed once at each point that it passes."""
-    expected, points = calm(tmp_path, "short")
+    """A short campaign with tuning, a guard and a change of the fleet, killed once after each of its effects.
 
-    def some(share: range) -> int:
+    To die before one is to die after the one before it; only what runs in a chamber goes on in between.
+    """
+    expected, points = calm(tmp_path, "short")
+    numbers = [number for number, point in enumerate(points, start=1) if point.startswith(("after", "before Session"))]
+
+    def some(share: Sequence[int]) -> int:
         with Nursery(TARGET) as nursery:
             for number in share:
                 folder = make(tmp_path / str(number), "short")
@@ -87,18 +91,18 @@ def test_killed_at_every_point(tmp_path: Path) -> None:
                 assert seen("short", checked(folder, "short")) == expected, where
         return len(share)
 
-    assert in_turn(range(1, len(points) + 1), some) == len(points)
+    assert in_turn(numbers, some) == len(numbers) > 100
 
 
 @pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
 def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole."""
-    assert rounds(tmp_path, kind, 6) >= 6
+    assert rounds(tmp_path, kind, 4) >= 4
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
 def test_killed_again_and_again(tmp_path: Path, kind: str) -> None:
-    """The same, two hundred times."""
-    assert rounds(tmp_path, kind, 200) >= 200
+    """The same, more than two hundred times in all."""
+    assert rounds(tmp_path, kind, 70) >= 70

@@ -110,7 +110,6 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.AttemptResumed: lambda event: f"{event.node} goes on",
     e.CohortOpened: lambda event: f"run {event.run} has a new cohort {event.cohort}{_because(event.why)}",
     e.ChampionChanged: lambda event: f"{event.node} is the best" + (f", over {event.over}" if event.over else ""),
-    e.Replayed: lambda event: f"{event.node} replayed: {'stands' if event.stands else 'does not stand'}: {event.why}",
     e.RequestTaken: lambda event: f"request {event.request}, {event.asked}: {event.answer}",
     e.PauseSet: lambda event: "paused" if event.paused else "goes on after the pause",
     e.CampaignStopped: lambda event: f"campaign stopped{_because(event.reason)}",

@@ -90,6 +90,8 @@ def _work_line(standing: Standing) -> Text:
         text.append("; paused" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")
     if campaign.stopped:
         text.append(f"; stopped: {printable(campaign.stopped)}", "bold")
+    elif not standing.holder and campaign.session_open:
+        text.append("; it died at its work, and what was running will be run again", "bold")
     return text
 
 
@@ -127,6 +129,8 @@ def _books(accounts: Accounts, run: Run, unicode: bool) -> Table:
     table.add_column()
     for account in Account:
         earlier = run.before.get(account.value, 0)
+        if account is Account.CONTROL and run.control is None:
+            continue
         limit, used, held = accounts.limit(account), accounts.used(account) - earlier, accounts.held(account)
         if limit is None and not used and not held:
             continue

@@ -59,6 +59,8 @@ def _list(task: Path, name: str, as_json: bool) -> int:
         guards = reading.state.guards_of(node.id)
     if as_json:
         print_json([guard.model_dump(mode="json") for guard in guards])
+    elif not guards:
+        click.echo(f"{node.id} has no guards")
     for guard in guards if not as_json else ():
         click.echo(f"{printable(guard.name)} ({guard.place}): {printable(shlex.join(guard.command))}")
     return Exit.OK

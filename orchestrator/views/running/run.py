@@ -21,7 +21,7 @@ _PROPOSERS = click.Choice(["grid", "random", "inject"])
 @click.command("run")
 @click.option("--proposer", type=_PROPOSERS, help="Where changes come from.")
 @click.option("--control", type=click.Choice(["grid", "random"]), help="A control beside it, on the same budget.")
-@click.option("--seed", type=int, help="The same seed gives the same proposals.")
+@click.option("--seed", type=int, help="At width 1, the same seed gives the same campaign.")
 @cap_options
 @click.option("--new-run", is_flag=True, help="The criteria changed: begin run 2 (3, …) in the same campaign.")
 @click.option("--from", "start", metavar="NODE", help="With --new-run: begin with this node's files.")

@@ -13,10 +13,11 @@ import click
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.settings import Settings
+from orchestrator.task import load_task
 from orchestrator.text import printable
 from orchestrator.views.campaign.follow import Progress
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import Flags, How, Opened, docker_config, docker_site, open_campaign
+from orchestrator.wiring import CannotOpen, Flags, How, Opened, docker_config, docker_site, open_campaign
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Wanted:
 
 async def work(wanted: Wanted) -> Finished:
     """Run until a rule stops it, or Ctrl-C does. Raises click errors for what a person must mend."""
+    load_task(wanted.task)  # what is wrong with it is said before an engine is looked for
     config = docker_config(wanted.settings, runtime=wanted.runtime)
     async with (
         docker_site(config, wanted.settings.image, lambda line: click.echo(printable(line), err=True)) as site,
@@ -58,9 +60,9 @@ async def _follow(opened: Opened) -> Finished:
             book.observers.append(lambda event, at: progress.on_event(event, at, book.state, book.accounts))
             return await opened.campaign.run()
     except BaselineFailed as error:
-        tail = f"; the judge said: {printable(error.log)}" if error.log else ""
+        tail = f"; the judge's result: {error.log}" if error.log else ""
         advice = f"blastdoor check {click.format_filename(bench.live.parent.parent)} shows more"
-        raise click.ClickException(f"{printable(str(error))}{tail}; {advice}") from error
+        raise CannotOpen(printable(f"{error}{tail}; {advice}")) from error
 
 
 def _say_what_runs(opened: Opened) -> None:
@@ -70,6 +72,8 @@ def _say_what_runs(opened: Opened) -> None:
         for name, source in opened.options.sources.items()
         if opened.options[name] is not None and name not in ("width", "depth")
     ]
+    for warning in opened.bench.task.warnings:
+        click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
     click.echo(f"{opened.bench.task.name}, run {run.number}: {', '.join(said)}", err=True)
     click.echo(run.why, err=True)
@@ -98,4 +102,4 @@ def _stopping(campaign: Campaign) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-INTERRUPTED = "stopped by a signal"
+INTERRUPTED = "a signal"

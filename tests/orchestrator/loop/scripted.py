@@ -1,19 +1,15 @@
-"""A campaign on the fake backend in which every part does as it is told.
-
-A candidate does what its parameters say: `value` is its score, `do` how its trial goes, `judge` what the judge makes of
-its answer. The script holds what goes wrong outside of it.
-"""
+"""A campaign on the fake backend in which every part does as it is told: task, proposer, clock and session."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Role
@@ -24,10 +20,8 @@ from orchestrator.proposers import Brief, Proposer
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Flags, How, Site, open_campaign
 from orchestrator.wiring.opening import Opened
-from sandbox import Bundle, Capabilities, Input, Job, Limits, Listener, Outcome, Talk
-from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
-from sandbox.live import LiveChamber
-from sandbox.wire.demux import Stream
+from sandbox import Input, Limits
+from tests.orchestrator.loop.script import Script, ScriptedBackend
 
 Point = Mapping[str, Value]
 Act = Callable[[Brief], Awaitable[Sequence[Proposal]]]
@@ -70,164 +64,6 @@ def write_task(folder: Path, *more: str, trial: str = "", high: int = 12, limits
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
     return folder
-
-
-@dataclass
-class Script:
-    """What goes wrong outside the candidate, and what was seen of it all."""
-
-    world: FakeWorld = field(default_factory=FakeWorld)
-    cpu: str = "pretended"
-    judge_is_broken: bool = False
-    control_fails: bool = False
-    guard_cuts: bool = False
-    stop_after: float | None = None  # seconds; then chambers are asked to end early
-    unsound: tuple[int, ...] = ()  # values that the guard does not let pass
-    on_open: Callable[[Job], Awaitable[None]] | None = None
-    gate: asyncio.Event = field(default_factory=asyncio.Event)
-    commands: list[str] = field(default_factory=list)
-
-    async def program(self, guest: Guest) -> int:
-        command = guest.job.command[0]
-        self.commands.append("build" if guest.building else command)
-        match command:
-            case "true":
-                return int(self.control_fails)
-            case "judge":
-                return await self._judge(guest)
-            case "guard" if self.guard_cuts:
-                self.world.cut()
-                await asyncio.sleep(60)
-            case "guard":
-                return int(_params(guest)["value"] in self.unsound)
-        return await self._trial(guest)
-
-    async def _trial(self, guest: Guest) -> int:
-        params = _params(guest)
-        do = params.get("do", "answer")
-        if guest.building:
-            return int(do == "build failed")
-        guest.log(f"value {params['value']}\n".encode())
-        if do == "answer":
-            await asyncio.sleep(params.get("takes", 0.0))
-            guest.out["answer.json"] = json.dumps(params).encode()
-            return 0
-        return await self._misbehave(guest, do)
-
-    async def _misbehave(self, guest: Guest, do: str) -> int:
-        match do:
-            case "failed":
-                return 3
-            case "out of memory":
-                guest.allocate(2**50)
-            case "too slow":
-                await asyncio.sleep(60)
-            case "wait":
-                stop = asyncio.create_task(guest.stopped.wait())
-                await asyncio.wait({stop, asyncio.create_task(self.gate.wait())}, return_when=asyncio.FIRST_COMPLETED)
-                guest.out["answer.json"] = json.dumps(_params(guest)).encode()
-            case "tampered":
-                guest._link.say(Stream.STDOUT, b"I am PID 1\n")
-                await asyncio.sleep(60)
-            case "flood":
-                guest.log(b"x" * 200_000)
-            case "bad name":
-                guest.out["../escape"] = b"x"
-            case "break off":
-                guest._link.break_off()
-                await asyncio.sleep(60)
-            case "cut":
-                self.world.cut()
-                await asyncio.sleep(60)
-        return 0
-
-    async def _judge(self, guest: Guest) -> int:
-        outputs = guest.files.get("outputs/answer.json")
-        answer = json.loads(outputs or guest.files["candidate/params.json"])
-        tuning = "--tune" in guest.job.command
-        does = "crash" if self.judge_is_broken else answer.get("judge", "score")
-        score = answer.get("tuned", answer["value"]) if tuning else answer["value"]
-        match does:
-            case "crash":
-                return 1
-            case "silent":
-                return 0
-            case "nan":
-                guest.out["result.json"] = b'{"score": NaN}'
-            case "no metric":
-                guest.out["result.json"] = b'{"valid": true}'
-            case "no solution":
-                guest.out["result.json"] = b'{"valid": false, "score": null}'
-            case "break off":
-                guest._link.break_off()
-                await asyncio.sleep(60)
-            case "cut":
-                self.world.cut()
-                await asyncio.sleep(60)
-            case "wait":
-                await self.gate.wait()
-                guest.out["result.json"] = json.dumps({"score": score}).encode()
-            case _:
-                guest.out["result.json"] = json.dumps({"score": score}).encode()
-        return 0
-
-
-class ScriptedChamber:
-    """A fake chamber on the hardware that the script names."""
-
-    def __init__(self, inside: LiveChamber, script: Script) -> None:
-        self._inside = inside
-        self._cpu = script.cpu
-        self._stop_after = script.stop_after
-
-    @property
-    def facts(self) -> Mapping[str, str]:
-        return {**self._inside.facts, "cpu": self._cpu}
-
-    async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
-        running = asyncio.create_task(self._inside.run(bundle, listener=listener, talk=talk))
-        try:
-            if self._stop_after is not None:
-                await asyncio.wait({running}, timeout=self._stop_after)
-                await self.stop()
-            return replace(await running, facts=self.facts)
-        finally:
-            running.cancel()
-            await asyncio.wait({running})
-
-    async def stop(self) -> None:
-        await self._inside.stop()
-
-    async def kill(self) -> None:
-        await self._inside.kill()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._inside.__aexit__(kind, error, trace)
-
-
-class ScriptedBackend:
-    """The fake, with the script's word on every chamber that is opened."""
-
-    def __init__(self, script: Script) -> None:
-        self._script = script
-        self._fake = FakeBackend(script.program, script.world)
-        self.capabilities: Capabilities = self._fake.capabilities
-
-    async def open(self, job: Job) -> ScriptedChamber:
-        if self._script.on_open:
-            await self._script.on_open(job)
-        return ScriptedChamber(await self._fake.open(job), self._script)
-
-    async def reap(self) -> list[str]:
-        return await self._fake.reap()
-
-    async def close(self) -> None:
-        await self._fake.close()
 
 
 class Proposing:
@@ -291,6 +127,23 @@ class Scripted(Opened):
         """Act whenever such an event is on record."""
         self.bench.book.observers.append(lambda event, _: act(event) if isinstance(event, kind) else None)
 
+    def stop_at(self, kind: type[e.Event], number: int) -> None:
+        """End the session, as Ctrl-C does, at the so-manieth event of a kind."""
+        left = number
+
+        def act(_: e.Event) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                self.campaign.stop("Ctrl-C")
+
+        self.when(kind, act)
+
+    @property
+    def charged(self) -> int:
+        """How many attempts are used up."""
+        return self.bench.book.accounts.used(Account.ATTEMPTS)
+
     def of(self, kind: type[Any]) -> list[Any]:
         """The events of a kind in this session."""
         return [event for event in self.events if isinstance(event, kind)]
@@ -338,8 +191,3 @@ async def scripted(
     finally:
         await site.backend.close()
     assert not script.world.chambers, "a chamber is left"
-
-
-def _params(guest: Guest) -> dict[str, Any]:
-    params: dict[str, Any] = json.loads(guest.files["params.json"])
-    return params

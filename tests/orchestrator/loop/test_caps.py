@@ -15,17 +15,8 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.proposers import Brief, Exhausted
 from sandbox.backends.fake import FakeHold
-from tests.orchestrator.loop.scripted import (
-    GUARD,
-    TUNE,
-    Point,
-    Proposing,
-    Script,
-    Scripted,
-    make_site,
-    scripted,
-    write_task,
-)
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Proposing, Scripted, make_site, scripted, write_task
 
 # What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
 WORST_S = 3 * (5 + 1 + 100)
@@ -159,7 +150,7 @@ async def test_wall_clock(folder: Path) -> None:
         finished = await session.run()
         assert "have passed" in finished.reason
         assert session.bench.state.nodes["1.2"].ending is Ending.INTERRUPTED
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+        assert session.charged == 1
 
 
 async def test_exhausted_beforehand(tmp_path: Path) -> None:
@@ -168,7 +159,7 @@ async def test_exhausted_beforehand(tmp_path: Path) -> None:
     async with scripted(folder, None, proposer="grid", width=2) as session:
         finished = await session.run()
         assert finished.reason == "all 3 points of the grid are tried"
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 3
+        assert session.charged == 3
 
 
 async def test_exhausted_when_asked(folder: Path) -> None:
@@ -180,7 +171,7 @@ async def test_exhausted_when_asked(folder: Path) -> None:
     async with scripted(folder, None, {"value": 1}, *[no_more] * 50) as session:
         finished = await session.run(10)
         assert finished.reason == "that was all"
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+        assert session.charged == 1
         cancelled = [node for node in session.bench.state.nodes.values() if node.ending is Ending.CANCELLED]
         assert len(cancelled) == 1
 

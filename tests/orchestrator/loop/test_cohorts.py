@@ -10,7 +10,8 @@ from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import NotComparable, better
 from orchestrator.wiring import How, ask
 from sandbox import Job, Unavailable
-from tests.orchestrator.loop.scripted import CPU, Point, Script, Scripted, scripted, write_task
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from orchestrator.domain.state import State
 from orchestrator.git import Candidates
 from orchestrator.ledger import Fenced, Ledger
 from orchestrator.wiring import How, ask
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Script, scripted, write_task
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 WORST_S = 3 * (5 + 1 + 100)
@@ -118,7 +119,7 @@ async def test_provider_comes_back_at_once(folder: Path) -> None:
     async with scripted(folder, script, {"value": 3, "judge": "cut"}) as session:
         session.when(e.AttemptRequeued, lambda _: session.campaign.stop("enough"))
         await session.run()
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 0
+        assert session.charged == 0
 
 
 def test_finished_branch_stays_finished() -> None:

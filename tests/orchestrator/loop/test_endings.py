@@ -11,7 +11,8 @@ from orchestrator.domain.records import Node, Phase
 from orchestrator.domain.verdict import Tier
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.wiring import How
-from tests.orchestrator.loop.scripted import LIMITS, Point, Script, scripted, write_task
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import LIMITS, Point, scripted, write_task
 
 TIGHT = '[limits]\nwall = "0.3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
 
@@ -22,7 +23,7 @@ async def played(folder: Path, script: Script, *points: Point) -> tuple[list[Nod
         await session.run()
         nodes = [node for name, node in session.bench.state.nodes.items() if name != "1"]
         assert not session.bench.book.accounts.holds
-        return nodes, session.bench.book.accounts.used(Account.ATTEMPTS)
+        return nodes, session.charged
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ async def test_baseline_that_does_not_work(folder: Path, point: Point) -> None:
     async with scripted(folder, None, {"value": 1}) as session:
         with pytest.raises(BaselineFailed, match="baseline"):
             await session.run()
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 0
+        assert session.charged == 0
         assert not session.bench.book.accounts.holds
 
 
@@ -147,7 +148,7 @@ async def test_pruned(folder: Path) -> None:
         await session.run()
         node = session.bench.state.nodes["1.1"]
         assert (node.ending, node.verdict) == (Ending.PRUNED, None)
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+        assert session.charged == 1
 
 
 async def test_shared_judge(folder: Path) -> None:

@@ -14,22 +14,9 @@ from orchestrator.domain.records import Phase
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.proposers import Brief, Stalled
 from orchestrator.wiring import How, ask
-from sandbox import Job, Unavailable
-from tests.orchestrator.loop.scripted import GUARD, Act, Script, Scripted, proposal, scripted, write_task
-
-
-def failing(times: int, command: str = "trial", after: int = 0) -> Script:
-    """The provider gives no chamber for this command for some times, `after` so many that it gave."""
-    seen = 0
-
-    async def on_open(job: Job) -> None:
-        nonlocal seen
-        if job.command[0] == command:
-            seen += 1
-            if after < seen <= after + times:
-                raise Unavailable("no chamber")
-
-    return Script(on_open=on_open)
+from sandbox import Job
+from tests.orchestrator.loop.script import Script, failing
+from tests.orchestrator.loop.scripted import GUARD, Act, proposal, scripted, write_task
 
 
 def stalling(times: int) -> Act:
@@ -46,10 +33,6 @@ def stalling(times: int) -> Act:
     return act
 
 
-def used(session: Scripted) -> int:
-    return session.bench.book.accounts.used(Account.ATTEMPTS)
-
-
 async def test_stall_is_requeued(folder: Path) -> None:
     """A stalled attempt is refunded and tried again after a back-off that doubles; what it finds then counts once."""
     async with scripted(folder, None, stalling(2), {"value": 1}) as session:
@@ -59,7 +42,7 @@ async def test_stall_is_requeued(folder: Path) -> None:
         first, second = session.clock.waits
         assert 0.5 <= first < 1 <= second < 2
         assert (node.ending, node.take, node.stalls) == (Ending.SCORED, 3, 2)
-        assert used(session) == 2
+        assert session.charged == 2
         assert session.bench.book.accounts.losses.endings == 2
 
 
@@ -71,7 +54,7 @@ async def test_stalls_lead_to_quarantine(folder: Path) -> None:
         assert (node.phase, node.ending) == (Phase.QUARANTINED, Ending.STALLED)
         assert len(session.of(e.AttemptRequeued)) == 2
         assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
-        assert used(session) == 1
+        assert session.charged == 1
 
 
 async def test_release(folder: Path) -> None:
@@ -130,7 +113,7 @@ async def test_no_chamber_in_time(tmp_path: Path) -> None:
     async with scripted(folder, Script(on_open=on_open), {"value": 1}) as session:
         await session.run()
         (requeued,) = session.of(e.AttemptRequeued)
-        assert (requeued.ending, used(session)) == (Ending.STALLED, 1)
+        assert (requeued.ending, session.charged) == (Ending.STALLED, 1)
         assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
 
 
@@ -143,7 +126,7 @@ async def test_no_chamber_is_free(tmp_path: Path, command: str) -> None:
         await session.run()
         node = session.bench.state.nodes["1.1"]
         assert [event.ending for event in session.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE] * 2
-        assert (node.ending, node.kept, used(session)) == (Ending.SCORED, True, 1)
+        assert (node.ending, node.kept, session.charged) == (Ending.SCORED, True, 1)
         assert node.guarding is None
         assert all(trial.judging is None for trial in session.bench.state.trials_of("1.1"))
 
@@ -168,30 +151,6 @@ async def test_nothing_runs_during_the_back_off(tmp_path: Path, command: str) ->
         assert session.bench.state.nodes["1.1"].spent.milliseconds < 100_000
 
 
-@pytest.mark.parametrize("do", ["break off", "cut"])
-async def test_t80_lost_after_delivery(folder: Path, do: str) -> None:
-    """After delivery only a control job that fails too makes an ending free; else the candidate pays (T80)."""
-    script = Script()
-    async with scripted(folder, script, {"value": 3, "do": do}, {"value": 1}) as session:
-
-        def back(event: e.AttemptRequeued) -> None:
-            script.world.answers = True
-
-        session.when(e.AttemptRequeued, back)
-        await session.run()
-        state, first = session.bench.state, session.bench.state.trials["1.1-1"]
-        if do == "break off":
-            assert first.ending is Ending.FAILED
-            assert "a control job passed" in first.reason
-            assert (state.nodes["1.1"].ending, used(session)) == (Ending.FAILED, 2)
-        else:
-            assert first.ending is Ending.INFRASTRUCTURE
-            assert state.nodes["1.1"].phase is Phase.QUARANTINED
-            assert used(session) == 1
-        assert state.nodes["1.2"].ending is Ending.SCORED
-        assert first.spent.milliseconds > 0
-
-
 async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
     """A lineage that keeps ending free is set aside after as many refunds as the task allows."""
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\nafter = 99\n")
@@ -201,7 +160,7 @@ async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
         node = session.bench.state.nodes["1.1"]
         assert (node.phase, node.trials) == (Phase.QUARANTINED, 3)
         assert "lineage" in node.why
-        assert (used(session), session.bench.state.campaign.refunds) == (0, {"1.1": 3})
+        assert (session.charged, session.bench.state.campaign.refunds) == (0, {"1.1": 3})
 
 
 async def test_refunds_are_counted_along_the_lineage(tmp_path: Path) -> None:
@@ -218,72 +177,6 @@ async def test_refunds_are_counted_along_the_lineage(tmp_path: Path) -> None:
         await session.run()
         child = session.bench.state.nodes["1.1.1"]
         assert (child.phase, child.trials) == (Phase.QUARANTINED, 1)
-
-
-async def test_t79_judge_breaks_on_these_outputs(folder: Path) -> None:
-    """A judge that breaks is asked about the baseline; where it is well there, the candidate is invalid and pays."""
-    script = Script()
-    async with scripted(folder, script, {"value": 3, "judge": "crash"}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.ending, used(session)) == (Ending.INVALID, 1)
-        assert script.commands == ["trial", "judge", "trial", "judge", "judge"]
-        control = [event for event in session.of(e.JudgingEnded) if event.on_baseline]
-        assert [event.fault for event in control] == [None]
-
-
-async def test_t79_judge_breaks_on_the_baseline_too(folder: Path) -> None:
-    """A judge that breaks on the baseline too is infrastructure: free, tried again, scored once it is well."""
-    script = Script()
-    async with scripted(folder, script, {"value": 3}) as session:
-
-        def spoil(event: e.AttemptEnded) -> None:
-            script.judge_is_broken = event.node == "1"
-
-        def mend(event: e.AttemptRequeued) -> None:
-            script.judge_is_broken = False
-
-        session.when(e.AttemptEnded, spoil)
-        session.when(e.AttemptRequeued, mend)
-        await session.run()
-        (requeued,) = session.of(e.AttemptRequeued)
-        assert requeued.ending is Ending.INFRASTRUCTURE
-        assert "baseline too" in requeued.why
-        assert (session.bench.state.nodes["1.1"].ending, used(session)) == (Ending.SCORED, 1)
-        assert script.commands.count("trial") == 2
-        assert session.bench.book.accounts.losses.seconds > 0
-
-
-async def test_judge_lost_with_the_provider(folder: Path) -> None:
-    """A provider that goes down while the judge works costs the candidate nothing; its outputs are judged later."""
-    script = Script()
-    async with scripted(folder, script, {"value": 3, "judge": "cut"}) as session:
-        seen: list[e.AttemptRequeued] = []
-
-        def back(event: e.AttemptRequeued) -> None:
-            seen.append(event)
-            script.world.answers = True
-            session.campaign.stop("enough")
-
-        session.when(e.AttemptRequeued, back)
-        await session.run()
-        assert [event.ending for event in seen] == [Ending.INFRASTRUCTURE]
-        assert used(session) == 0
-
-
-async def test_what_a_lost_judging_cost_stays_spent(folder: Path) -> None:
-    """Seconds of a judge that broke, before there was no chamber for its control, are booked: spent is spent."""
-    script = failing(1, "judge", after=2)
-    async with scripted(folder, script, {"value": 3, "judge": "crash"}) as session:
-        held: list[int] = []
-
-        def look(event: e.AttemptRequeued) -> None:
-            held.append(session.bench.state.nodes["1.1"].spent.milliseconds)
-
-        session.when(e.AttemptRequeued, look)
-        await session.run()
-        first = session.bench.state.trials["1.1-1"].spent.milliseconds
-        assert held[0] > first
 
 
 async def test_baseline_without_a_provider(folder: Path) -> None:
@@ -313,20 +206,3 @@ async def test_losses_are_shown(folder: Path) -> None:
         assert accounts.losses.endings == 5
         assert accounts.losses.seconds == session.bench.state.nodes["1.1"].spent.milliseconds
         assert accounts.used(Account.SECONDS) > accounts.losses.seconds
-
-
-async def test_guard_lost_with_the_provider(tmp_path: Path) -> None:
-    """A guard whose provider went down is run again; what it cost until then stays spent."""
-    script = Script(guard_cuts=True)
-    async with scripted(write_task(tmp_path / "task", GUARD), script, {"value": 3}) as session:
-
-        def back(event: e.AttemptRequeued) -> None:
-            script.world.answers, script.guard_cuts = True, False
-
-        session.when(e.AttemptRequeued, back)
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        lost, passed = session.of(e.GuardEnded)
-        assert (lost.interrupted, passed.passed, node.kept) == (True, True, True)
-        assert lost.spent.milliseconds > 0
-        assert session.bench.book.accounts.losses.seconds >= lost.spent.milliseconds

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Role
 from orchestrator.proposers import Brief, Stalled
 from orchestrator.wiring import How, ask
-from tests.orchestrator.loop.scripted import Script, Scripted, scripted
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import Point, Scripted, scripted
 
 DIFF = """--- a/params.json
 +++ b/params.json
@@ -61,7 +61,7 @@ async def test_inject_on_the_champion(folder: Path) -> None:
         node = session.bench.state.nodes["1.1"]
         assert (node.role, node.operator, node.description) == (Role.INJECTED, "inject", "seven")
         assert finished.champion == node
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 3
+        assert session.charged == 3
 
 
 async def test_inject_on_a_node(folder: Path) -> None:
@@ -84,7 +84,7 @@ async def test_refused_injection(folder: Path, text: str) -> None:
         node = session.bench.state.nodes["1.1"]
         assert (node.role, node.ending) == (Role.INJECTED, Ending.INVALID)
         assert "refused" in node.why
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 2
+        assert session.charged == 2
 
 
 async def test_injection_waits_for_a_resume(folder: Path) -> None:
@@ -112,7 +112,7 @@ async def test_cancel_a_running_attempt(folder: Path) -> None:
         node = session.bench.state.nodes["1.1"]
         assert (node.phase, node.ending) == (Phase.ENDED, Ending.CANCELLED)
         assert session.bench.state.trials["1.1-1"].ending is Ending.INTERRUPTED
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+        assert session.charged == 1
         assert not session.bench.book.accounts.holds
         assert node.spent == node.booked
 
@@ -155,7 +155,7 @@ async def test_requeue(folder: Path) -> None:
         assert again == "queued again"
         assert "1.2 is scored" in charged
         assert "no node" in unknown
-        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 2
+        assert session.charged == 2
 
 
 @pytest.mark.parametrize(
@@ -197,3 +197,26 @@ async def test_nodes_of_an_earlier_run(folder: Path) -> None:
         assert session.bench.state.nodes["1.1"].phase is Phase.ENDED
         assert finished.champion is not None
         assert finished.champion.id == "2.1"
+
+
+async def test_requeue_the_end_of_a_branch(folder: Path) -> None:
+    """The last step of a branch, cancelled and run again, is the last step still: the branch does not grow."""
+    points: list[Point] = [{"value": 1}, {"value": 9, "do": "wait"}, {"value": 2}]
+    script = Script()
+    async with scripted(folder, script, *points, branching=True, depth=2, attempts=3) as session:
+
+        def cancel(event: e.TrialIntended) -> None:
+            if event.trial == "1.1.1-1":
+                ask(folder, "cancel", {"node": "1.1.1"})
+
+        def again(event: e.AttemptEnded) -> None:
+            if event.ending is Ending.CANCELLED:
+                script.gate.set()
+                ask(folder, "requeue", {"node": "1.1.1"})
+
+        session.when(e.TrialIntended, cancel)
+        session.when(e.AttemptEnded, again)
+        await session.run()
+        nodes = session.bench.state.nodes
+        assert nodes["1.1.1"].ending is Ending.SCORED
+        assert [(node.branch, node.step) for node in nodes.values()] == [(0, 0), (1, 1), (1, 2), (2, 1)]

@@ -11,7 +11,8 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Guard, Purpose
 from orchestrator.domain.verdict import Mode, NotComparable, better, decide
 from orchestrator.wiring import How, ask
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Script, scripted, write_task
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
 
 DRAFTS: list[Point] = [{"value": 5, "tuned": 1}, {"value": 3, "tuned": 9}, {"value": 9, "tuned": 2}]
 

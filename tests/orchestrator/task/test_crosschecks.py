@@ -243,4 +243,8 @@ def test_search_without_a_space(make: Make, key: str) -> None:
     assert told(make(f"[search]\n{key} = 'random'")) == (
         f'blastdoor.toml:{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]'
     )
-    assert load_task(make(f"[search]\n{key} = 'inject'")).parameters is None
+
+
+def test_what_people_bring_needs_no_space(make: Make) -> None:
+    """A search without [parameters] can still judge changes that people inject."""
+    assert load_task(make("[search]\nproposer = 'inject'")).parameters is None

@@ -1,0 +1,194 @@
+"""What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
+
+`value` is a candidate's score, `do` how its trial goes, `judge` what the judge makes of its answer. The script holds
+what goes wrong outside of it.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+from sandbox import Bundle, Capabilities, Job, Listener, Outcome, Talk, Unavailable
+from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
+from sandbox.live import LiveChamber
+from sandbox.wire.demux import Stream
+
+
+@dataclass
+class Script:
+    """What goes wrong outside the candidate, and what was seen of it all."""
+
+    world: FakeWorld = field(default_factory=FakeWorld)
+    cpu: str = "pretended"
+    judge_is_broken: bool = False
+    control_fails: bool = False
+    guard_cuts: bool = False
+    stop_after: float | None = None  # seconds; then chambers are asked to end early
+    unsound: tuple[int, ...] = ()  # values that the guard does not let pass
+    on_open: Callable[[Job], Awaitable[None]] | None = None
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    commands: list[str] = field(default_factory=list)
+
+    async def program(self, guest: Guest) -> int:
+        command = guest.job.command[0]
+        self.commands.append("build" if guest.building else command)
+        match command:
+            case "true":
+                return int(self.control_fails)
+            case "judge":
+                return await self._judge(guest)
+            case "guard" if self.guard_cuts:
+                self.world.cut()
+                await asyncio.sleep(60)
+            case "guard":
+                return int(_params(guest)["value"] in self.unsound)
+        return await self._trial(guest)
+
+    async def _trial(self, guest: Guest) -> int:
+        params = _params(guest)
+        do = params.get("do", "answer")
+        if guest.building:
+            return int(do == "build failed")
+        guest.log(f"value {params['value']}\n".encode())
+        if do == "answer":
+            await asyncio.sleep(params.get("takes", 0.0))
+            guest.out["answer.json"] = json.dumps(params).encode()
+            return 0
+        return await self._misbehave(guest, do)
+
+    async def _misbehave(self, guest: Guest, do: str) -> int:
+        match do:
+            case "failed":
+                return 3
+            case "out of memory":
+                guest.allocate(2**50)
+            case "too slow":
+                await asyncio.sleep(60)
+            case "wait":
+                stop = asyncio.create_task(guest.stopped.wait())
+                await asyncio.wait({stop, asyncio.create_task(self.gate.wait())}, return_when=asyncio.FIRST_COMPLETED)
+                guest.out["answer.json"] = json.dumps(_params(guest)).encode()
+            case "tampered":
+                guest._link.say(Stream.STDOUT, b"I am PID 1\n")
+                await asyncio.sleep(60)
+            case "flood":
+                guest.log(b"x" * 200_000)
+            case "bad name":
+                guest.out["../escape"] = b"x"
+            case "break off":
+                guest._link.break_off()
+                await asyncio.sleep(60)
+            case "cut":
+                self.world.cut()
+                await asyncio.sleep(60)
+        return 0
+
+    async def _judge(self, guest: Guest) -> int:
+        outputs = guest.files.get("outputs/answer.json")
+        answer = json.loads(outputs or guest.files["candidate/params.json"])
+        tuning = "--tune" in guest.job.command
+        does = "crash" if self.judge_is_broken else answer.get("judge", "score")
+        score = answer.get("tuned", answer["value"]) if tuning else answer["value"]
+        match does:
+            case "crash":
+                return 1
+            case "silent":
+                return 0
+            case "nan":
+                guest.out["result.json"] = b'{"score": NaN}'
+            case "no metric":
+                guest.out["result.json"] = b'{"valid": true}'
+            case "no solution":
+                guest.out["result.json"] = b'{"valid": false, "score": null}'
+            case "break off":
+                guest._link.break_off()
+                await asyncio.sleep(60)
+            case "cut":
+                self.world.cut()
+                await asyncio.sleep(60)
+            case "wait":
+                await self.gate.wait()
+                guest.out["result.json"] = json.dumps({"score": score}).encode()
+            case _:
+                guest.out["result.json"] = json.dumps({"score": score}).encode()
+        return 0
+
+
+def failing(times: int, command: str = "trial", after: int = 0) -> Script:
+    """The provider gives no chamber for this command for some times, `after` so many that it gave."""
+    seen = 0
+
+    async def on_open(job: Job) -> None:
+        nonlocal seen
+        if job.command[0] == command:
+            seen += 1
+            if after < seen <= after + times:
+                raise Unavailable("no chamber")
+
+    return Script(on_open=on_open)
+
+
+class ScriptedChamber:
+    """A fake chamber on the hardware that the script names."""
+
+    def __init__(self, inside: LiveChamber, script: Script) -> None:
+        self._inside = inside
+        self._cpu = script.cpu
+        self._stop_after = script.stop_after
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {**self._inside.facts, "cpu": self._cpu}
+
+    async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
+        running = asyncio.create_task(self._inside.run(bundle, listener=listener, talk=talk))
+        try:
+            if self._stop_after is not None:
+                await asyncio.wait({running}, timeout=self._stop_after)
+                await self.stop()
+            return replace(await running, facts=self.facts)
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+
+    async def stop(self) -> None:
+        await self._inside.stop()
+
+    async def kill(self) -> None:
+        await self._inside.kill()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._inside.__aexit__(kind, error, trace)
+
+
+class ScriptedBackend:
+    """The fake, with the script's word on every chamber that is opened."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._fake = FakeBackend(script.program, script.world)
+        self.capabilities: Capabilities = self._fake.capabilities
+
+    async def open(self, job: Job) -> ScriptedChamber:
+        if self._script.on_open:
+            await self._script.on_open(job)
+        return ScriptedChamber(await self._fake.open(job), self._script)
+
+    async def reap(self) -> list[str]:
+        return await self._fake.reap()
+
+    async def close(self) -> None:
+        await self._fake.close()
+
+
+def _params(guest: Guest) -> dict[str, Any]:
+    params: dict[str, Any] = json.loads(guest.files["params.json"])
+    return params
