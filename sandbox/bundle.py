@@ -1,14 +1,13 @@
 """The one archive that goes in. Packed from trees that we trust, deterministic, and never larger than its cap."""
 
 import hashlib
-import io
 import os
 import stat
 import tarfile
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 
 from sandbox.errors import Refused
@@ -71,16 +70,14 @@ class Bundle:
         if size > byte_cap:
             raise Refused(f"the bundle has {format_size(size)}, its cap is {format_size(byte_cap)}; raise bundle_bytes")
         self._refuse_file_as_folder()
-        stream = io.BytesIO()
-        with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
-            for folder in FOLDERS:
-                archive.addfile(_header(folder, tarfile.DIRTYPE, 0o755))
-            for name in sorted(self.files):
-                mode = 0o755 if name in self.executable else 0o644
-                _add(archive, f"src/{_checked(name)}", self.files[name], mode)
-            for name, script in (scripts or {}).items():
-                _add(archive, name, script, 0o644)
-        return stream.getvalue()
+        blocks = [_header(folder, tarfile.DIRTYPE, 0o755, 0) for folder in FOLDERS]
+        for name in sorted(self.files):
+            mode = 0o755 if name in self.executable else 0o644
+            blocks += _member(f"src/{_checked(name)}", self.files[name], mode)
+        for name, script in (scripts or {}).items():
+            blocks += _member(name, script, 0o644)
+        length = sum(map(len, blocks)) + 2 * tarfile.BLOCKSIZE
+        return b"".join([*blocks, bytes(2 * tarfile.BLOCKSIZE + -length % tarfile.RECORDSIZE)])
 
     def check_room(self, limits: Limits) -> None:
         """Refuse a bundle that would not fit when unpacked: files take whole pages there, and each its bookkeeping."""
@@ -172,13 +169,13 @@ def _checked(name: str) -> str:
     return safe
 
 
-def _add(archive: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
-    header = _header(name, tarfile.REGTYPE, mode)
-    header.size = len(data)
-    archive.addfile(header, io.BytesIO(data))
+def _member(name: str, data: bytes, mode: int) -> list[bytes]:
+    return [_header(name, tarfile.REGTYPE, mode, len(data)), data, bytes(-len(data) % tarfile.BLOCKSIZE)]
 
 
-def _header(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+@lru_cache(maxsize=8192)
+def _header(name: str, kind: bytes, mode: int, size: int) -> bytes:
+    """A campaign packs the same names again and again, and making a header costs more than the rest."""
     header = tarfile.TarInfo(name)
-    header.type, header.mode = kind, mode
-    return header
+    header.type, header.mode, header.size = kind, mode, size
+    return header.tobuf(tarfile.GNU_FORMAT)

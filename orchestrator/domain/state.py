@@ -106,7 +106,7 @@ class State:
             handler(self, event, at)
 
     def _keep_time(self, event: e.Event, at: str) -> None:
-        if not self.opened:
+        if not self.opened or self.campaign.last_at == at:
             return
         now = self.campaign
         idle = isinstance(event, e.SessionStarted) or not now.session_open or not now.last_at

@@ -16,6 +16,7 @@ from sandbox import Bundle, Ending, Job, Outcome
 HELPER = "blastdoor_judge.py"
 OUT = "/work/out"
 SOURCE = "/work/src"
+_SMALL = 65_536
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class DataJudge:
             if error.proven:
                 raise
             return Judgement(error.spent, fault="judge broke off", detail=str(error))
-        # A hostile result can take seconds to parse; everybody else must go on meanwhile.
+        if ran.outcome.usage.output_bytes < _SMALL:
+            return read_judgement(ran.outcome, ran.spent)
+        # A large result can take seconds to parse; everybody else must go on meanwhile.
         return await asyncio.to_thread(read_judgement, ran.outcome, ran.spent)
 
 

@@ -5,6 +5,7 @@ appended and not on what is there. Any number of processes may read; one orchest
 epoch proves and the database enforces.
 """
 
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,6 +61,8 @@ class Ledger:
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
         self._read_only = read_only
+        self._connection: Connection | None = None
+        self._turn = threading.Lock()
 
     @classmethod
     def create(cls, path: Path) -> "Ledger":
@@ -99,6 +102,8 @@ class Ledger:
         return cls(path, engine, read_only=read_only)
 
     def close(self) -> None:
+        if self._connection:
+            self._connection.close()
         self._engine.dispose()
 
     def __enter__(self) -> "Ledger":
@@ -196,8 +201,11 @@ class Ledger:
     def _writing(self) -> Iterator[Connection]:
         if self._read_only:
             raise ReadOnly(f"{self.path} was opened for reading only")
-        with sqlite.translating(self.path), self._writer.begin() as connection:
-            yield connection
+        with self._turn, sqlite.translating(self.path):
+            # Kept: to take one from the pool and put it back costs as much as a statement.
+            self._connection = self._connection or self._writer.connect()
+            with self._connection.begin():
+                yield self._connection
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from orchestrator.change import Tree
 from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
@@ -36,6 +37,18 @@ class Jobs:
 
     def trial(self, mode: Mode) -> Job:
         """The candidate's job; it is told whether it is tuned or counts."""
+        return self._trials[mode]
+
+    @cached_property
+    def _trials(self) -> dict[Mode, Job]:
+        """Made once, like the judge's: every attempt asks for them several times."""
+        return {mode: self._trial(mode) for mode in Mode}
+
+    @cached_property
+    def _judges(self) -> dict[Mode, Job]:
+        return {mode: self._judge(mode, self.judge_image) for mode in Mode}
+
+    def _trial(self, mode: Mode) -> Job:
         task, target = self.task, self.task.target(mode)
         env = {**target.env, "BLASTDOOR_MODE": mode.value}
         if task.trial.steps is not None:
@@ -58,7 +71,7 @@ class Jobs:
         return judge.model_copy(update={"env": {**judge.env, **told}})
 
     def judge(self, mode: Mode) -> Job:
-        return self._judge(mode, self.judge_image)
+        return self._judges[mode]
 
     def guard(self, guard: Guard) -> Job:
         """A guard beside the candidate runs in its image, one beside the judge in the judge's."""
@@ -78,10 +91,16 @@ class Jobs:
 
     def fingerprint(self, facts: Mapping[str, str], mode: Mode) -> Fingerprint:
         """What a trial ran on and against: the chamber's own line from before delivery, then what we know."""
+        return {**{field: facts[field] for field in HARDWARE if field in facts}, **self._terms[mode]}
+
+    @cached_property
+    def _terms(self) -> dict[Mode, dict[str, str]]:
+        return {mode: self._terms_of(mode) for mode in Mode}
+
+    def _terms_of(self, mode: Mode) -> dict[str, str]:
         snapshot, job = self.snapshot, self.trial(mode)
         judge = (snapshot.digests["judge"], self.judge(mode).command, self.judge_image.digest, self.task.judge.mode)
         return {
-            **{field: facts[field] for field in HARDWARE if field in facts},
             "backend": self.backend,
             "limits": _digest(job.limits.model_dump(mode="json")),
             "steps": str(self.task.trial.steps or ""),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
@@ -34,14 +35,16 @@ ENDINGS: dict[ChamberEnding, Ending | None] = {
 
 
 class LiveLog:
-    """The chamber's log in a file that other terminals follow; it is there only while the chamber is."""
+    """The chamber's log in a file that other terminals follow; it is there from its first line to its chamber's end."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._file = path.open("w", encoding="utf-8")
+        self._file: TextIO | None = None
 
     def line(self, text: str) -> None:
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("w", encoding="utf-8")
         self._file.write(text + "\n")
         self._file.flush()
 
@@ -49,8 +52,9 @@ class LiveLog:
         pass  # its line is in the log like any other
 
     def close(self) -> None:
-        self._file.close()
-        self._path.unlink(missing_ok=True)
+        if self._file:
+            self._file.close()
+            self._path.unlink(missing_ok=True)
 
 
 async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree) -> str:

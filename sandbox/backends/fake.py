@@ -18,6 +18,7 @@ from sandbox.link import Deadlines
 from sandbox.live import Death, LiveChamber
 from sandbox.wire.demux import Stream
 
+_LONG_NAME = b"././@LongLink"
 HELD_BY_NOBODY = {"cpus", "pids", "open_files", "work_bytes", "work_inodes", "gpu"}
 
 
@@ -277,9 +278,20 @@ class FakeBackend:
 
 
 def _unpacked(packed: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        members = [(item.name, archive.extractfile(item)) for item in archive if item.name.startswith("src/")]
-        return {name.removeprefix("src/"): content.read() for name, content in members if content}
+    """The files under src/. Our own archives, so the plain fields of a header are enough where no name is long."""
+    if _LONG_NAME in packed:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            members = [(item.name, archive.extractfile(item)) for item in archive if item.name.startswith("src/")]
+            return {name.removeprefix("src/"): content.read() for name, content in members if content}
+    files: dict[str, bytes] = {}
+    place = 0
+    while header := packed[place : place + tarfile.BLOCKSIZE].rstrip(b"\0"):
+        name, size = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
+        place += tarfile.BLOCKSIZE
+        if name.startswith("src/"):
+            files[name.removeprefix("src/")] = packed[place : place + size]
+        place += size + -size % tarfile.BLOCKSIZE
+    return files
 
 
 def _archive(out: Mapping[str, bytes]) -> bytes:
