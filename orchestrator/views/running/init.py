@@ -5,16 +5,21 @@ from pathlib import Path
 import click
 
 from orchestrator.task import TaskError, write_template
+from orchestrator.views.campaign.opening import json_option, print_json
 
 
 @click.command("init")
+@json_option
 @click.argument("folder", type=click.Path(path_type=Path))
-def command(folder: Path) -> None:
+def command(folder: Path, as_json: bool) -> None:
     """Write a small commented task into a new FOLDER."""
     try:
         write_template(folder)
     except TaskError as error:
         raise click.UsageError(str(error)) from None
+    if as_json:
+        print_json({"task": str(folder), "files": sorted(str(it) for it in folder.rglob("*") if it.is_file())})
+        return
     click.echo(f"{folder} is a task that works; read {folder / 'blastdoor.toml'}, then:")
     click.echo(f"  blastdoor check {folder}    is it wired right, how noisy, what does one run cost")
     click.echo(f"  blastdoor run {folder}      search")

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ from orchestrator.examine.shell import run_shell
 from orchestrator.settings import Settings
 from orchestrator.task import parse_duration
 from orchestrator.text import printable, printable_lines
-from orchestrator.views.campaign.opening import node_argument, task_argument
+from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
 from orchestrator.views.exits import Exit
 from orchestrator.views.running.options import Parsed
 from orchestrator.views.running.parts import Place, open_place
@@ -20,18 +21,37 @@ from orchestrator.views.running.parts import Place, open_place
 @click.option("-c", "line", metavar="LINE", help="Run this one line and leave.")
 @click.option("--wall", type=Parsed("duration", parse_duration), default="30m", help="How long the chamber stays.")
 @click.option("--runtime", help="Container runtime: runc or runsc.")
+@json_option
 @node_argument
 @task_argument
 @click.pass_obj
-def command(settings: Settings, /, node: str, task: Path, line: str | None, wall: float, runtime: str | None) -> int:
+def command(
+    settings: Settings, /, node: str, task: Path, line: str | None, wall: float, runtime: str | None, as_json: bool
+) -> int:
     """A shell in a fresh chamber with NODE's files, image, inputs and limits; nothing of it is kept.
 
     There is no terminal in a chamber: each line is run and its output shown. Ctrl-D leaves.
     """
-    return asyncio.run(_shell(settings, task, node, line, wall, runtime))
+    if as_json and line is None:
+        raise click.UsageError("--json needs -c LINE; a conversation has no end to print")
+    said: list[str] = []
+    reason = asyncio.run(_shell(settings, task, node, line, wall, runtime, said.append if as_json else click.echo))
+    if as_json:
+        print_json({"node": node, "line": line, "output": said, "ended": reason})
+    elif line is None:
+        click.echo(f"left: {printable(reason)}", err=True)
+    return Exit.OK
 
 
-async def _shell(settings: Settings, task: Path, node: str, line: str | None, wall: float, runtime: str | None) -> int:
+async def _shell(
+    settings: Settings,
+    task: Path,
+    node: str,
+    line: str | None,
+    wall: float,
+    runtime: str | None,
+    show: Callable[[str], object],
+) -> str:
     async with open_place(settings, task, node, runtime) as place:
         lines = iter([line]) if line is not None else None
 
@@ -40,10 +60,11 @@ async def _shell(settings: Settings, task: Path, node: str, line: str | None, wa
                 return next(lines, None)
             return await asyncio.to_thread(_read, place)
 
-        reason = await run_shell(place.parts, place.tree, wall, ask, _say)
-        if lines is None:
-            click.echo(f"left: {printable(reason)}", err=True)
-    return Exit.OK
+        def say(output: bytes) -> None:
+            for text in printable_lines(output.rstrip(b"\n")) if output.strip(b"\n") else ():
+                show(text)
+
+        return await run_shell(place.parts, place.tree, wall, ask, say)
 
 
 def _read(place: Place) -> str | None:
@@ -52,8 +73,3 @@ def _read(place: Place) -> str | None:
         return input(prompt)
     except EOFError:
         return None
-
-
-def _say(output: bytes) -> None:
-    for line in printable_lines(output.rstrip(b"\n")) if output.strip(b"\n") else ():
-        click.echo(line)

@@ -1,0 +1,90 @@
+"""What `init` and a dry run say; neither needs an engine, and a dry run leaves nothing behind."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from orchestrator.views.cli import cli
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+
+
+def blastdoor(*words: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(word) for word in words])
+
+
+def told(*words: str | Path) -> Any:
+    ran = blastdoor(*words, "--json")
+    assert ran.exception is None, ran.output
+    return json.loads(ran.output)
+
+
+def test_init_once(tmp_path: Path) -> None:
+    """It writes a task and names its files; a folder that holds something is left alone."""
+    assert str(tmp_path / "t" / "blastdoor.toml") in told("init", tmp_path / "t")["files"]
+    again = blastdoor("init", tmp_path / "t")
+    assert again.exit_code == 2
+    assert "not an empty folder" in again.output
+
+
+def test_dry_run(tmp_path: Path) -> None:
+    """Every value with its place, the worst case, and no campaign."""
+    blastdoor("init", tmp_path / "t")
+    plan = told("run", tmp_path / "t", "--dry-run", "--attempts", "7", "--width", "2")
+    assert (plan["options"]["attempts"], plan["sources"]["attempts"]) == (7, "flag")
+    assert plan["sources"]["wall"] == "task"
+    assert plan["wall_s"] == pytest.approx(7 * plan["attempt_s"] / 2)
+    assert not (tmp_path / "t" / ".blastdoor").exists()
+    assert "7  (flag)" in blastdoor("run", tmp_path / "t", "--dry-run", "--attempts", "7").output
+
+
+def test_a_price_makes_dollars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a processor's hour costs is a setting; without one, one's own machine costs nothing."""
+    blastdoor("init", tmp_path / "t")
+    assert told("run", tmp_path / "t", "--dry-run")["attempt_usd"] == 0
+    monkeypatch.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
+    plan = told("run", tmp_path / "t", "--dry-run")
+    assert plan["attempt_usd"] == pytest.approx(plan["attempt_s"] * 0.001)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--usd", "lots"], "lots"),
+        (["--wall", "soon"], "is not a duration"),
+        (["--rate", "3"], "3"),
+        (["--attempts", "0"], "0"),
+        (["--from", "1.2"], "--from needs --new-run"),
+        (["--proposer", "magic"], "magic"),
+    ],
+)
+def test_flags_that_make_no_sense(tmp_path: Path, words: list[str], line: str) -> None:
+    """One line that names what is wrong, exit code 2, nothing started."""
+    blastdoor("init", tmp_path / "t")
+    ran = blastdoor("run", tmp_path / "t", *words)
+    assert ran.exit_code == 2
+    assert line in ran.output
+    assert not (tmp_path / "t" / ".blastdoor").exists()
+
+
+def test_a_typo_in_the_task_is_told_before_an_engine_is_looked_for(tmp_path: Path) -> None:
+    """With the key, the line and the nearest right key."""
+    blastdoor("init", tmp_path / "t")
+    file = tmp_path / "t" / "blastdoor.toml"
+    file.write_text(file.read_text().replace("editable =", "editabel ="))
+    ran = CliRunner(env={"DOCKER_HOST": "unix:///nonexistent"}).invoke(cli, ["run", str(tmp_path / "t")])
+    assert "editable" in str(ran.exception)
+    assert "editabel" in str(ran.exception)
+
+
+def test_json_of_a_shell_needs_a_line(tmp_path: Path) -> None:
+    """A conversation has no end to print."""
+    ran = blastdoor("shell", "1.1", tmp_path, "--json")
+    assert ran.exit_code == 2
+    assert "-c LINE" in ran.output
