@@ -10,7 +10,7 @@ import structlog
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
-from sandbox import Backend, Bundle, Chamber, Job, Limits, Listener, Lost, Outcome, Refused, Unavailable
+from sandbox import Backend, Bundle, Chamber, Job, Limits, Listener, Lost, NotDelivered, Outcome, Refused, Unavailable
 
 _log = structlog.get_logger()
 
@@ -63,6 +63,8 @@ class Door:
         try:
             async with chamber:
                 outcome = await _run(chamber, bundle, listener)
+        except NotDelivered as error:
+            raise NotStarted(Ending.INFRASTRUCTURE, str(error)) from error
         except (Unavailable, Lost) as error:
             if outcome is None:
                 spent = self._spent(job, time.monotonic() - started)

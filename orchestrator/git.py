@@ -26,6 +26,8 @@ from orchestrator.domain.node import parse_node
 MAX_ENTRIES = 20_000  # files and folders
 MAX_BYTES = 256 << 20
 MAX_DEPTH = 100
+_OWN_ENTRIES = 1_000_000
+_OWN_BYTES = 1 << 34
 
 _AUTHOR = ("blastdoor", "blastdoor@localhost")
 _MESSAGE_LINE = 1000
@@ -101,7 +103,8 @@ class Candidates:
             if commit is None:
                 raise GitError(f"node {commit_or_node} has no candidate (blastdoor tree shows those that have)")
             found = _commit(self._repository, commit)
-            return _read(self._odb, found.tree_id, "", MAX_ENTRIES, MAX_BYTES)
+            # Our own writing: its size was bounded when it was made.
+            return _read(self._odb, found.tree_id, "", _OWN_ENTRIES, _OWN_BYTES)
 
     def _make_branch(self, name: str, commit: pygit2.Oid) -> None:
         try:

@@ -6,6 +6,7 @@ from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
 from sandbox.config import BackendConfig, DockerConfig
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.happenings import NotDelivered
 from sandbox.inputs import InputStore
 from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
 from sandbox.price import Rates
@@ -34,6 +35,7 @@ __all__ = [
     "Lost",
     "Mode",
     "Needs",
+    "NotDelivered",
     "Outcome",
     "Rates",
     "Refused",

@@ -151,7 +151,7 @@ class Session:
                 await self._link.send(header.encode() + packed)
                 _, event = await self._queue.get()
         except TimeoutError:
-            raise Unavailable(f"the bundle was not delivered after {self._deadlines.upload:g} s") from None
+            raise NotDelivered(f"the bundle was not delivered after {self._deadlines.upload:g} s") from None
         match event:
             case Said(phase=Phase.UNPACKED, code=0):
                 self._mark = time.monotonic()

@@ -7,6 +7,7 @@ from orchestrator.change.patterns import is_exact, matches
 from orchestrator.change.refusal import Reason, Refusal, shown
 
 _PATTERNS_TOLD = 20
+_FOLDERS = 50  # of one path; whoever stores the tree takes no more than twice as many
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Policy:
     def check(self, path: str) -> None:
         """Refuse a path that a change may not have on any of its sides."""
         if len(path.encode("utf-8", "surrogatepass")) > self.caps.path_bytes:
+            raise Refusal(Reason.PATH_TOO_LONG, shown(path))
+        if path.count("/") > _FOLDERS:
             raise Refusal(Reason.PATH_TOO_LONG, shown(path))
         check_name(path)
         if is_special(path) and not (is_exact(path) and path in self.editable):

@@ -35,8 +35,3 @@ def path_to(node: NodeId) -> list[NodeId]:
 def order_of(node: NodeId) -> tuple[int, ...]:
     """Sorts `1.2` before `1.10`."""
     return tuple(map(int, node.split(".")))
-
-
-def lineage_of(node: NodeId) -> NodeId:
-    """The branch below the root that a node belongs to; free endings are counted together there."""
-    return ".".join(node.split(".")[:2])

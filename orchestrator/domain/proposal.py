@@ -20,4 +20,16 @@ class Proposal(BaseModel, extra="forbid", frozen=True):
     def _one_of_both(self) -> Self:
         if (self.params is None) == (self.text is None):
             raise ValueError("a proposal has either params or a text")
+        for said in (self.operator, self.description, self.model or "", self.text or ""):
+            if not is_text(said):
+                raise ValueError("a proposal is text that can be written down; half a character can not")
         return self
+
+
+def is_text(said: str) -> bool:
+    """Whether it can be written as UTF-8; a lone surrogate can not."""
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.node import lineage_of, path_to, run_of
+from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Campaign, Draft, Guard, Injection, Node, Phase, Purpose, Role, Run, Spent, Trial
 from orchestrator.domain.verdict import Verdict
 
@@ -95,6 +95,10 @@ class State:
     def count(self, role: Role) -> int:
         """How many nodes of a role the present run has."""
         return self.campaign.counts.get(count_key(str(self.campaign.run), role), 0)
+
+    def refunds_of(self, node: str) -> int:
+        """The free endings of a node and of all that it descends from."""
+        return sum(self.campaign.refunds.get(name, 0) for name in path_to(node))
 
     def next_child(self, parent: str) -> int:
         return self.children.get(parent, 0) + 1
@@ -245,7 +249,9 @@ def _take_verdict(state: State, trial: Trial, verdict: Verdict) -> None:
         state._put("draft", f"{node.id}#{trial.draft}", verdict=verdict)
     else:
         first = {"verdict": verdict} if trial.purpose is Purpose.SUBMIT else {}
-        state._node(node.id, verdicts={**node.verdicts, verdict.cohort: verdict}, **first)
+        # The first one of a cohort stands: a re-run that lands there again must not move the bar.
+        of_cohort = {verdict.cohort: verdict} if verdict.valid else {}
+        state._node(node.id, verdicts={**of_cohort, **node.verdicts}, **first)
 
 
 def _guard_intended(state: State, event: e.GuardIntended, at: str) -> None:
@@ -261,6 +267,11 @@ def _guard_ended(state: State, event: e.GuardEnded, _: str) -> None:
 def _guard_added(state: State, event: e.GuardAdded, _: str) -> None:
     others = tuple(guard for guard in state.nodes[event.node].guards if guard.name != event.guard.name)
     state._node(event.node, guards=(*others, event.guard))
+    for name in state.unfinished:
+        # One of the same name that passed before was another one.
+        if event.guard.name in state.nodes[name].guarded:
+            left = {guard: passed for guard, passed in state.nodes[name].guarded.items() if guard != event.guard.name}
+            state._put("node", name, guarded=left)
 
 
 def _attempt_ended(state: State, event: e.AttemptEnded, at: str) -> None:
@@ -291,12 +302,12 @@ def _count_refund(state: State, node: str, ending: Ending) -> None:
     """An interruption is our own doing and can not be farmed; it does not count."""
     if ending is not Ending.INTERRUPTED:
         refunds = state.campaign.refunds
-        lineage = lineage_of(node)
-        state._campaign(refunds={**refunds, lineage: refunds.get(lineage, 0) + 1})
+        state._campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
 
 
 def _attempt_released(state: State, event: e.AttemptReleased, _: str) -> None:
-    refunds = {name: count for name, count in state.campaign.refunds.items() if name != lineage_of(event.node)}
+    lineage = path_to(event.node)
+    refunds = {name: count for name, count in state.campaign.refunds.items() if name not in lineage}
     state._campaign(refunds=refunds)
     state._node(event.node, phase=Phase.QUEUED, stalls=0, not_before="", ending=None, kept=False, why=event.by)
 

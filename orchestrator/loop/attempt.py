@@ -3,11 +3,12 @@
 import asyncio
 from datetime import datetime, timedelta
 
+from pydantic import ValidationError
+
 from orchestrator.budget import Account, Amounts, Quarantine, Requeue
 from orchestrator.change import Refusal, Tree, difference
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.node import lineage_of
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Node, Purpose, Role, Run
 from orchestrator.domain.verdict import Mode
@@ -109,11 +110,13 @@ class Attempt:
         )
         try:
             async with asyncio.timeout(bench.propose_s):
-                return list(await bench.proposers[node.role].propose(brief))
+                return list(await bench.proposers[node.role].propose(brief))[: brief.count]
         except TimeoutError:
             raise Free(Ending.STALLED, f"no proposal within {bench.propose_s:g} s") from None
         except Stalled as error:
             raise Free(Ending.STALLED, str(error)) from error
+        except ValidationError as error:
+            raise Free(Ending.STALLED, f"what is proposed can not be read ({error.error_count()} faults)") from error
 
     def _parent_point(self, node: Node, tree: Tree) -> dict[str, Value] | None:
         """None at a root that is the workspace: its point is a person's, and nothing was learnt from it yet."""
@@ -219,7 +222,7 @@ class Attempt:
         decision = bench.refunds.decide(
             ending_is_free=True,
             stalls_of_attempt=node.stalls + (ending is Ending.STALLED),
-            refunds_of_lineage=bench.state.campaign.refunds.get(lineage_of(node.id), 0) + 1,
+            refunds_of_lineage=bench.state.refunds_of(node.id) + 1,
             draw=bench.draw(),
         )
         refunds = refund_all(bench, node)

@@ -5,11 +5,12 @@ import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.budget import Progress, RateLimit, Stop
+from orchestrator.budget import Account, Progress, RateLimit, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.node import child_of
+from orchestrator.domain.node import child_of, run_of
 from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.ledger import LedgerError
 from orchestrator.loop.attempt import Attempt
 from orchestrator.loop.book import stamp
 from orchestrator.loop.guards import guard_record
@@ -20,6 +21,8 @@ from orchestrator.loop.requests import Inbox
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 
 _POLL_S = 0.2
+# An engine that is down must not use up the proposals, which may have been paid for.
+_LOST_IN_A_ROW = 2
 # A node's name is that of a branch, and so of a file.
 _LONGEST_NAME = 200
 
@@ -47,6 +50,7 @@ class Campaign:
         self._running: dict[asyncio.Task[str | None], str] = {}
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
+        self._lost = 0
         self._exhausted: dict[Role, str] = {}
         self._inbox = Inbox(bench, self._cancel)
 
@@ -61,7 +65,10 @@ class Campaign:
             reason = await self._loop()
             errors = await self._end_all()
         except BaseException:
-            await (self._abandon() if self._bench.book.is_broken else self._end_all())
+            try:
+                await (self._abandon() if self._bench.book.is_broken else self._end_all())
+            except LedgerError:
+                await self._abandon()
             raise
         if errors:
             raise errors[0]
@@ -74,6 +81,8 @@ class Campaign:
             reason = self._asked_to_stop or self._deadline.reason(self._progress())
             if reason:
                 return reason
+            if self._lost > _LOST_IN_A_ROW * self._width:
+                return "attempts end in quarantine one after the other; blastdoor status tells why"
             waiting = self._start_what_fits()
             if not self._running and waiting:
                 return waiting
@@ -112,8 +121,13 @@ class Campaign:
 
     def _open_next(self) -> str | None:
         bench = self._bench
+        if self._slots_are_promised():
+            return _LATER
         if control_is_due(bench.state) and Role.CONTROL not in self._exhausted:
-            return self._open(Opening(bench.state.run.root, Role.CONTROL))
+            drawn = bench.state.count(Role.CONTROL) + 1
+            if not (through := bench.proposers[Role.CONTROL].exhausted(drawn)):
+                return self._open(Opening(bench.state.run.root, Role.CONTROL))
+            self._exhausted[Role.CONTROL] = through
         proposer = bench.proposers[Role.SEARCH]
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
@@ -121,15 +135,15 @@ class Campaign:
         opening = next_opening(bench.state, bench.ranking, branching=proposer.branching, width=self._width)
         if opening is None:
             return _LATER
-        if self._rate:
-            self._rate.take(time.monotonic())
         return self._open(opening)
 
     def _open_injected(self) -> str | None:
         state = self._bench.state
         injection = state.injections[state.campaign.waiting[0]]
         champion = state.champion()
-        parent = injection.on or (champion.id if champion else state.run.root)
+        # What was meant for a node of an earlier run is tried on the present best.
+        on = injection.on if injection.on and run_of(injection.on) == state.campaign.run else None
+        parent = on or (champion.id if champion else state.run.root)
         return self._open(Opening(parent, Role.INJECTED, injection=injection.id))
 
     def _open(self, opening: Opening) -> str | None:
@@ -155,6 +169,8 @@ class Campaign:
         specs = bench.task.guards if opening.role is Role.BASELINE else ()
         hung = [e.GuardAdded(node=node, guard=guard_record(spec)) for spec in specs]
         bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=amounts.as_row()), *hung)
+        if self._rate:
+            self._rate.take(time.monotonic())
         self._start(node)
         return None
 
@@ -177,6 +193,13 @@ class Campaign:
         nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
         return next((node for node in nodes if node.phase is Phase.QUEUED and node.not_before <= now), None)
 
+    def _slots_are_promised(self) -> bool:
+        """Whether those that wait for their back-off need all the attempts that are left."""
+        left = self._bench.book.accounts.left(Account.ATTEMPTS)
+        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
+        queued = sum(it.phase is Phase.QUEUED and it.role in (Role.SEARCH, Role.INJECTED) for it in nodes)
+        return left is not None and 0 < left <= queued
+
     def _has_queued(self) -> bool:
         return any(self._bench.state.nodes[name].phase is Phase.QUEUED for name in self._bench.state.unfinished)
 
@@ -190,6 +213,8 @@ class Campaign:
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)
+        lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
+        self._lost = self._lost + 1 if lost else 0
         if node in self._cancelled:
             self._cancelled.discard(node)
             record = self._bench.state.nodes[node]
@@ -232,7 +257,7 @@ class Campaign:
     def _progress(self) -> Progress:
         state = self._bench.state
         champion = state.champion()
-        verdict = champion.verdict if champion else None
+        verdict = champion.verdicts.get(state.run.cohort or "") if champion else None
         first = self._bench.ranking.metrics[0].name
         progress = Progress.of(
             self._bench.book.accounts,

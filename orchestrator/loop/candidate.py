@@ -1,11 +1,13 @@
 """From a proposal to the next tree: a change by its policy, a point of the parameters as a JSON file."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.change import File, Form, Policy, Reason, Refusal, Tree, apply_text
 from orchestrator.domain.proposal import Proposal, Value
+from orchestrator.proposers.space import holds
+from orchestrator.task import Parameter
 
 
 def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters_file: str | None) -> Tree:
@@ -21,10 +23,10 @@ def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters_file: s
     return new
 
 
-def point_in(tree: Tree, path: str, names: Collection[str]) -> dict[str, Value]:
-    """The parameters that a candidate's own file holds; what is no plain value there is left out."""
+def point_in(tree: Tree, path: str, space: Mapping[str, Parameter]) -> dict[str, Value]:
+    """The parameters that a candidate's own file holds; what is no value of the space is left out."""
     present = _object_in(tree, path)
-    return {name: value for name, value in present.items() if name in names and isinstance(value, Value)}
+    return {name: present[name] for name, it in space.items() if name in present and holds(it, present[name])}
 
 
 def _with_point(tree: Tree, path: str, point: dict[str, Value]) -> File:

@@ -5,7 +5,7 @@ import asyncio
 from orchestrator.domain import events as e
 from orchestrator.domain.fingerprint import difference
 from orchestrator.domain.records import Node, Purpose
-from orchestrator.domain.verdict import Mode, better
+from orchestrator.domain.verdict import Mode, decide
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import unbooked, worst_of_trial
@@ -30,14 +30,22 @@ async def open_cohort(bench: Workbench, cohort: str, trial: str) -> None:
         why = _what_changed(bench, root, trial)
         best = await _measured(bench, root, cohort)
         if old and old.id != root.id:
-            again = await _measured(bench, old, cohort)
-            if better(again.verdicts[cohort], best.verdicts[cohort], bench.ranking):
-                best = again
+            best = await _better_of(bench, best, old, cohort)
         # Together and last: until then, and after a crash, the run is still in the cohort that has a champion.
         bench.book.record(
             e.CohortOpened(run=run.number, cohort=cohort, why=why),
             e.ChampionChanged(run=run.number, node=best.id, cohort=cohort, over=None),
         )
+
+
+async def _better_of(bench: Workbench, root: Node, old: Node, cohort: str) -> Node:
+    """The old champion where it is still better, judged like any candidate. One that no longer runs is none."""
+    try:
+        again = await _measured(bench, old, cohort)
+    except NoBaseline:
+        return root
+    found = decide(again.verdicts[cohort], root.verdicts[cohort], bench.ranking, lower_tier=bench.state.run.lower_tier)
+    return again if found.kept else root
 
 
 def _what_changed(bench: Workbench, root: Node, trial: str) -> str:

@@ -11,7 +11,7 @@ from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.workbench import Free, Parts, Workbench
 from orchestrator.task import GuardSpec
-from sandbox import Bundle
+from sandbox import Bundle, Refused
 from sandbox import Ending as ChamberEnding
 
 
@@ -54,7 +54,7 @@ async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str
         ran = await parts.door.run(parts.jobs.guard(guard), _bundle(parts, guard, tree, outputs))
     except NotStarted as error:
         raise Free(error.ending, f"no chamber for the guard {guard.name}: {error}") from error
-    except TooLarge as error:
+    except (TooLarge, Refused) as error:
         return Checked(False, str(error), Spent())
     except BrokeOff as error:
         if error.proven:

@@ -7,7 +7,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import order_of
 from orchestrator.domain.records import Node, Phase, Spent
-from orchestrator.loop.money import refund_all
+from orchestrator.loop.money import refund_all, trial_job
 from orchestrator.loop.workbench import Workbench
 from sandbox import Job
 
@@ -50,7 +50,7 @@ def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
     for trial in bench.state.trials_of(node.id):
         mode = trial.purpose.mode
         if not trial.ended:
-            spent = _at_most(bench, bench.jobs.trial(mode), trial.started_at)
+            spent = _at_most(bench, trial_job(bench, mode), trial.started_at)
             ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=WHY, spent=spent))
         elif trial.judging:
             spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import structlog
+
 from orchestrator.domain import events as e
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
 from orchestrator.judge import metrics_csv
+
+_log = structlog.get_logger()
 
 
 class MetricsFile:
@@ -25,8 +29,12 @@ class MetricsFile:
 
     def on_event(self, event: e.Event, _: str) -> None:
         if isinstance(event, e.AttemptEnded) and self._state.nodes[event.node].verdict:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(self._line(self._state.nodes[event.node]))
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(self._line(self._state.nodes[event.node]))
+            except OSError as error:
+                # It is made from the ledger and will be again; a campaign does not end for it.
+                _log.warning("metrics.csv not written", error=str(error))
 
     def _is_of_run(self, node: Node) -> bool:
         return node.id.split(".")[0] == self._state.run.root

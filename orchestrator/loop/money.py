@@ -3,8 +3,9 @@
 from orchestrator.budget import Account, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Guard, Node, Role, Spent
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.loop.workbench import Parts, Workbench
+from sandbox import Job
 
 _SLOTS = {Role.SEARCH: Account.ATTEMPTS, Role.INJECTED: Account.ATTEMPTS, Role.CONTROL: Account.CONTROL}
 
@@ -36,7 +37,12 @@ def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
 
 def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
     judging = usage(bench.judge.door.worst(bench.jobs.judge(mode)))
-    return usage(bench.door.worst(bench.jobs.trial(mode))) + judging + judging
+    return usage(bench.door.worst(trial_job(bench, mode))) + judging + judging
+
+
+def trial_job(parts: Parts, mode: Mode) -> Job:
+    """What really runs as a trial: in shared mode it is the judge's command, under the judge's limits."""
+    return parts.jobs.shared(mode, "0") if parts.tier is Tier.SHARED else parts.jobs.trial(mode)
 
 
 def hold_of(node: Node) -> str:

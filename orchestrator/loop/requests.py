@@ -24,8 +24,8 @@ class Inbox:
         """Answer every request that is new, each in a transaction with what it changes."""
         for request in self.bench.book.ledger.requests(after=self.bench.state.campaign.request):
             try:
-                answer, events = self._answer(request.id, request.kind, json.loads(request.body))
-            except (KeyError, TypeError, ValueError):
+                answer, events = self._answer(request.id, request.kind, _object(request.body))
+            except (KeyError, TypeError, ValueError, RecursionError):
                 # Answered, too: one that nobody can read must not end this session and every one after it.
                 answer, events = f"refused: what is asked for ({request.kind}) can not be read", []
             taken = e.RequestTaken(request=request.id, asked=request.kind, answer=answer)
@@ -86,3 +86,10 @@ class Inbox:
         """A node of the present run: those of another were judged by other criteria."""
         state = self.bench.state
         return state.nodes.get(name) if run_of(name) == state.campaign.run else None
+
+
+def _object(body: str) -> dict[str, object]:
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise TypeError("a request is an object")
+    return found

@@ -113,11 +113,17 @@ def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
     if not tuned:
         why = "the only draft" if len(usable) == 1 else "the first draft; none has a verdict from tuning"
         return Promote(usable[0].number, why)
+    # A resume elsewhere may have measured the later ones on other terms; only those compare with each other.
+    tuned = [draft for draft in tuned if draft.verdict and tuned[-1].verdict and _alike(draft, tuned[-1])]
     best = tuned[0]
     for draft in tuned[1:]:
         if draft.verdict and best.verdict and better(draft.verdict, best.verdict, ranking):
             best = draft
     return Promote(best.number, f"best of {len(usable)} drafts in tuning")
+
+
+def _alike(draft: Draft, other: Draft) -> bool:
+    return bool(draft.verdict and other.verdict and draft.verdict.cohort == other.verdict.cohort)
 
 
 def _conclude(state: State, node: Node, trial: Trial, ranking: Ranking) -> Step:

@@ -30,7 +30,7 @@ ENDINGS: dict[ChamberEnding, Ending | None] = {
     ChamberEnding.OUTPUT_REFUSED: Ending.INVALID,
     ChamberEnding.PROTOCOL: Ending.TAMPERED,
     ChamberEnding.STOPPED: Ending.PRUNED,
-    ChamberEnding.KILLED: Ending.INTERRUPTED,
+    ChamberEnding.KILLED: Ending.INFRASTRUCTURE,
 }
 
 
@@ -76,6 +76,9 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
         bench.book.note(_ended(bench, trial, purpose.mode, ran))
     finally:
         log.close()
+    ended = bench.state.trials[trial]
+    if ended.ending and ended.ending.retryable:
+        raise Free(ended.ending, ended.reason)
     return trial
 
 

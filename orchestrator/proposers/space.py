@@ -58,6 +58,19 @@ def steps(parameter: Parameter) -> list[Value]:
             return [_at(parameter, place / last if parameter.points > 1 else 0.5) for place in range(parameter.points)]
 
 
+def holds(parameter: Parameter, value: object) -> bool:
+    """Whether a value, which a candidate may have written, is one of the parameter's."""
+    match parameter:
+        case Choice():
+            return any(type(it) is type(value) and it == value for it in parameter.values)
+        case Bool():
+            return isinstance(value, bool)
+        case Int():
+            return type(value) is int and value in range(parameter.low, parameter.high + 1, parameter.step)
+        case Float():
+            return type(value) in (int, float) and parameter.low <= value <= parameter.high  # type: ignore[operator]
+
+
 def draw(parameter: Parameter, rng: random.Random) -> Value:
     match parameter:
         case Choice():

@@ -141,11 +141,11 @@ def _checked_how(book: Book, folder: Path, how: How) -> How:
 
 
 def _kept(book: Book, how: How) -> dict[str, object]:
-    """What the run was started with by flags, and its control: a comparison goes on as it was begun."""
+    """What the run was started with by flags, its proposer and control: a comparison goes on as it was begun."""
     if how is not How.RESUME:
         return {}
     run = book.state.run
-    return {**json.loads(run.options), "control": run.control}
+    return {**json.loads(run.options), "proposer": run.proposer, "control": run.control}
 
 
 def _check_unchanged(

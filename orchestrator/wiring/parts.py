@@ -32,7 +32,7 @@ def make_ranking(task: Task) -> Ranking:
 
 def make_stop(options: Options) -> Stop:
     """Every cap that is set, whichever comes first; no new attempt is opened then."""
-    stop = stops.target() | stops.stall_losses()
+    stop = stops.target()
     if options["attempts"] is not None:
         stop |= stops.attempts(options["attempts"])
     if options["usd"] is not None:

@@ -288,7 +288,7 @@ def _unpacked(packed: bytes) -> dict[str, bytes]:
     while header := packed[place : place + tarfile.BLOCKSIZE].rstrip(b"\0"):
         name, size = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
         place += tarfile.BLOCKSIZE
-        if name.startswith("src/"):
+        if name.startswith("src/") and header[156:157] == tarfile.REGTYPE:
             files[name.removeprefix("src/")] = packed[place : place + size]
         place += size + -size % tarfile.BLOCKSIZE
     return files

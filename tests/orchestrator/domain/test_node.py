@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.domain.node import child_of, lineage_of, order_of, parent_of, parse_node, path_to, run_of
+from orchestrator.domain.node import child_of, order_of, parent_of, parse_node, path_to, run_of
 
 
 @pytest.mark.parametrize("text", ["1", "1.3.2", "5.1.23", "12.30"])
@@ -21,12 +21,11 @@ def test_what_is_no_node(text: str) -> None:
 
 
 def test_family() -> None:
-    """Parent, child, run, lineage and path agree with the dots."""
+    """Parent, child, run and path agree with the dots."""
     assert (parent_of("1.3.2"), parent_of("1")) == ("1.3", None)
     assert child_of("1.3", 2) == "1.3.2"
     assert run_of("12.1") == 12
     assert path_to("1.3.2") == ["1", "1.3", "1.3.2"]
-    assert (lineage_of("1.3.2"), lineage_of("1.3"), lineage_of("1")) == ("1.3", "1.3", "1")
 
 
 def test_order_is_by_number() -> None:

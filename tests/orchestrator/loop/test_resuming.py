@@ -149,7 +149,7 @@ async def test_full_disk(folder: Path, after: int, monkeypatch: pytest.MonkeyPat
         assert session.charged == 5
 
 
-@pytest.mark.parametrize("phase", ["propose", "trial", "judge", "guard"])
+@pytest.mark.parametrize("phase", ["propose", "trial", "judge"])
 async def test_our_own_failure(tmp_path: Path, phase: str) -> None:
     """A fault of ours ends the session with its own error; nothing stays reserved, and a resume goes on."""
     folder = write_task(tmp_path / "task", GUARD)
