@@ -58,7 +58,7 @@ def test_a_path_that_no_repository_takes() -> None:
 def test_half_a_character(field: str) -> None:
     """What can not be written down can not be proposed."""
     said = {"operator": "x", "description": "x", "text": "x", field: "\ud800"}
-    with pytest.raises(ValueError, match="half a character|unicode"):
+    with pytest.raises(ValueError, match=r"half a character|unicode"):
         Proposal(**said)
 
 
