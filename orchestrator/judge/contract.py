@@ -14,7 +14,7 @@ from orchestrator.judge.json_bounds import loads
 from orchestrator.judge.metrics_csv import Series, parse
 from orchestrator.judge.traces import Trace, read_traces
 
-__all__ = ["DEFAULT_CAPS", "Caps", "Result", "ResultFault", "ResultRefused", "parse_result"]
+__all__ = ["DEFAULT_CAPS", "METRICS", "Caps", "Result", "ResultFault", "ResultRefused", "parse_result"]
 
 RESULT = "result.json"
 METRICS = "metrics.csv"

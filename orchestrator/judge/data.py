@@ -10,7 +10,7 @@ from orchestrator.change.patterns import matches
 from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import BrokeOff, Door, TooLarge
-from orchestrator.judge.contract import Result, ResultRefused, parse_result
+from orchestrator.judge.contract import METRICS, Result, ResultRefused, parse_result
 from sandbox import Bundle, Ending, Job, Outcome
 
 HELPER = "blastdoor_judge.py"
@@ -105,7 +105,8 @@ def read_result(outputs: Mapping[str, bytes], spent: Spent, log: bytes = b"") ->
         result = parse_result(outputs)
     except ResultRefused as refused:
         return Judgement(spent, fault=refused.code.value, detail=refused.detail, log=log)
-    traces = {name: data for name, data in outputs.items() if name.startswith("traces/")}
+    # Kept as they came: the trace of each task, and the stream of metrics over iterations.
+    traces = {name: data for name, data in outputs.items() if name.startswith("traces/") or name == METRICS}
     return Judgement(spent, result=result, log=log, traces=traces or None)
 
 

@@ -54,6 +54,8 @@ def _files(reading: Reading, node: Node) -> Tree:
     outputs = reading.artifacts.get_files(trial.outputs) if trial and trial.outputs else {}
     found = {f"candidate/{path}": file for path, file in candidate.items()}
     found |= {f"outputs/{name}": File(data) for name, data in outputs.items()}
+    traces = reading.artifacts.get_files(trial.traces) if trial and trial.traces else {}
+    found |= {f"judge/{name}": File(data) for name, data in traces.items()}
     diff = difference(tree_of(reading, root), candidate)
     found["change.diff"] = File(diff.encode("utf-8", "surrogateescape"))
     found["params.json"] = _json(node.params)
