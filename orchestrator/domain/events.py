@@ -41,10 +41,11 @@ class RunStarted(_Event):
 
 
 class LimitsSet(_Event):
-    """The caps of the accounts; absent means without one."""
+    """The caps of the accounts; absent means without one. `options` is what flags said, for the next resume."""
 
     kind: Literal["limits set"] = "limits set"
     limits: Amounts
+    options: str = "{}"
 
 
 class SessionStarted(_Event):

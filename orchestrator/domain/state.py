@@ -172,6 +172,11 @@ def _run_started(state: State, event: e.RunStarted, _: str) -> None:
     state.branches.clear()
 
 
+def _limits_set(state: State, event: e.LimitsSet, _: str) -> None:
+    if state.runs:
+        state._put("run", str(state.campaign.run), options=event.options)
+
+
 def _session_started(state: State, event: e.SessionStarted, at: str) -> None:
     state._campaign(epoch=event.epoch, session_open=True, last_at=at, stopped="", paused=False)
 
@@ -352,6 +357,7 @@ def _fields(event: BaseModel, *without: str) -> dict[str, Any]:
 _HANDLERS: dict[type[BaseModel], Callable[[State, Any, str], None]] = {
     e.CampaignOpened: _campaign_opened,
     e.RunStarted: _run_started,
+    e.LimitsSet: _limits_set,
     e.SessionStarted: _session_started,
     e.SessionEnded: _session_ended,
     e.AttemptOpened: _attempt_opened,

@@ -233,19 +233,24 @@ def _begin(
     if how is How.RESUME:
         book.record(session)
         reconcile(bench)
-        book.record(e.LimitsSet(limits=_limits(options, book.state.run.before, book.accounts)))
+        book.record(_caps(options, book.state.run.before, book.accounts))
     elif how is How.NEW_RUN:
         book.record(session)
         reconcile(bench)
         number = book.state.campaign.run + 1
         started = _run_started(number, bench, options, form, taken, start, lower_tier)
-        limits = e.LimitsSet(limits=_limits(options, started.before, book.accounts))
+        limits = _caps(options, started.before, book.accounts)
         # Together: whoever dies before it can still resume the old run.
         book.record(*_drop_old_runs(book), started, limits)
     else:
         opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
         started = _run_started(1, bench, options, form, taken, start, lower_tier)
-        book.record(opened, session, started, e.LimitsSet(limits=_limits(options, {}, book.accounts)))
+        book.record(
+            opened,
+            session,
+            started,
+            _caps(options, {}, book.accounts),
+        )
 
 
 def _run_started(
@@ -276,11 +281,12 @@ def _drop_old_runs(book: Book) -> list[e.Event]:
 _OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
 
 
-def _limits(options: Options, before: Mapping[str, int], accounts: Accounts) -> dict[str, int]:
+def _caps(options: Options, before: Mapping[str, int], accounts: Accounts) -> e.LimitsSet:
     """A cap below what is used already is reached, no more: the rule that stops there says so."""
     names = ("attempts", "tunes", "usd", "tokens", "seconds")
     caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
-    return {
+    limits = {
         account.value: max(units + before.get(account.value, 0), accounts.used(account))
         for account, units in caps.items()
     }
+    return e.LimitsSet(limits=limits, options=json.dumps(options.given()))

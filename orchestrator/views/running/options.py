@@ -35,7 +35,6 @@ _OPTIONS = (
     click.option("--patience", type=_AT_LEAST_ONE, help="Attempts without improvement at most."),
     click.option("--rate", type=Parsed("rate", parse_rate), help='New attempts at most, like "30/min".'),
     click.option("--width", type=_AT_LEAST_ONE, help="Attempts at a time."),
-    click.option("--depth", type=_AT_LEAST_ONE, help="Steps in a branch."),
 )
 
 
