@@ -1,5 +1,6 @@
 """Any text at all: a new tree or a typed refusal, soon, and never more than the policy allows."""
 
+import math
 import random
 import time
 
@@ -148,8 +149,14 @@ def test_time_is_linear(name: str, form: Form) -> None:
 
 
 def spent(piece: str, size: int, form: Form, policy: Policy) -> float:
+    """The least of a few, for a busy machine makes single ones longer; once is enough where it is quick."""
     text = piece * (size // len(piece))
-    started = time.process_time()
-    with pytest.raises(Refusal):
-        apply_text(TREE, text, policy, form)
-    return time.process_time() - started
+    least = math.inf
+    for _ in range(3):
+        started = time.process_time()
+        with pytest.raises(Refusal):
+            apply_text(TREE, text, policy, form)
+        least = min(least, time.process_time() - started)
+        if least < 0.05:
+            break
+    return least
