@@ -18,8 +18,8 @@ from pathlib import Path
 from orchestrator.ledger.errors import Held, LedgerError, translating_os_errors
 
 # Whoever looks with held_by() takes the lock for some microseconds; that is not a holder.
-_TRIES = 10
-_PAUSE_S = 0.02
+_TRIES = 60
+_PAUSE_S = 0.01
 _TEXT_BYTES = 4096
 
 
