@@ -9,7 +9,7 @@ import functools
 import json
 import os
 import socket
-import time
+import struct
 import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,9 +17,9 @@ from pathlib import Path
 
 from orchestrator.ledger.errors import Held, LedgerError, translating_os_errors
 
-# Whoever looks with held_by() takes the lock for some microseconds; that is not a holder.
-_TRIES = 60
-_PAUSE_S = 0.01
+# The file may be removed and made anew by hand between opening and locking it.
+_TRIES = 3
+_LOCK = "hhqqi"  # struct flock: type, whence, start, length, pid
 _TEXT_BYTES = 4096
 
 
@@ -61,14 +61,13 @@ class CampaignLock:
                 _close_in_children()
                 _introduce(self._file)
                 return
-            time.sleep(_PAUSE_S)
         holder = _holder(self.path)
         who = f" ({holder})" if holder else ""
         raise Held(f"another orchestrator{who} works on this campaign; stop it or wait")
 
     def release(self) -> None:
         if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            _set(self._file, fcntl.F_UNLCK)
             self.forget()
 
     def forget(self) -> None:
@@ -88,12 +87,11 @@ def held_by(path: Path) -> Holder | None:
     except OSError as error:
         raise LedgerError(f"{path}: {error.strerror}") from error
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _holder(path) or Holder(0, "unknown", "a moment ago")
+        if not _is_locked(file):
+            return None
     finally:
         os.close(file)
-    return None
+    return _holder(path) or Holder(0, "unknown", "a moment ago")
 
 
 _HELD: "weakref.WeakSet[CampaignLock]" = weakref.WeakSet()
@@ -114,7 +112,7 @@ def _locked(path: Path) -> int | None:
     """A descriptor that holds the lock of the file that is at this path now; None when another has it."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _set(file, fcntl.F_WRLCK)
         if os.path.samestat(os.fstat(file), path.stat()):
             return file
     except (BlockingIOError, FileNotFoundError):
@@ -124,6 +122,17 @@ def _locked(path: Path) -> int | None:
         raise
     os.close(file)
     return None
+
+
+def _set(file: int, kind: int) -> None:
+    """A lock of the open file, not of the process: it goes with the last descriptor, and can be asked about."""
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack(_LOCK, kind, os.SEEK_SET, 0, 0, 0))
+
+
+def _is_locked(file: int) -> bool:
+    """Asks without taking: however many look, nobody is kept from starting."""
+    found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    return bool(struct.unpack(_LOCK, found)[0] != fcntl.F_UNLCK)
 
 
 def _introduce(file: int) -> None:

@@ -14,7 +14,7 @@ def start() -> "subprocess.Popen[bytes]":
 def answer(shell: "subprocess.Popen[bytes]", line: bytes) -> "tuple[bytes, bool]":
     """What the line printed, and its exit code at the end. The line is sourced, so that `cd` and variables stay."""
     assert shell.stdin  # noqa: S101  # both are pipes
-    assert shell.stdout  # noqa: S101
+    assert shell.stdout  # noqa: S101  # like stdin
     Path("/work/tmp/line").write_bytes(line + b"\n")
     shell.stdin.write(b". /work/tmp/line </dev/null; printf '\\n\\000blastdoor %d\\n' $?\n")
     shell.stdin.flush()

@@ -101,7 +101,7 @@ def test_t54_soon(name: str) -> None:
     for piece in [] if data is None else [data, (data * (1 + (1 << 20) // (len(data) or 1)))[: 1 << 20]]:
         with pytest.raises(ResultRefused):
             parse_result({"result.json": piece})
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("piece", [b"{},", b"[],", b"0,", b'"\\"",', b"1e9,", b'{"a":[]},'])
@@ -110,7 +110,7 @@ def test_t54_many_small_values(piece: bytes) -> None:
     body = (piece * ((1 << 20) // len(piece) - 10)).removesuffix(b",")
     started = time.process_time()
     assert parse_result({"result.json": b'{"score": 1, "x": [' + body + b"]}"}).score == 1
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 3
 
 
 def test_t45_only_the_detail_quotes_the_judge() -> None:
