@@ -1,8 +1,8 @@
 """Where changes come from. A proposer sees the campaign and offers; it runs nothing and scores nothing."""
 
-from orchestrator.proposers.base import Brief, Exhausted, Proposer, Stalled
+from orchestrator.proposers.base import Brief, Exhausted, Past, Proposer, Stalled, Tried
 from orchestrator.proposers.grid import Grid
 from orchestrator.proposers.injected import Injected
 from orchestrator.proposers.random import Random
 
-__all__ = ["Brief", "Exhausted", "Grid", "Injected", "Proposer", "Random", "Stalled"]
+__all__ = ["Brief", "Exhausted", "Grid", "Injected", "Past", "Proposer", "Random", "Stalled", "Tried"]

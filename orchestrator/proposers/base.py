@@ -1,7 +1,7 @@
 """The interface of every proposer: one brief in, proposals out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from orchestrator.change import Tree
@@ -17,10 +17,62 @@ class Stalled(Exception):
 
 
 @dataclass(frozen=True)
+class Tried:
+    """An earlier attempt of the same proposer in the same run.
+
+    `merits` has one number a metric, more is better, in the task's order; None for an attempt without a valid score
+    of the present cohort. `parent_merits` is the same of what it was built on.
+    """
+
+    node: str
+    number: int
+    parent: str
+    operator: str
+    description: str
+    params: Mapping[str, Value] | None
+    merits: tuple[float, ...] | None
+    parent_merits: tuple[float, ...] | None
+    kept: bool = False
+
+
+class Past(Protocol):
+    """What a proposer may look back on. It costs the same to look at whether ten attempts are there or ten thousand."""
+
+    @property
+    def ended(self) -> Sequence[Tried]:
+        """Charged attempts in the order in which they ended; it only ever grows, and is the same after a resume."""
+
+    @property
+    def running(self) -> Sequence[Tried]:
+        """Attempts that have a proposal and no ending yet."""
+
+    def knows(self, digest: str) -> bool:
+        """Whether this tree was proposed before, or is the baseline's; it would not be paid for again."""
+
+    def tree(self, node: str) -> Tree:
+        """The whole tree of an ancestor or sibling; LookupError for a node without a candidate."""
+
+
+class Nothing:
+    """The past of a first attempt."""
+
+    ended: Sequence[Tried] = ()
+    running: Sequence[Tried] = ()
+
+    def knows(self, digest: str) -> bool:
+        del digest
+        return False
+
+    def tree(self, node: str) -> Tree:
+        raise LookupError(node)
+
+
+@dataclass(frozen=True)
 class Brief:
     """What a proposer is asked for. `number` counts its attempts from 1, `seed` is the same on every resume.
 
-    `parent_params` is what the parent was made with, None for one that was not made from a point.
+    `parent_params` is what the parent was made with, None for one that was not made from a point. `again` counts how
+    often the same attempt was asked before, when all that came was known already: another answer is wanted then.
     """
 
     node: str
@@ -30,6 +82,8 @@ class Brief:
     tree: Tree
     parent_params: Mapping[str, Value] | None = None
     count: int = 1
+    again: int = 0
+    past: Past = field(default_factory=Nothing)
 
 
 class Proposer(Protocol):

@@ -27,7 +27,8 @@ class Random:
 
     def _one(self, brief: Brief, draft: int) -> Proposal:
         # Not for secrets: the seed is in the ledger.
-        rng = random.Random(f"{brief.seed}/{brief.number}/{draft}")  # noqa: S311
+        again = f"/{brief.again}" if brief.again else ""
+        rng = random.Random(f"{brief.seed}/{brief.number}/{draft}{again}")  # noqa: S311
         if self.branching and brief.parent_params is not None:
             point = resampled(self._space, rng, brief.parent_params)
             return Proposal(operator="resample", description=shown_point(point), params=point)
