@@ -23,6 +23,7 @@ from orchestrator.loop.workbench import BaselineFailed, Workbench
 _POLL_S = 0.2
 # An engine that is down must not use up the proposals, which may have been paid for.
 _LOST_IN_A_ROW = 2
+_REPEATS_IN_A_ROW = 20
 # A node's name is that of a branch, and so of a file.
 _LONGEST_NAME = 200
 
@@ -52,6 +53,7 @@ class Campaign:
         self._asked_to_stop: str | None = None
         self._lost = 0
         self._exhausted: dict[Role, str] = {}
+        self._nothing_new: dict[Role, int] = {}
         self._inbox = Inbox(bench, self._cancel)
 
     def stop(self, why: str) -> None:
@@ -221,8 +223,17 @@ class Campaign:
             if record.phase is not Phase.ENDED:
                 ended = e.AttemptEnded(node=node, ending=Ending.CANCELLED, why="cancelled by a person")
                 self._bench.book.record(*refund_all(self._bench, record), ended)
-        elif not task.cancelled() and (exhausted := task.result()):
-            self._exhausted[self._bench.state.nodes[node].role] = exhausted
+        elif not task.cancelled():
+            self._see_what_is_left(self._bench.state.nodes[node], task.result())
+
+    def _see_what_is_left(self, node: Node, exhausted: str | None) -> None:
+        """A proposer that says so has nothing more, and so has one that only repeats itself."""
+        repeats = self._nothing_new.get(node.role, 0) + 1 if node.ending is Ending.CANCELLED else 0
+        self._nothing_new[node.role] = repeats
+        if exhausted is None and repeats >= _REPEATS_IN_A_ROW:
+            exhausted = f"{repeats} times in a row nothing new was proposed; {node.why}"
+        if exhausted:
+            self._exhausted[node.role] = exhausted
 
     async def _end_all(self) -> list[BaseException]:
         """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""

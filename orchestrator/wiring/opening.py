@@ -95,6 +95,7 @@ async def open_campaign(
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
+            book.observers += [past.on_event for past in bench.pasts.values()]
             rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
             yield Opened(
                 Campaign(bench, make_stop(options), make_deadline(options), rate, form.width),
