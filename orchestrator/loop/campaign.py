@@ -113,21 +113,19 @@ class Campaign:
             return _LATER
         if self._bench.state.campaign.waiting:
             return self._open_injected()
-        if reason := self._stop.reason(self._progress()):
+        reason = self._stop.reason(self._progress())
+        if reason and not self._control_may_draw():
             return reason
         if self._rate and self._rate.wait(time.monotonic()) > 0:
             return _LATER
-        return self._open_next()
+        return self._catch_up(reason) if reason else self._open_next()
 
     def _open_next(self) -> str | None:
         bench = self._bench
         if self._slots_are_promised():
             return _LATER
-        if control_is_due(bench.state) and Role.CONTROL not in self._exhausted:
-            drawn = bench.state.count(Role.CONTROL) + 1
-            if not (through := bench.proposers[Role.CONTROL].exhausted(drawn)):
-                return self._open(Opening(bench.state.run.root, Role.CONTROL))
-            self._exhausted[Role.CONTROL] = through
+        if self._control_may_draw():
+            return self._open(Opening(bench.state.run.root, Role.CONTROL))
         proposer = bench.proposers[Role.SEARCH]
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
@@ -136,6 +134,19 @@ class Campaign:
         if opening is None:
             return _LATER
         return self._open(opening)
+
+    def _control_may_draw(self) -> bool:
+        bench = self._bench
+        if not control_is_due(bench.state) or Role.CONTROL in self._exhausted:
+            return False
+        if through := bench.proposers[Role.CONTROL].exhausted(bench.state.count(Role.CONTROL) + 1):
+            self._exhausted[Role.CONTROL] = through
+        return not through
+
+    def _catch_up(self, reason: str) -> str | None:
+        """A rule has stopped the search; the control still gets what it is owed, so that all of it can be compared."""
+        found = self._open(Opening(self._bench.state.run.root, Role.CONTROL))
+        return found if found in (None, _LATER) else reason
 
     def _open_injected(self) -> str | None:
         state = self._bench.state

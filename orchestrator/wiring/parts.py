@@ -18,6 +18,10 @@ def make_proposer(name: str, task: Task, *, control: bool = False) -> Proposer:
     """Raises TaskError for one that needs a space where the task has none."""
     if name == "inject":
         return Injected()
+    if task.parameters is None and control:
+        raise TaskError(
+            f"the control {name} draws points of [parameters], and the task has none; add them, or leave it out"
+        )
     if task.parameters is None:
         raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
     space = task.parameters.space

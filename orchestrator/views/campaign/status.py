@@ -13,22 +13,24 @@ from rich.text import Text
 
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.budget.amounts import SLOTS
+from orchestrator.domain.control import compare
 from orchestrator.domain.goodput import in_order
-from orchestrator.domain.metric import Metric
+from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
+from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     holder_of,
     json_option,
-    metrics_of,
     open_campaign,
     print_json,
+    ranking_of,
     task_argument,
 )
 from orchestrator.views.campaign.screen import open_screen
@@ -44,8 +46,12 @@ class Standing:
 
     state: State
     accounts: Accounts
-    metrics: Sequence[Metric]
+    ranking: Ranking
     holder: str | None
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        return self.ranking.metrics
 
 
 def status(standing: Standing, width: int = 100, unicode: bool = True) -> RenderableType:
@@ -61,8 +67,10 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("best", _best_line(state, standing.metrics)),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
+        ("control", _control_line(standing)),
     ):
-        table.add_row(name, value)
+        if value:
+            table.add_row(name, value)
     return Group(
         table,
         Text(),
@@ -119,6 +127,13 @@ def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
     over = sum(node.phase is Phase.ENDED and node.role is not Role.BASELINE for node in nodes)
     rate = f", {over * 3600 / elapsed:,.0f} attempts an hour" if elapsed > 0 and over else ""
     return Text(f"{figures.plural(over, 'attempt')} ended in {figures.duration(elapsed)} of work{rate}")
+
+
+def _control_line(standing: Standing) -> Text | None:
+    run = standing.state.run
+    if not run.control:
+        return None
+    return Text(control_sentence(compare(standing.state, standing.ranking), run, standing.metrics))
 
 
 def _books(accounts: Accounts, run: Run, unicode: bool) -> Table:
@@ -181,6 +196,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "holder": standing.holder,
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
+        "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),
@@ -194,7 +210,7 @@ def record(standing: Standing) -> dict[str, Any]:
 
 
 def standing_of(reading: Reading) -> Standing:
-    return Standing(reading.state, reading.accounts, metrics_of(reading), holder_of(reading))
+    return Standing(reading.state, reading.accounts, ranking_of(reading), holder_of(reading))
 
 
 @click.command("status", cls=CampaignCommand)
