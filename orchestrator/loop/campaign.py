@@ -18,6 +18,7 @@ from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.requests import Inbox
+from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 
 _POLL_S = 0.2
@@ -36,13 +37,20 @@ class Finished:
 class Campaign:
     """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended.
 
-    `width` is this session's; without one it is the run's.
+    `width` is this session's; without one it is the run's. `selection` says where branches start, if not at the best.
     """
 
     def __init__(
-        self, bench: Workbench, stop: Stop, deadline: Stop, rate: RateLimit | None = None, width: int | None = None
+        self,
+        bench: Workbench,
+        stop: Stop,
+        deadline: Stop,
+        rate: RateLimit | None = None,
+        width: int | None = None,
+        selection: BestAtTasks | None = None,
     ) -> None:
         self._bench = bench
+        self._selection = selection
         self._width = width or bench.state.run.width
         self._stop = stop
         self._deadline = deadline
@@ -130,7 +138,9 @@ class Campaign:
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
             return _LATER if self._has_queued() else reason
-        opening = next_opening(bench.state, bench.ranking, branching=proposer.branching, width=self._width)
+        opening = next_opening(
+            bench.state, bench.ranking, branching=proposer.branching, width=self._width, selection=self._selection
+        )
         if opening is None:
             return _LATER
         return self._open(opening)

@@ -23,6 +23,7 @@ from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.control import control_record, control_sentence
+from orchestrator.views.campaign.frontier import best_at, frontier_line
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
@@ -65,6 +66,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("shape", Text(printable(state.run.why))),
         ("now", _work_line(standing)),
         ("best", _best_line(state, standing.metrics)),
+        ("tasks", Text(frontier_line(state, state.run))),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
         ("control", _control_line(standing)),
@@ -196,6 +198,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "holder": standing.holder,
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
+        "frontier": best_at(state, state.run),
         "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
         "accounts": {
             account.value: {
