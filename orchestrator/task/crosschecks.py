@@ -200,8 +200,6 @@ def _weights_without_effect(task: Task) -> Iterator[Notice]:
 
 
 def _certify_without_effect(task: Task) -> Iterator[Notice]:
-    of_noisy = ("error", "repeats", "champion")
-    idle, rule = (("replay",), "strict") if task.certify.certify().noisy else (of_noisy, "noisy")
-    for name in idle:
+    for name in () if task.certify.certify().noisy else ("error", "repeats", "champion"):
         if name in task.certify.model_fields_set:
-            yield ("certify", name), f'has no effect; it counts only with certify.rule = "{rule}"'
+            yield ("certify", name), 'has no effect; it counts only with certify.rule = "noisy"'

@@ -20,6 +20,7 @@ from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Proposing, Scri
 
 # What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
 WORST_S = 3 * (5 + 1 + 100)
+ATTEMPT_S = 2 * WORST_S  # with its replay
 USD_PER_SECOND = 0.01
 
 
@@ -53,8 +54,8 @@ def shuffled(count: int, seed: int) -> list[Point]:
     ("account", "flags"),
     [
         (Account.ATTEMPTS, {"attempts": 7}),
-        (Account.SECONDS, {"seconds": WORST_S * 2.5, "attempts": 12}),
-        (Account.USD, {"usd": WORST_S * 3.2 * USD_PER_SECOND, "attempts": 12}),
+        (Account.SECONDS, {"seconds": ATTEMPT_S * 2.5, "attempts": 12}),
+        (Account.USD, {"usd": ATTEMPT_S * 3.2 * USD_PER_SECOND, "attempts": 12}),
     ],
 )
 async def test_no_interleaving_overruns_a_cap(
@@ -94,7 +95,7 @@ async def test_tuning_under_tight_caps(tmp_path: Path, tunes: int) -> None:
 
 async def test_reservation_waits(folder: Path) -> None:
     """A reservation that does not fit now waits for what is under way; it does not fail."""
-    async with scripted(folder, None, *shuffled(4, 1), width=2, seconds=WORST_S * 1.5) as session:
+    async with scripted(folder, None, *shuffled(4, 1), width=2, seconds=ATTEMPT_S * 1.5) as session:
         open_at_once = watch_caps(session)
         finished = await session.run()
         assert max(open_at_once) == 1
