@@ -137,6 +137,7 @@ class Promoted(_Event):
     why: str
     commit: str
     diff: str
+    size: int | None = None
 
 
 class TrialIntended(_Event):
@@ -183,6 +184,19 @@ class JudgingEnded(_Event):
     traces: str | None = None
     spent: Spent = Spent()
     interrupted: bool = False
+
+
+class CertificationOpened(_Event):
+    """A test whether the node is better than the champion. Its level is fixed before the first repeat is run."""
+
+    kind: Literal["certification opened"] = "certification opened"
+    node: str
+    champion: str
+    cohort: str
+    number: int
+    reference: int
+    against: int
+    level: float
 
 
 class GuardIntended(_Event):
@@ -312,6 +326,7 @@ Event = Annotated[
     | TrialEnded
     | JudgingIntended
     | JudgingEnded
+    | CertificationOpened
     | GuardIntended
     | GuardEnded
     | GuardAdded

@@ -20,11 +20,15 @@ class Role(StrEnum):
 
 
 class Purpose(StrEnum):
-    """Why a trial runs. A re-run gives a node a verdict in a new cohort."""
+    """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a score stands, a
+    repeat measures once more what is noisy.
+    """
 
     TUNE = "tune"
     SUBMIT = "submit"
     RERUN = "rerun"
+    REPLAY = "replay"
+    REPEAT = "repeat"
 
     @property
     def mode(self) -> Mode:
@@ -108,8 +112,26 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     verdict: Verdict | None = None
 
 
+class Certification(BaseModel, extra="forbid", frozen=True):
+    """A test whether a candidate is better than a champion. `since` is how many trials its node had before it: only
+    later ones count. `number` is the test's in the campaign; `reference` and `against` are what its level comes from.
+    """
+
+    champion: str
+    cohort: str
+    number: int
+    reference: int
+    against: int
+    level: float
+    since: int = 0
+
+
 class Node(BaseModel, extra="forbid", frozen=True):
-    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have."""
+    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have.
+
+    `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
+    it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
+    """
 
     id: str
     parent: str | None
@@ -126,6 +148,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     promoted: int | None = None
     commit: str | None = None
     diff: str | None = None
+    size: int | None = None
     operator: str = ""
     description: str = ""
     params: dict[str, Value] | None = None
@@ -137,6 +160,9 @@ class Node(BaseModel, extra="forbid", frozen=True):
     guarding: str | None = None
     guarding_since: str = ""
     guarded: dict[str, bool] = Field(default_factory=dict)
+    certification: Certification | None = None
+    references: dict[str, int] = Field(default_factory=dict)
+    challenged: dict[str, int] = Field(default_factory=dict)
     ending: Ending | None = None
     kept: bool = False
     why: str = ""
@@ -198,3 +224,5 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     waiting: tuple[int, ...] = ()
     since_improvement: int = 0
     refunds: dict[str, int] = Field(default_factory=dict)
+    references: int = 0
+    tests: int = 0

@@ -7,15 +7,19 @@ from pydantic import ValidationError
 
 from orchestrator.budget import Account, Amounts, Quarantine, Requeue
 from orchestrator.change import Reason, Refusal, Tree, difference
+from orchestrator.change.size import lines_changed
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Node, Purpose, Role, Run
 from orchestrator.domain.verdict import Mode
 from orchestrator.loop import steps
+from orchestrator.loop.again import CanNotCompare
 from orchestrator.loop.book import stamp
 from orchestrator.loop.candidate import point_in
-from orchestrator.loop.cohorts import NoBaseline, open_cohort
+from orchestrator.loop.certification import certify
+from orchestrator.loop.certifying import JudgeReplay, OpenTest, Repeat, RepeatChampion, Replay
+from orchestrator.loop.cohorts import open_cohort
 from orchestrator.loop.guards import check_guard
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
@@ -58,7 +62,7 @@ class Attempt:
             return str(error)
         except NothingNew as error:
             self._cancel(str(error))
-        except NoBaseline as error:
+        except CanNotCompare as error:
             self._end(steps.End(Ending.SCORED, False, str(error)))
         except asyncio.CancelledError:
             interrupt(self._bench, self._name, killed=True)
@@ -68,7 +72,7 @@ class Attempt:
     def _next(self) -> steps.Step:
         bench = self._bench
         tunes = self._tuning and self._node.role is not Role.CONTROL
-        return steps.next_step(bench.state, self._name, bench.ranking, tunes=tunes)
+        return steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node
@@ -85,6 +89,8 @@ class Attempt:
                 await judge_trial(bench, trial)
             case steps.OpenCohort(cohort, trial):
                 await open_cohort(bench, cohort, trial)
+            case Replay() | JudgeReplay() | OpenTest() | Repeat() | RepeatChampion():
+                await certify(bench, node.id, step)
             case steps.CheckGuard(name):
                 guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == name)
                 await check_guard(bench, node.id, guard)
@@ -229,7 +235,9 @@ class Attempt:
         message = f"{node.id}: {node.description or why}"
         commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
         diff = bench.artifacts.put(difference(before, tree).encode("utf-8", "surrogateescape"))
-        promoted = e.Promoted(node=node.id, draft=draft, why=why, commit=commit, diff=diff)
+        promoted = e.Promoted(
+            node=node.id, draft=draft, why=why, commit=commit, diff=diff, size=lines_changed(bench.root, tree)
+        )
         # What a trial of the baseline says is kept with its draft, like that of any other.
         itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=tree.digest)
         bench.book.note(*([itself] if draft == 0 else []), promoted)

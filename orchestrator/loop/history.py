@@ -1,6 +1,7 @@
 """What a proposer may look back on, kept up with every event: to look costs the same however long a campaign is."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
@@ -32,7 +33,8 @@ class History:
 
     @property
     def running(self) -> Sequence[Tried]:
-        return [self._tried(self._state.nodes[name]) for name in self._running]
+        """Without merits, even where a first verdict is there: it is not known yet whether it stands."""
+        return [replace(self._tried(self._state.nodes[name]), merits=None) for name in self._running]
 
     def knows(self, digest: str) -> bool:
         return digest in self._trees

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestrator.budget import RefundPolicy
 from orchestrator.change import Policy, Tree
+from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.proposal import Proposal
@@ -58,6 +59,10 @@ class Parts:
     @property
     def tier(self) -> Tier:
         return Tier(self.task.judge.mode)
+
+    @property
+    def certify(self) -> Certify:
+        return self.task.certify.certify()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from orchestrator.domain.verdict import Mode
 from orchestrator.task.errors import TaskError
 from orchestrator.task.sections import (
     Budget,
+    CertifySpec,
     GuardSpec,
     ImageSpec,
     JudgeSpec,
@@ -59,6 +60,7 @@ class Task(Section):
     judge: JudgeSpec
     metrics: tuple[MetricSpec, ...] = Field(default=(MetricSpec(),), min_length=1, max_length=64)
     ranking: RankingSpec = RankingSpec()
+    certify: CertifySpec = CertifySpec()
     parameters: Parameters | None = None
     tune: Tune | None = None
     guards: tuple[GuardSpec, ...] = Field(default=(), max_length=64)

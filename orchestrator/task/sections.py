@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Discriminator, Field, Tag, field_validator, model_validator
 
+from orchestrator.domain.certify import Certify, CertifyRule
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS
 from orchestrator.domain.metric import Goal, Metric, Rule
 from orchestrator.task.units import Money, Rate
@@ -113,6 +114,19 @@ class MetricSpec(Section):
 
 class RankingSpec(Section):
     rule: Rule = Rule.LEXICOGRAPHIC
+
+
+class CertifySpec(Section):
+    """When a better score counts as an improvement."""
+
+    rule: CertifyRule = CertifyRule.STRICT
+    error: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
+    repeats: int = Field(default=20, ge=1, le=10_000)
+    champion: int = Field(default=20, ge=1, le=10_000)
+    replay: bool = True
+
+    def certify(self) -> Certify:
+        return Certify(**{name: getattr(self, name) for name in CertifySpec.model_fields})
 
 
 class Tune(Section):

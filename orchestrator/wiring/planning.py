@@ -36,12 +36,12 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     snapshot(task, folder)
     options = resolve(flags, task, settings)
     form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
-    # As an attempt reserves it: the trial, two judgings, every guard.
-    limits = [task.target(Mode.SUBMIT).limits, task.judge.limits, task.judge.limits]
-    limits += [guard.limits for guard in task.guards]
+    # As an attempt reserves it: the trial and two judgings, the same for its replay, every guard.
+    trial = [(task.target(Mode.SUBMIT).limits, bool(task.trial.build)), *[(task.judge.limits, False)] * 2]
+    jobs = trial * (2 if task.certify.certify().replays else 1) + [(guard.limits, False) for guard in task.guards]
     spare = spare_of(config)
-    seconds = [longest(it, builds=bool(task.trial.build) and n == 0, spare_s=spare) for n, it in enumerate(limits)]
-    usd = sum(config.rates.per_second(it) * time for it, time in zip(limits, seconds, strict=True))
+    seconds = [longest(limits, builds=builds, spare_s=spare) for limits, builds in jobs]
+    usd = sum(config.rates.per_second(limits) * time for (limits, _), time in zip(jobs, seconds, strict=True))
     attempts = options["attempts"]
     return Plan(
         options=options,

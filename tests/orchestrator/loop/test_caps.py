@@ -21,6 +21,7 @@ from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Proposing, Scri
 
 # What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
 WORST_S = 3 * (5 + 1 + 100)
+ATTEMPT_S = 2 * WORST_S  # with its replay
 USD_PER_SECOND = 0.01
 
 
@@ -54,8 +55,8 @@ def shuffled(count: int, seed: int) -> list[Point]:
     ("account", "flags"),
     [
         (Account.ATTEMPTS, {"attempts": 7}),
-        (Account.SECONDS, {"seconds": WORST_S * 2.5, "attempts": 12}),
-        (Account.USD, {"usd": WORST_S * 3.2 * USD_PER_SECOND, "attempts": 12}),
+        (Account.SECONDS, {"seconds": ATTEMPT_S * 2.5, "attempts": 12}),
+        (Account.USD, {"usd": ATTEMPT_S * 3.2 * USD_PER_SECOND, "attempts": 12}),
     ],
 )
 async def test_no_interleaving_overruns_a_cap(
@@ -95,7 +96,7 @@ async def test_tuning_under_tight_caps(tmp_path: Path, tunes: int) -> None:
 
 async def test_reservation_waits(folder: Path) -> None:
     """A reservation that does not fit now waits for what is under way; it does not fail."""
-    async with scripted(folder, None, *shuffled(4, 1), width=2, seconds=WORST_S * 1.5) as session:
+    async with scripted(folder, None, *shuffled(4, 1), width=2, seconds=ATTEMPT_S * 1.5) as session:
         open_at_once = watch_caps(session)
         finished = await session.run()
         assert max(open_at_once) == 1
@@ -225,7 +226,7 @@ async def test_control_catches_up(folder: Path, width: int) -> None:
 
 
 async def test_control_has_the_same_limits(folder: Path) -> None:
-    """A trial of the control runs under the limits of any other, and sets as much aside."""
+    """A trial of the control runs under the limits of any other, and sets as much aside; it is never replayed."""
     site = make_site(Script())
     async with scripted(folder, None, {"value": 2}, control="random", attempts=1, site=site) as session:
         await session.run()
@@ -234,4 +235,4 @@ async def test_control_has_the_same_limits(folder: Path) -> None:
         [search, control] = [node for node in state.nodes.values() if node.role in (Role.SEARCH, Role.CONTROL)]
         prints = [state.trials[node.submitted or ""].fingerprint["limits"] for node in (search, control)]
         assert prints[0] == prints[1]
-        assert held[f"{search.id}#1"]["seconds"] == held[f"{control.id}#1"]["seconds"]
+        assert held[f"{search.id}#1"]["seconds"] == 2 * held[f"{control.id}#1"]["seconds"]

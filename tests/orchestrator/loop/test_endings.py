@@ -181,4 +181,4 @@ async def test_shared_judge(folder: Path) -> None:
         assert good.verdict is not None
         assert (good.verdict.tier, good.kept) == (Tier.SHARED, True)
         assert bad.ending is Ending.INVALID
-    assert script.commands == ["judge"] * 3
+    assert script.commands == ["judge"] * 4

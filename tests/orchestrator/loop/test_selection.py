@@ -19,7 +19,7 @@ POINTS: list[Point] = [
     {"value": 2, "tasks": "0,1,0"},
     {"value": 4, "tasks": "0,0,1"},
 ]
-POINTS += [{"value": 1, "tasks": "0,0,0"}] * 30
+POINTS += [{"value": 1, "tasks": "0,0,0", "number": number} for number in range(30)]
 
 
 def parents(session: Scripted) -> Counter[str | None]:
