@@ -36,11 +36,15 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     snapshot(task, folder)
     options = resolve(flags, task, settings)
     form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
-    # As an attempt reserves it: the trial, two judgings, every guard.
+    # As an attempt reserves it: the trial, two judgings, every guard, the held-out split.
     limits = [task.target(Mode.SUBMIT).limits, task.judge.limits, task.judge.limits]
     limits += [guard.limits for guard in task.guards]
+    trials = [0]
+    if task.heldout:
+        trials.append(len(limits))
+        limits += [task.target(Mode.HELDOUT).limits, task.judge.limits]
     spare = spare_of(config)
-    seconds = [longest(it, builds=bool(task.trial.build) and n == 0, spare_s=spare) for n, it in enumerate(limits)]
+    seconds = [longest(it, builds=bool(task.trial.build) and n in trials, spare_s=spare) for n, it in enumerate(limits)]
     usd = sum(config.rates.per_second(it) * time for it, time in zip(limits, seconds, strict=True))
     attempts = options["attempts"]
     return Plan(
