@@ -9,6 +9,7 @@ import click
 
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import Ahead, Comparison, compare
+from orchestrator.domain.drift import Drift, drift
 from orchestrator.domain.goodput import Goodput, goodput, in_order
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import path_to
@@ -18,6 +19,7 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.diff import diff_of
 from orchestrator.views.campaign.export import STDOUT, writing
+from orchestrator.views.campaign.heldout import heldout_section
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.campaign.opening import (
@@ -56,6 +58,10 @@ class Material:
         return compare(self.state, self.ranking, self.run)
 
     @property
+    def drift(self) -> Drift | None:
+        return drift(self.state, self.ranking.metrics[0], self.run)
+
+    @property
     def winner(self) -> Node | None:
         return self.state.champion(self.run)
 
@@ -72,6 +78,7 @@ def report(material: Material) -> str:
         ("What it cost", _cost(material.accounts)),
         ("Goodput", _goodput(material.goodput)),
         ("Against the control", [control_sentence(material)]),
+        ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -231,6 +238,7 @@ def record(material: Material) -> dict[str, Any]:
             "proposer": found.proposer.node if found.proposer else None,
             "control": found.control.node if found.control else None,
         },
+        "heldout": material.drift.record() if material.drift else None,
         "accounts": material.accounts.as_rows(),
     }
 

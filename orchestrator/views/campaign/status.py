@@ -13,6 +13,7 @@ from rich.text import Text
 
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.budget.amounts import SLOTS
+from orchestrator.domain.drift import drift
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Node, Phase, Role, Run
@@ -21,6 +22,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
+from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
@@ -61,6 +63,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("best", _best_line(state, standing.metrics)),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
+        *_heldout_line(standing),
     ):
         table.add_row(name, value)
     return Group(
@@ -108,6 +111,11 @@ def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
         text.append(f"  ({figures.signed(verdict.metrics[first] - start)} on the baseline's {figures.score(start)})")
     since = state.campaign.since_improvement
     return text.append(f"; {figures.plural(since, 'attempt')} since", "bright_black") if since else text
+
+
+def _heldout_line(standing: Standing) -> list[tuple[str, Text]]:
+    found = drift(standing.state, standing.metrics[0])
+    return [("held-out", Text(heldout_sentence(found), "yellow" if found.worst else ""))] if found else []
 
 
 def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
@@ -174,6 +182,7 @@ def record(standing: Standing) -> dict[str, Any]:
     """The same as plain JSON."""
     state, accounts = standing.state, standing.accounts
     best = state.champion()
+    found = drift(state, standing.metrics[0])
     counts = Counter(look_of(node).word for node in in_order(state, state.run))
     return {
         "campaign": state.campaign.model_dump(mode="json"),
@@ -181,6 +190,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "holder": standing.holder,
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
+        "heldout": found.record() if found else None,
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),
