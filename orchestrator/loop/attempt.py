@@ -21,6 +21,7 @@ from orchestrator.loop.certification import certify
 from orchestrator.loop.certifying import JudgeReplay, OpenTest, Repeat, RepeatChampion, Replay
 from orchestrator.loop.cohorts import open_cohort
 from orchestrator.loop.guards import check_guard
+from orchestrator.loop.heldout import ask_before_end, ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked, worst_of_trial
@@ -72,7 +73,8 @@ class Attempt:
     def _next(self) -> steps.Step:
         bench = self._bench
         tunes = self._tuning and self._node.role is not Role.CONTROL
-        return steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
+        step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
+        return ask_before_end(bench.state, self._node, step, bench.task.heldout)
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node
@@ -94,6 +96,8 @@ class Attempt:
             case steps.CheckGuard(name):
                 guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == name)
                 await check_guard(bench, node.id, guard)
+            case steps.AskHeldOut():
+                await ask_heldout(bench, node.id)
 
     async def _propose(self) -> None:
         """Until something is offered that was not tried before."""

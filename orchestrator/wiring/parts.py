@@ -77,6 +77,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
         inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
         tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
         backend=site.name,
+        heldout_inputs=tuple(site.add_input(name, path) for name, path in taken.heldout_inputs.items()),
     )
     judge = DataJudge(
         door=make_door(site, judge_image, task.stall.provision),

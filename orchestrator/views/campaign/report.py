@@ -9,6 +9,7 @@ import click
 
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import Comparison, compare
+from orchestrator.domain.drift import Drift, drift
 from orchestrator.domain.goodput import Goodput, goodput, in_order
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import path_to
@@ -19,6 +20,7 @@ from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import diff_of
 from orchestrator.views.campaign.export import STDOUT, writing
+from orchestrator.views.campaign.heldout import heldout_section
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.campaign.opening import (
@@ -57,6 +59,10 @@ class Material:
         return compare(self.state, self.ranking, self.run)
 
     @property
+    def drift(self) -> Drift | None:
+        return drift(self.state, self.ranking.metrics[0], self.run)
+
+    @property
     def winner(self) -> Node | None:
         return self.state.champion(self.run)
 
@@ -73,6 +79,7 @@ def report(material: Material) -> str:
         ("What it cost", _cost(material.accounts)),
         ("Goodput", _goodput(material.goodput)),
         ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
+        ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -203,6 +210,7 @@ def record(material: Material) -> dict[str, Any]:
         "diff": material.diff,
         "goodput": material.goodput.record(),
         "control": control_record(material.comparison),
+        "heldout": material.drift.record() if material.drift else None,
         "accounts": material.accounts.as_rows(),
     }
 

@@ -1,6 +1,7 @@
 """`blastdoor show NODE`: everything that is known about a node."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.domain.drift import asked_about
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Draft, Node, Trial
@@ -18,6 +20,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, printable_lines, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.frontier import best_at
+from orchestrator.views.campaign.heldout import heldout_facts
 from orchestrator.views.campaign.history import History, history_of
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.opening import (
@@ -46,6 +49,7 @@ def show(
         ("verdict", _verdict(node, metrics, _best_at(state, node))),
         ("trials", _trials(state, node, history)),
         ("guards", _guards(state, node, history)),
+        ("held-out", _facts(heldout_facts(asked_about(state, node, metrics[0])))),
         ("fingerprint", _fingerprint(state, node)),
         ("artifacts", _artifacts(state, node)),
         ("history", _told(history, width)),
@@ -236,7 +240,8 @@ def _cell(text: str) -> Text:
     return Text(short(text, 500))
 
 
-def record(state: State, node: Node, history: History) -> dict[str, Any]:
+def record(state: State, node: Node, history: History, metrics: Sequence[Metric]) -> dict[str, Any]:
+    asked = asked_about(state, node, metrics[0])
     return {
         "node": node.model_dump(mode="json"),
         "path": {name: state.nodes[name].description for name in path_to(node.id)},
@@ -245,6 +250,7 @@ def record(state: State, node: Node, history: History) -> dict[str, Any]:
         "trials": [trial.model_dump(mode="json") for trial in state.trials_of(node.id)],
         "guards": [guard.model_dump(mode="json") for guard in state.guards_of(node.id)],
         "best_at": _best_at(state, node),
+        "heldout": asdict(asked) if asked else None,
         "artifacts": artifacts_of(state, node),
         "events": [event.model_dump(mode="json") | {"at": at} for at, event in history.events],
     }
@@ -261,7 +267,7 @@ def command(node: str, task: Path, as_json: bool) -> None:
         history = history_of(reading.ledger, found.id)
         metrics = metrics_for(reading, found)
     if as_json:
-        print_json(record(reading.state, found, history))
+        print_json(record(reading.state, found, history, metrics))
         return
     screen = open_screen()
     screen.show(show(reading.state, found, metrics, history, width=screen.width, unicode=screen.unicode))

@@ -14,6 +14,7 @@ from rich.text import Text
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.budget.amounts import SLOTS
 from orchestrator.domain.control import compare
+from orchestrator.domain.drift import drift
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
@@ -24,6 +25,7 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.frontier import best_at, frontier_line
+from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
@@ -70,6 +72,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
         ("control", _control_line(standing)),
+        *_heldout_line(standing),
     ):
         if value:
             table.add_row(name, value)
@@ -118,6 +121,11 @@ def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
         text.append(f"  ({figures.signed(verdict.metrics[first] - start)} on the baseline's {figures.score(start)})")
     since = state.campaign.since_improvement
     return text.append(f"; {figures.plural(since, 'attempt')} since", "bright_black") if since else text
+
+
+def _heldout_line(standing: Standing) -> list[tuple[str, Text]]:
+    found = drift(standing.state, standing.metrics[0])
+    return [("held-out", Text(heldout_sentence(found), "yellow" if found.worst else ""))] if found else []
 
 
 def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
@@ -191,6 +199,7 @@ def record(standing: Standing) -> dict[str, Any]:
     """The same as plain JSON."""
     state, accounts = standing.state, standing.accounts
     best = state.champion()
+    found = drift(state, standing.metrics[0])
     counts = Counter(look_of(node).word for node in in_order(state, state.run))
     return {
         "campaign": state.campaign.model_dump(mode="json"),
@@ -200,6 +209,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "nodes": dict(counts),
         "frontier": best_at(state, state.run),
         "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
+        "heldout": found.record() if found else None,
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),

@@ -6,12 +6,14 @@ from rich.text import Text
 
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import compare
+from orchestrator.domain.drift import drift
 from orchestrator.domain.records import Node
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import coloured, diff_of
+from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.campaign.screen import Screen, open_screen
@@ -33,6 +35,8 @@ def show_summary(task: Path, reason: str) -> None:
         _show_winner(screen, reading)
         if reading.state.run.control:
             screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
+        if found := drift(reading.state, metrics[0]):
+            screen.line(Text.assemble(("held-out: ", "bold"), heldout_sentence(found)))
         screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 

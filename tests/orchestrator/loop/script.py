@@ -1,7 +1,8 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
 `value` is a candidate's score, `tasks` are those of single tasks, `do` how its trial goes, `judge` what the judge makes
-of its answer. The script holds what goes wrong outside of it.
+of its answer; `held`, `held do` and `held judge` are the same on the held-out split. The script holds what goes wrong
+outside of it.
 """
 
 import asyncio
@@ -15,6 +16,9 @@ from sandbox import Bundle, Capabilities, Job, Listener, Outcome, Talk, Unavaila
 from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
 from sandbox.live import LiveChamber
 from sandbox.wire.demux import Stream
+
+# The digest of the input that the held-out split has in place of the usual one.
+HELD = "1" * 64
 
 
 @dataclass
@@ -49,7 +53,8 @@ class Script:
 
     async def _trial(self, guest: Guest) -> int:
         params = _params(guest)
-        do = params.get("do", "answer")
+        held = any(item.digest == HELD for item in guest.job.inputs)
+        do = params.get("held do" if held else "do", "answer")
         if guest.building:
             return int(do == "build failed")
         guest.log(f"value {params['value']}\n".encode())
@@ -89,9 +94,10 @@ class Script:
     async def _judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")
         answer = json.loads(outputs or guest.files["candidate/params.json"])
-        tuning = "--tune" in guest.job.command
-        does = "crash" if self.judge_is_broken else answer.get("judge", "score")
-        score = answer.get("tuned", answer["value"]) if tuning else answer["value"]
+        held = "--heldout" in guest.job.command
+        does = "crash" if self.judge_is_broken else answer.get("held judge" if held else "judge", "score")
+        key = "held" if held else "tuned" if "--tune" in guest.job.command else "value"
+        score = answer.get(key, answer["value"])
         match does:
             case "crash":
                 return 1
