@@ -49,6 +49,9 @@ def check_sections(task: Task) -> None:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
     if task.parameters:
         _check_parameters_file(task, task.parameters.file)
+    if task.pruning and task.judge.mode != "data":
+        text = f'needs judge.mode = "data": with "{task.judge.mode}" no trial can be told to stop; take one of them out'
+        raise Wrong(("pruning", "rule"), text)
 
 
 def gold_of(task: Task, folder: Path) -> Path | None:

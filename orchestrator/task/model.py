@@ -20,6 +20,7 @@ from orchestrator.task.sections import (
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    PruningSpec,
     RankingSpec,
     SearchSpec,
     Section,
@@ -61,6 +62,7 @@ class Task(Section):
     ranking: RankingSpec = RankingSpec()
     parameters: Parameters | None = None
     tune: Tune | None = None
+    pruning: PruningSpec | None = None
     guards: tuple[GuardSpec, ...] = Field(default=(), max_length=64)
     budget: Budget = Budget()
     stall: StallSpec = StallSpec()
