@@ -13,6 +13,7 @@ from orchestrator.domain.goodput import Goodput, goodput, in_order
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
@@ -30,6 +31,7 @@ from orchestrator.views.campaign.opening import (
     run_option,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -52,6 +54,10 @@ class Material:
         return goodput(self.state, usd=usd, elapsed_s=self.state.campaign.elapsed_s, run=self.run)
 
     @property
+    def savings(self) -> Savings:
+        return savings(self.state, self.run)
+
+    @property
     def comparison(self) -> Comparison:
         return compare(self.state, self.ranking, self.run)
 
@@ -72,6 +78,7 @@ def report(material: Material) -> str:
         ("What it cost", _cost(material.accounts)),
         ("Goodput", _goodput(material.goodput)),
         ("Against the control", [control_sentence(material)]),
+        ("Pruning", pruning_sentences(material.savings)),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -231,6 +238,7 @@ def record(material: Material) -> dict[str, Any]:
             "proposer": found.proposer.node if found.proposer else None,
             "control": found.control.node if found.control else None,
         },
+        "pruning": material.savings.record(),
         "accounts": material.accounts.as_rows(),
     }
 

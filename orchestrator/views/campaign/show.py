@@ -29,6 +29,7 @@ from orchestrator.views.campaign.opening import (
     print_json,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import reports_of
 from orchestrator.views.campaign.screen import open_screen
 
 _FAINT = "bright_black"
@@ -44,6 +45,7 @@ def show(
         ("drafts", _drafts(state, node, metrics, history)),
         ("verdict", _verdict(node, metrics)),
         ("trials", _trials(state, node, history)),
+        ("reports", _facts(reports_of(state, node))),
         ("guards", _guards(state, node, history)),
         ("fingerprint", _fingerprint(state, node)),
         ("artifacts", _artifacts(state, node)),

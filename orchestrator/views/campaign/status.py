@@ -16,6 +16,7 @@ from orchestrator.budget.amounts import SLOTS
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Node, Phase, Role, Run
+from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
@@ -31,6 +32,7 @@ from orchestrator.views.campaign.opening import (
     print_json,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
 
@@ -61,8 +63,10 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("best", _best_line(state, standing.metrics)),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
+        ("pruning", Text(pruning_line(savings(state)))),
     ):
-        table.add_row(name, value)
+        if value:
+            table.add_row(name, value)
     return Group(
         table,
         Text(),
@@ -181,6 +185,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "holder": standing.holder,
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
+        "pruning": savings(state).record(),
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),

@@ -124,7 +124,7 @@ async def test_never_pruned(tmp_path: Path) -> None:
     (folder / "workspace/params.json").write_text(json.dumps({"value": 0, **bad}))
     script = Script()
     async with scripted(folder, script, GOOD[0], [{**GOOD[1], **bad}], {"value": 5}) as session:
-        moved = []
+        moved: list[e.Event] = []
 
         def move(event: e.AttemptOpened) -> None:
             if event.number == 3 and not moved:
