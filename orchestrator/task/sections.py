@@ -151,7 +151,7 @@ class PruningSpec(Section):
         fits = own.get(self.rule, ("warmup", "every", "threshold"))
         for name in ("warmup", "every", "reduction", "least", "threshold"):
             if getattr(self, name) is not None and name not in fits:
-                raise ValueError(f'"{name}" means nothing to the rule {self.rule}, which knows {" and ".join(fits)}')
+                raise ValueError(f'"{name}" means nothing to the rule {self.rule}, which knows {", ".join(fits)}')
         return self
 
 

@@ -7,12 +7,14 @@ from rich.text import Text
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import compare
 from orchestrator.domain.records import Node
+from orchestrator.domain.savings import savings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.diff import coloured, diff_of
 from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
+from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
@@ -32,6 +34,8 @@ def show_summary(task: Path, reason: str) -> None:
         _show_winner(screen, reading)
         if reading.state.run.control:
             screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
+        if pruned := pruning_line(savings(reading.state)):
+            screen.line(Text.assemble(("pruning: ", "bold"), pruned))
         screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 
