@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Value
 from orchestrator.domain.records import Guard, Purpose, Role, Spent
+from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Verdict
 
 Amounts = dict[str, int]
@@ -149,7 +150,7 @@ class TrialIntended(_Event):
 
 
 class TrialEnded(_Event):
-    """`ending` is None for a trial whose outputs go to the judge."""
+    """`ending` is None for a trial whose outputs go to the judge. `pruning` is None for one that no rule watched."""
 
     kind: Literal["trial ended"] = "trial ended"
     trial: str
@@ -160,6 +161,8 @@ class TrialEnded(_Event):
     log: str | None = None
     fingerprint: dict[str, str] = Field(default_factory=dict)
     spent: Spent = Spent()
+    reports: Reports | None = None
+    pruning: Look | None = None
 
 
 class JudgingIntended(_Event):

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Value
+from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Mode, Verdict
 
 
@@ -221,6 +222,8 @@ class Trial(BaseModel, extra="forbid", frozen=True):
     judged: bool = False
     verdict: Verdict | None = None
     traces: str | None = None
+    reports: Reports | None = None
+    pruning: Look | None = None
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):

@@ -54,6 +54,9 @@ def check_sections(task: Task) -> None:
         _check_heldout(task, task.heldout)
     if task.parameters:
         _check_parameters_file(task, task.parameters.file)
+    if task.pruning and task.judge.mode != "data":
+        text = f'needs judge.mode = "data": with "{task.judge.mode}" no trial can be told to stop; take one of them out'
+        raise Wrong(("pruning", "rule"), text)
 
 
 def _check_certify(task: Task) -> None:

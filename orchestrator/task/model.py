@@ -22,6 +22,7 @@ from orchestrator.task.sections import (
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    PruningSpec,
     RankingSpec,
     SearchSpec,
     Section,
@@ -66,6 +67,7 @@ class Task(Section):
     parameters: Parameters | None = None
     tune: Tune | None = None
     heldout: HeldOutSpec | None = None
+    pruning: PruningSpec | None = None
     guards: tuple[GuardSpec, ...] = Field(default=(), max_length=64)
     budget: Budget = Budget()
     stall: StallSpec = StallSpec()

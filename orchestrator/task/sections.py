@@ -165,6 +165,28 @@ class HeldOutSpec(Section):
         return self
 
 
+class PruningSpec(Section):
+    """When a trial is ended early, by the values that it reports. None is the rule's own default."""
+
+    rule: Literal["median", "halving", "wilcoxon", "curve"]
+    goal: Goal | None = None
+    warmup: int | None = Field(default=None, ge=0, le=2**53)
+    every: int | None = Field(default=None, ge=1, le=2**53)
+    startup: int = Field(default=5, ge=1, le=1_000_000)
+    spare: float = Field(default=0.1, ge=0, le=1, allow_inf_nan=False)
+    reduction: int | None = Field(default=None, ge=2, le=1000)
+    least: int | None = Field(default=None, ge=1, le=2**53)
+    threshold: float | None = Field(default=None, gt=0, lt=1, allow_inf_nan=False)
+
+    def _of_its_rule(self) -> Self:
+        own = {"halving": ("reduction", "least"), "median": ("warmup", "every")}
+        fits = own.get(self.rule, ("warmup", "every", "threshold"))
+        for name in ("warmup", "every", "reduction", "least", "threshold"):
+            if getattr(self, name) is not None and name not in fits:
+                raise ValueError(f'"{name}" means nothing to the rule {self.rule}, which knows {", ".join(fits)}')
+        return self
+
+
 class GuardSpec(Section):
     """A command that must pass for a candidate to be kept; `place` is written `in`."""
 

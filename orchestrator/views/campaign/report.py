@@ -14,6 +14,7 @@ from orchestrator.domain.goodput import Goodput, goodput, in_order
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
@@ -33,6 +34,7 @@ from orchestrator.views.campaign.opening import (
     run_option,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -53,6 +55,10 @@ class Material:
     def goodput(self) -> Goodput:
         usd = self.accounts.used(Account.USD)
         return goodput(self.state, usd=usd, elapsed_s=self.state.campaign.elapsed_s, run=self.run)
+
+    @property
+    def savings(self) -> Savings:
+        return savings(self.state, self.run)
 
     @property
     def comparison(self) -> Comparison:
@@ -80,6 +86,7 @@ def report(material: Material) -> str:
         ("Goodput", _goodput(material.goodput)),
         ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
         ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
+        ("Pruning", pruning_sentences(material.savings)),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -211,6 +218,7 @@ def record(material: Material) -> dict[str, Any]:
         "goodput": material.goodput.record(),
         "control": control_record(material.comparison),
         "heldout": material.drift.record() if material.drift else None,
+        "pruning": material.savings.record(),
         "accounts": material.accounts.as_rows(),
     }
 

@@ -33,6 +33,7 @@ from orchestrator.views.campaign.opening import (
     print_json,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import reports_of
 from orchestrator.views.campaign.screen import open_screen
 
 _FAINT = "bright_black"
@@ -48,6 +49,7 @@ def show(
         ("drafts", _drafts(state, node, metrics, history)),
         ("verdict", _verdict(node, metrics, _best_at(state, node))),
         ("trials", _trials(state, node, history)),
+        ("reports", _facts(reports_of(state, node))),
         ("guards", _guards(state, node, history)),
         ("held-out", _facts(heldout_facts(asked_about(state, node, metrics[0])))),
         ("fingerprint", _fingerprint(state, node)),

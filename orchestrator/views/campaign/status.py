@@ -18,6 +18,7 @@ from orchestrator.domain.drift import drift
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
+from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
@@ -36,6 +37,7 @@ from orchestrator.views.campaign.opening import (
     ranking_of,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
 
@@ -73,6 +75,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("pace", _pace_line(state, nodes)),
         ("control", _control_line(standing)),
         *_heldout_line(standing),
+        ("pruning", Text(pruning_line(savings(state)))),
     ):
         if value:
             table.add_row(name, value)
@@ -210,6 +213,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "frontier": best_at(state, state.run),
         "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
         "heldout": found.record() if found else None,
+        "pruning": savings(state).record(),
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),

@@ -8,6 +8,7 @@ from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
 from orchestrator.domain.records import Node
+from orchestrator.domain.savings import savings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
@@ -16,6 +17,7 @@ from orchestrator.views.campaign.diff import coloured, diff_of
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
+from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
@@ -37,6 +39,8 @@ def show_summary(task: Path, reason: str) -> None:
             screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
         if found := drift(reading.state, metrics[0]):
             screen.line(Text.assemble(("held-out: ", "bold"), heldout_sentence(found)))
+        if pruned := pruning_line(savings(reading.state)):
+            screen.line(Text.assemble(("pruning: ", "bold"), pruned))
         screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 

@@ -35,6 +35,7 @@ class Script:
     on_open: Callable[[Job], Awaitable[None]] | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     commands: list[str] = field(default_factory=list)
+    steps: dict[int, int] = field(default_factory=dict)  # the last step that a candidate got to, by its value
 
     async def program(self, guest: Guest) -> int:
         command = guest.job.command[0]
@@ -76,6 +77,8 @@ class Script:
                 stop = asyncio.create_task(guest.stopped.wait())
                 await asyncio.wait({stop, asyncio.create_task(self.gate.wait())}, return_when=asyncio.FIRST_COMPLETED)
                 guest.out["answer.json"] = json.dumps(_params(guest)).encode()
+            case "report":
+                await self._report(guest)
             case "tampered":
                 guest._link.say(Stream.STDOUT, b"I am PID 1\n")
                 await asyncio.sleep(60)
@@ -90,6 +93,22 @@ class Script:
                 self.world.cut()
                 await asyncio.sleep(60)
         return 0
+
+    async def _report(self, guest: Guest) -> None:
+        """Says its `curve`, one report a step; told to stop it flushes, and is `deaf` or ends."""
+        params = _params(guest)
+        for step, value in enumerate(json.loads(params["curve"])):
+            report = value if isinstance(value, str) else json.dumps({"step": step, "value": value})
+            guest.log(f"::report {report}\n".encode())
+            self.steps[params["value"]] = step
+            for _ in range(300):  # turns of the loop, not time: whoever listens had its chance to answer
+                await asyncio.sleep(0)
+            if guest.stopped.is_set():
+                guest.out["partial.json"] = json.dumps({"step": step}).encode()
+                if params.get("deaf"):
+                    await asyncio.sleep(60)
+                return
+        guest.out["answer.json"] = json.dumps(params).encode()
 
     async def _judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")
