@@ -40,6 +40,7 @@ class Progress:
         caps: Caps,
         *,
         console: Console | None = None,
+        stdout: TextIO | None = None,
         quiet: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -47,6 +48,7 @@ class Progress:
         unicode = not self._console.options.ascii_only
         self._tally = Tally(state, accounts, ranking, caps, unicode=unicode)
         self._state = state
+        self._stdout = stdout or sys.stdout
         self._quiet = quiet
         self._clock = clock
         self._picture = Picture(unicode)
@@ -57,7 +59,7 @@ class Progress:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if not self._quiet and can_be_drawn_on(self._console, sys.stdout):
+        if not self._quiet and can_be_drawn_on(self._console, self._stdout):
             self._terminal = Terminal(self._console)
             self._terminal.enter()
             self._put_aside()

@@ -75,8 +75,12 @@ class Terminal:
         return capture.get()
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            # The line was cut, so nobody is there to be told; the campaign goes on.
+            self._open = False
 
 
 class Aside(io.TextIOBase):
