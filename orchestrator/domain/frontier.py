@@ -4,6 +4,7 @@ A node that is worse on the whole may solve a task that no other solves; a searc
 nodes that are best at some task can be chosen, so only those are kept: a better one takes the place of others at once.
 """
 
+import bisect
 import random
 from collections.abc import Iterable, Mapping
 
@@ -38,46 +39,65 @@ class Frontier:
 
     def __init__(self, nodes: Iterable[tuple[str, Merits]] = ()) -> None:
         self._best: dict[str, float] = {}
-        self._holders: dict[str, Merits] = {}
+        self._bits: dict[str, int] = {}
+        self._merits: dict[str, Merits] = {}
+        # What each is best at, a bit a task: thousands that are all best at something are looked through in a moment.
+        self._masks: dict[str, int] = {}
+        self._order: list[tuple[tuple[int, ...], str]] = []
         for node, merits in nodes:
             self.add(node, merits)
 
     def add(self, node: str, merits: Merits) -> None:
-        """Costs one look at its tasks, and more only where it is best at one of them."""
-        if not any(value >= self._best.get(task, _WORST) for task, value in merits.items()):
-            return
-        for other, held in list(self._holders.items()):
-            if dominates(held, merits):
-                return
-            if held == merits:
-                if order_of(other) <= order_of(node):
-                    return
-                del self._holders[other]
+        """Costs one look at its tasks, and one at the others on the frontier only where it is best at one of them."""
+        mask, raised = 0, 0
         for task, value in merits.items():
-            self._best[task] = max(value, self._best.get(task, _WORST))
-        self._holders[node] = dict(merits)
-        for other, held in list(self._holders.items()):
-            if dominates(merits, held) or not self._is_best(held):
-                del self._holders[other]
+            best = self._best.get(task, _WORST)
+            if value >= best:
+                bit = self._bits.setdefault(task, 1 << len(self._bits))
+                mask |= bit
+                raised |= bit if value > best else 0
+        if not mask or self._is_beaten(node, merits, mask):
+            return
+        self._best |= {task: value for task, value in merits.items() if mask & self._bits.get(task, 0)}
+        for other, theirs in list(self._masks.items()):
+            left = theirs & ~raised
+            if not left or (not left & ~mask and dominates(merits, self._merits[other])):
+                self._drop(other)
+            elif left != theirs:
+                self._masks[other] = left
+        self._masks[node], self._merits[node] = mask, dict(merits)
+        bisect.insort(self._order, (order_of(node), node))
 
-    def _is_best(self, merits: Merits) -> bool:
-        return any(value == self._best[task] for task, value in merits.items())
+    def _is_beaten(self, node: str, merits: Merits, mask: int) -> bool:
+        """Whoever dominates it is best at all that it is best at; so is one with the same scores."""
+        for other, theirs in list(self._masks.items()):
+            if mask & ~theirs:
+                continue
+            if dominates(self._merits[other], merits):
+                return True
+            if self._merits[other] == merits:
+                if order_of(other) <= order_of(node):
+                    return True
+                self._drop(other)
+        return False
+
+    def _drop(self, node: str) -> None:
+        del self._masks[node], self._merits[node]
+        del self._order[bisect.bisect_left(self._order, (order_of(node), node))]
 
     @property
     def best_at(self) -> dict[str, list[str]]:
         """Each node with the tasks at which nobody is better, nodes and tasks in order."""
-        return {
-            node: sorted(task for task, value in self._holders[node].items() if value == self._best[task])
-            for node in sorted(self._holders, key=order_of)
-        }
+        tasks = sorted(self._bits.items())
+        return {node: [task for task, bit in tasks if self._masks[node] & bit] for _, node in self._order}
 
     def draw(self, seed: str) -> str | None:
         """One of them, as likely as the number of tasks it is best at; None where there is none."""
-        found = self.best_at
-        if not found:
+        if not self._order:
             return None
         rng = random.Random(seed)  # noqa: S311 - not for secrets: the seed is in the ledger
-        return rng.choices(list(found), [len(tasks) for tasks in found.values()])[0]
+        weights = [self._masks[node].bit_count() for _, node in self._order]
+        return rng.choices(self._order, weights)[0][1]
 
 
 def candidate(node: Node, run: Run) -> Merits | None:

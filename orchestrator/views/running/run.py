@@ -48,7 +48,8 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
     how = How.NEW_RUN if given["new_run"] else How.START
     if given["dry_run"]:
         return show_plan(task, how, flags_of(given), settings, given["as_json"])
-    wanted = Wanted(task, how, flags_of(given), settings, given["runtime"], given["start"], given["lower_tier"])
+    more = {"start": given["start"], "lower_tier": given["lower_tier"], "quiet": given["as_json"]}
+    wanted = Wanted(task, how, flags_of(given), settings, given["runtime"], **more)
     return finish(wanted, given["as_json"])
 
 

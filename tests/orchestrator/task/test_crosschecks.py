@@ -240,8 +240,9 @@ def test_weights_without_effect(make: Make) -> None:
 @pytest.mark.parametrize("key", ["proposer", "control"])
 def test_search_without_a_space(make: Make, key: str) -> None:
     """Grid and random need something to draw from."""
+    other = ", or leave the control out" if key == "control" else ""
     assert told(make(f"[search]\n{key} = 'random'")) == (
-        f'blastdoor.toml:{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]'
+        f'blastdoor.toml:{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]{other}'
     )
 
 
