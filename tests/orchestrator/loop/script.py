@@ -1,7 +1,7 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
-`value` is a candidate's score, `do` how its trial goes, `judge` what the judge makes of its answer. The script holds
-what goes wrong outside of it.
+`value` is a candidate's score, `do` how its trial goes, `judge` what the judge makes of its answer, `then` (as JSON)
+what is different when it is run once more. The script holds what goes wrong outside of it.
 """
 
 import asyncio
@@ -28,6 +28,8 @@ class Script:
     guard_cuts: bool = False
     stop_after: float | None = None  # seconds; then chambers are asked to end early
     unsound: tuple[int, ...] = ()  # values that the guard does not let pass
+    ran: set[str] = field(default_factory=set)
+    noise: Callable[[str], float] | None = None  # what is added to a node's score, anew each time
     on_open: Callable[[Job], Awaitable[None]] | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     commands: list[str] = field(default_factory=list)
@@ -52,6 +54,10 @@ class Script:
         do = params.get("do", "answer")
         if guest.building:
             return int(do == "build failed")
+        if (known := json.dumps(params)) in self.ran:
+            params |= json.loads(params.get("then", "{}"))
+            do = params.get("do", "answer")
+        self.ran.add(known)
         guest.log(f"value {params['value']}\n".encode())
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
@@ -92,6 +98,8 @@ class Script:
         tuning = "--tune" in guest.job.command
         does = "crash" if self.judge_is_broken else answer.get("judge", "score")
         score = answer.get("tuned", answer["value"]) if tuning else answer["value"]
+        if self.noise and not tuning:
+            score += self.noise(guest.job.env["BLASTDOOR_NODE"])
         match does:
             case "crash":
                 return 1

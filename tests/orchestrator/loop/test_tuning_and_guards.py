@@ -29,7 +29,11 @@ async def test_best_draft_is_promoted(tmp_path: Path) -> None:
         assert (node.params, node.ending) == ({"value": 3, "tuned": 9}, Ending.SCORED)
         assert node.verdict is not None
         assert (node.verdict.mode, node.verdict.metrics) == (Mode.SUBMIT, {"score": 3.0})
-        assert [trial.purpose for trial in state.trials_of("1.1")] == [*[Purpose.TUNE] * 3, Purpose.SUBMIT, Purpose.REPLAY]
+        assert [trial.purpose for trial in state.trials_of("1.1")] == [
+            *[Purpose.TUNE] * 3,
+            Purpose.SUBMIT,
+            Purpose.REPLAY,
+        ]
         assert (accounts.used(Account.TUNES), accounts.used(Account.ATTEMPTS)) == (3, 1)
 
 

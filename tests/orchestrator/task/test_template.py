@@ -54,7 +54,21 @@ def test_what_is_commented_out_is_right_too(written: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [Task, Trial, ImageSpec, JudgeSpec, MetricSpec, CertifySpec, Tune, GuardSpec, Budget, StallSpec, SearchSpec, Limits]
+    "model",
+    [
+        Task,
+        Trial,
+        ImageSpec,
+        JudgeSpec,
+        MetricSpec,
+        CertifySpec,
+        Tune,
+        GuardSpec,
+        Budget,
+        StallSpec,
+        SearchSpec,
+        Limits,
+    ],
 )
 def test_every_key_is_shown(written: Path, model: type[Task]) -> None:
     """A person finds every key in the file itself; only limits of a relay, which is not there yet, are left out."""
