@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
+from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
@@ -61,8 +62,10 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("best", _best_line(state, standing.metrics)),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
+        ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
     ):
-        table.add_row(name, value)
+        if value:
+            table.add_row(name, value)
     return Group(
         table,
         Text(),
@@ -181,6 +184,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "holder": standing.holder,
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
+        "certified": asdict(certified(state, in_order(state, state.run))),
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),
