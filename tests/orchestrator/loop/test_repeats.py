@@ -218,15 +218,15 @@ async def test_stopped_and_resumed(folder: Path, at: int) -> None:
         session.stop_at(e.TrialIntended, at)
         await session.run()
         assert not session.bench.book.accounts.holds
-        before = {node: repeats(session, node) for node in ("1", "1.1")}
     script = Script()
     async with scripted(folder, script, {"value": 9}, how=How.RESUME) as session:
         script.noise = gaussian(session.bench.state, 0.5)
         finished = await session.run()
         assert finished.champion == session.bench.state.nodes["1.1"]
         assert session.charged == 1
-        assert repeats(session, "1") == CHAMPION + (before["1"] < CHAMPION or before["1.1"] == 0)
         state = session.bench.state
+        lost = sum(trial.ending is Ending.INTERRUPTED for trial in state.trials_of("1"))
+        assert repeats(session, "1") - lost == CHAMPION
         assert len(samples(state, state.nodes["1"], state.run.cohort or "")) == CHAMPION
 
 
@@ -258,3 +258,18 @@ async def test_cancelled_at_a_repeat_of_the_champion(folder: Path) -> None:
         assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
         assert finished.champion == session.bench.state.nodes["1.2"]
         assert not session.bench.book.accounts.holds
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_null_campaign(folder: Path, seed: int) -> None:
+    """A whole campaign of no-op candidates, three at a time: some get past the screening, none is kept."""
+    script = Script()
+    points: list[Point] = [{"value": 0, "a": number} for number in range(1, 31)]
+    async with scripted(folder, script, *points, width=3, attempts=30) as session:
+        script.noise = gaussian(session.bench.state, 1.0, seed)
+        finished = await session.run(120)
+        opened = session.of(e.CertificationOpened)
+        assert len(opened) > 5
+        assert [it.against for it in opened] == list(range(1, len(opened) + 1))
+        assert finished.champion == session.bench.state.nodes["1"]
+        assert session.charged == 30
