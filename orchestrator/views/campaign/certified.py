@@ -65,12 +65,12 @@ def _test(state: State, node: Node, ranking: Ranking, certify: Certify) -> dict[
     against = state.nodes[test.champion]
     both = {"its median": node, f"median of {test.champion}": against}
     medians = {name: _median(state, it, test.cohort, ranking) for name, it in both.items()}
-    theirs = min(len(samples(state, against, test.cohort)), certify.champion)
+    theirs = figures.plural(min(len(samples(state, against, test.cohort)), certify.champion), "measurement")
     return {
         "test": f"{test.number} of the campaign, number {test.against} against {test.champion}",
         "level": f"{test.level:.3g} of the {certify.error:g} that the whole campaign has",
         "evidence": f"{found.words} ({found.stand})",
-        "measured": f"{figures.plural(found.repeats, 'time')}, against {figures.plural(theirs, 'measurement')} of {test.champion}",
+        "measured": f"{figures.plural(found.repeats, 'time')}, against {theirs} of {test.champion}",
         **medians,
     }
 

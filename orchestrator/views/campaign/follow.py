@@ -111,8 +111,8 @@ class Progress:
         now, work = self._clock(), self._picture.open
         phase = _PHASES.get(type(event))
         node = getattr(event, "node", None) or str(getattr(event, "trial", "")).rpartition("-")[0]
-        if isinstance(event, _OVER):
-            work.pop(event.node, None)
+        if isinstance(event, _OVER) or _is_measured(event):
+            work.pop(str(node), None)
             return
         if isinstance(event, e.TrialIntended):
             phase = "tuning" if event.purpose is Purpose.TUNE else "running"
@@ -174,3 +174,10 @@ def _ended_line(node: Node, metrics: Sequence[Metric], unicode: bool) -> Text:
     text.append(f"  {scored}" if scored else "")
     text.append(f"  {short(node.why, 60)}" if not scored and node.why else "")
     return text.append(f"  {short(node.description, 60)}" if node.description else "", "bright_black")
+
+
+def _is_measured(event: e.Event) -> bool:
+    """Whether a node whose attempt is over, the champion, was run again and that is done."""
+    return isinstance(event, e.Settled | e.Refunded) and event.hold.startswith(
+        (f"{event.node}#{Purpose.RERUN}-", f"{event.node}#{Purpose.REPEAT}-")
+    )

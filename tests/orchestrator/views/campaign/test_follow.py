@@ -9,6 +9,7 @@ from orchestrator.budget import Accounts
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric
+from orchestrator.domain.records import Purpose
 from orchestrator.domain.state import State
 from orchestrator.loop.book import book
 from orchestrator.views.campaign.bars import bar
@@ -88,6 +89,22 @@ def test_the_picture() -> None:
     assert f"at {champion.id}" in lines[1]
     assert [line.split()[1] for line in lines[2:4]] == ["running", "running"]
     assert len(lines) <= 19
+
+
+def test_champion_that_is_run_again() -> None:
+    """A champion is shown at work while it is measured again, and no longer."""
+    story = Story().open()
+    story.baseline(1.0)
+    hold = "1#repeat-2"
+    story.tell(e.Reserved(hold=hold, amounts={}))
+    story.score("1", {"score": 1.1}, purpose=Purpose.REPEAT)
+    progress = Progress([Metric()], terminal())
+    replay(progress, story)
+    assert list(progress._picture.open) == ["1"]
+    story.tell(e.Settled(hold=hold, node="1", spent={}))
+    progress = Progress([Metric()], terminal())
+    replay(progress, story)
+    assert not progress._picture.open
 
 
 @pytest.mark.parametrize(("width", "height"), [(20, 5), (60, 8), (200, 50)])
