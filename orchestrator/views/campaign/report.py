@@ -1,7 +1,7 @@
 """`blastdoor report`: a campaign as one Markdown document."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from orchestrator.domain.records import Node, Phase, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import diff_of
@@ -104,6 +105,8 @@ def _summary(material: Material) -> list[str]:
         f"{figures.plural(counts.ended, 'attempt')} ended, {counts.scored} scored, {counts.kept} kept, in "
         f"{figures.duration(state.campaign.elapsed_s)} of work.",
     ]
+    if (tested := certified(state, in_order(state, run))).tested:
+        lines.append(f"{tested.words}: the others did not stand when they were run again.")
     if state.campaign.stopped and run is state.run:
         lines.append(f"It stopped: {code(state.campaign.stopped)}.")
     return lines
@@ -215,6 +218,7 @@ def record(material: Material) -> dict[str, Any]:
         "run": material.run.model_dump(mode="json"),
         "winner": material.winner.model_dump(mode="json") if material.winner else None,
         "diff": material.diff,
+        "certified": asdict(certified(material.state, in_order(material.state, material.run))),
         "goodput": material.goodput.record(),
         "control": control_record(material.comparison),
         "heldout": material.drift.record() if material.drift else None,

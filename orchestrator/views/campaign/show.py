@@ -19,6 +19,7 @@ from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, printable_lines, short
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.certified import facts_for
 from orchestrator.views.campaign.frontier import best_at
 from orchestrator.views.campaign.heldout import heldout_facts
 from orchestrator.views.campaign.history import History, history_of
@@ -41,13 +42,21 @@ _NOTES = 40
 
 
 def show(
-    state: State, node: Node, metrics: Sequence[Metric], history: History, *, width: int = 100, unicode: bool = True
+    state: State,
+    node: Node,
+    metrics: Sequence[Metric],
+    history: History,
+    *,
+    certified: Mapping[str, str] | None = None,
+    width: int = 100,
+    unicode: bool = True,
 ) -> RenderableType:
     sections: list[tuple[str, RenderableType | None]] = [
         ("path", _path(state, node, metrics, width, unicode)),
         ("proposal", _proposal(node)),
         ("drafts", _drafts(state, node, metrics, history)),
         ("verdict", _verdict(node, metrics, _best_at(state, node))),
+        ("certified", _facts(certified or {})),
         ("trials", _trials(state, node, history)),
         ("reports", _facts(reports_of(state, node))),
         ("guards", _guards(state, node, history)),
@@ -268,8 +277,10 @@ def command(node: str, task: Path, as_json: bool) -> None:
         found = chosen_node(reading.state, node)
         history = history_of(reading.ledger, found.id)
         metrics = metrics_for(reading, found)
+        certified = facts_for(reading, found)
     if as_json:
-        print_json(record(reading.state, found, history, metrics))
+        print_json(record(reading.state, found, history, metrics) | {"certified": certified})
         return
     screen = open_screen()
-    screen.show(show(reading.state, found, metrics, history, width=screen.width, unicode=screen.unicode))
+    width, unicode = screen.width, screen.unicode
+    screen.show(show(reading.state, found, metrics, history, certified=certified, width=width, unicode=unicode))

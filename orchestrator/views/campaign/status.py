@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
+from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.frontier import best_at, frontier_line
 from orchestrator.views.campaign.heldout import heldout_sentence
@@ -76,6 +77,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("control", _control_line(standing)),
         *_heldout_line(standing),
         ("pruning", Text(pruning_line(savings(state)))),
+        ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
     ):
         if value:
             table.add_row(name, value)
@@ -214,6 +216,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
         "heldout": found.record() if found else None,
         "pruning": savings(state).record(),
+        "certified": asdict(certified(state, in_order(state, state.run))),
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),

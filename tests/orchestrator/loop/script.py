@@ -1,8 +1,8 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
 `value` is a candidate's score, `tasks` are those of single tasks, `do` how its trial goes, `judge` what the judge makes
-of its answer; `held`, `held do` and `held judge` are the same on the held-out split. The script holds what goes wrong
-outside of it.
+of its answer, `then` (as JSON) what is different when it is run once more; `held`, `held do` and `held judge` are the
+same on the held-out split. The script holds what goes wrong outside of it.
 """
 
 import asyncio
@@ -32,6 +32,8 @@ class Script:
     guard_cuts: bool = False
     stop_after: float | None = None  # seconds; then chambers are asked to end early
     unsound: tuple[int, ...] = ()  # values that the guard does not let pass
+    ran: set[str] = field(default_factory=set)
+    noise: Callable[[str], float] | None = None  # what is added to a node's score, anew each time
     on_open: Callable[[Job], Awaitable[None]] | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     commands: list[str] = field(default_factory=list)
@@ -58,6 +60,10 @@ class Script:
         do = params.get("held do" if held else "do", "answer")
         if guest.building:
             return int(do == "build failed")
+        if (known := json.dumps(params)) in self.ran and not held:
+            params |= json.loads(params.get("then", "{}"))
+            do = params.get("do", "answer")
+        self.ran.add(known)
         guest.log(f"value {params['value']}\n".encode())
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
@@ -113,10 +119,12 @@ class Script:
     async def _judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")
         answer = json.loads(outputs or guest.files["candidate/params.json"])
-        held = "--heldout" in guest.job.command
+        held, tuning = "--heldout" in guest.job.command, "--tune" in guest.job.command
         does = "crash" if self.judge_is_broken else answer.get("held judge" if held else "judge", "score")
-        key = "held" if held else "tuned" if "--tune" in guest.job.command else "value"
+        key = "held" if held else "tuned" if tuning else "value"
         score = answer.get(key, answer["value"])
+        if self.noise and not tuning:
+            score += self.noise(guest.job.env["BLASTDOOR_NODE"])
         match does:
             case "crash":
                 return 1
