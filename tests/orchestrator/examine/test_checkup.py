@@ -115,6 +115,26 @@ async def test_a_baseline_beyond_its_own_ceiling(tmp_path: Path) -> None:
     assert "beyond the ceiling" in row.text
 
 
+HELDOUT = '[heldout]\nstep = 0.5\njudge = ["python3", "judge.py", "--held"]\n'
+
+
+async def test_a_held_out_split(tmp_path: Path) -> None:
+    """It is tried with the baseline, and what that scores there is not told."""
+    judge = "import sys\n" + JUDGE.replace("publish(-", "publish(('--held' in sys.argv) * -0.8765 -")
+    findings = await examined(write_task(tmp_path, HELDOUT, files={"judge/judge.py": judge}))
+    assert findings.good
+    assert "8765" not in str(findings.rows)
+    assert "the held-out split scores the baseline, too" in [row.text for row in rows(findings, Section.WIRING)]
+
+
+async def test_a_held_out_split_that_does_not_work(tmp_path: Path) -> None:
+    """Found before a campaign is begun, with the judge's log."""
+    judge = "import sys\nif '--held' in sys.argv: raise SystemExit('no gold for that')\n" + JUDGE
+    row = the_failure(await examined(write_task(tmp_path, HELDOUT, files={"judge/judge.py": judge})))
+    assert row.text.startswith("the held-out split does not score the baseline: judge failed")
+    assert b"no gold for that" in row.log
+
+
 async def test_noise_of_the_trial(tmp_path: Path) -> None:
     """Scores that differ are told with their spread, with the rule that fits them, and that the outputs differ too."""
     code = SOLVE.replace("1.0, 2.0", "1.0 + os.getpid() % 1000 / 1e4, 2.0")
