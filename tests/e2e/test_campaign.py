@@ -179,7 +179,7 @@ def test_python_in_ten_lines(tmp_path: Path) -> None:
     assert asyncio.run(search(task, how=How.RESUME, attempts=3, settings=settings)).champion
 
 
-@pytest.mark.parametrize("name", ["circle_packing", "digits"])
+@pytest.mark.parametrize("name", ["circle_packing", "digits", "tuning"])
 def test_examples_run(tmp_path: Path, name: str) -> None:
     """Each example has a baseline, beats it within a few attempts, and its judge is outside."""
     task = tmp_path / name
