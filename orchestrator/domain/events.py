@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Value
-from orchestrator.domain.records import Guard, Purpose, Role, Spent
+from orchestrator.domain.records import Calibration, Guard, Purpose, Role, Spent
 from orchestrator.domain.verdict import Verdict
 
 Amounts = dict[str, int]
@@ -183,6 +183,7 @@ class JudgingEnded(_Event):
     traces: str | None = None
     spent: Spent = Spent()
     interrupted: bool = False
+    calibration: Calibration | None = None
 
 
 class GuardIntended(_Event):

@@ -15,6 +15,7 @@ from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
 from orchestrator.examine.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
 from orchestrator.judge.data import judge_files
+from orchestrator.judge.relay import judge_helpers
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.loop.guards import guard_record, run_guard
 from orchestrator.loop.workbench import Free, Parts
@@ -171,7 +172,9 @@ def with_canary(parts: Parts, canary: str) -> Parts:
     folder = next(iter(snapshot.gold), "gold/x").rpartition("/")[0]
     name = f"{folder}/.blastdoor-canary" if folder else ".blastdoor-canary"
     gold = Tree({**snapshot.gold, name: File(canary.encode())})
-    return replace(parts, judge=replace(parts.judge, files=judge_files(snapshot.judge, gold)))
+    return replace(
+        parts, judge=replace(parts.judge, files=judge_files(snapshot.judge, gold, judge_helpers(parts.tier)))
+    )
 
 
 async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheats: bool, width: int) -> None:

@@ -11,8 +11,11 @@ from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
 from orchestrator.domain.records import Guard
 from orchestrator.domain.verdict import Mode
 from orchestrator.judge.data import contract_variables
+from orchestrator.judge.relay import HELPERS_FOLDER
+from orchestrator.loop.backstop import chamber_limits
 from orchestrator.task import Snapshot, Task
 from sandbox import Bundle, Input, Job, Limits
+from sandbox import Mode as JobMode
 
 
 @dataclass(frozen=True)
@@ -53,16 +56,24 @@ class Jobs:
         env = {**target.env, "BLASTDOOR_MODE": mode.value}
         if task.trial.steps is not None:
             env["BLASTDOOR_STEPS"] = str(task.trial.steps)
+        if self._calls:
+            env["PYTHONPATH"] = ":".join([f"/work/src/{HELPERS_FOLDER}", *filter(None, [env.get("PYTHONPATH")])])
         return Job(
             command=target.command,
             build=task.trial.build,
             image=self.image.name,
             env=env,
             workdir=task.trial.workdir,
+            mode=JobMode.RELAY if self._calls else JobMode.BATCH,
             loopback=task.trial.loopback,
-            limits=target.limits,
+            limits=chamber_limits(task, mode)[0],
             inputs=self.inputs_of(mode),
         )
+
+    @property
+    def _calls(self) -> bool:
+        """Whether the judge calls the candidate, so that both serve frames."""
+        return self.task.judge.mode == "relay"
 
     def shared(self, mode: Mode, node: str) -> Job:
         """Legacy evaluators: the judge's command beside the candidate, in one chamber. The lowest tier."""
@@ -102,7 +113,7 @@ class Jobs:
         judge = (snapshot.digests["judge"], self.judge(mode).command, self.judge_image.digest, self.task.judge.mode)
         return {
             "backend": self.backend,
-            "limits": _digest(job.limits.model_dump(mode="json")),
+            "limits": _digest(self.task.target(mode).limits.model_dump(mode="json")),
             "steps": str(self.task.trial.steps or ""),
             "image": self.image.digest,
             "inputs": _digest([(item.name, item.digest) for item in job.inputs]),
@@ -116,7 +127,8 @@ class Jobs:
             image=image.name,
             env=self.task.judge.env,
             workdir="judge",
-            limits=self.task.judge.limits,
+            mode=JobMode.RELAY if self._calls else JobMode.BATCH,
+            limits=chamber_limits(self.task, mode)[1],
             inputs=self.inputs_of(mode),
         )
 

@@ -2,9 +2,10 @@
 
 from orchestrator.budget import Stop, stops
 from orchestrator.domain.metric import Ranking
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import Door
 from orchestrator.judge.data import DataJudge, judge_files
+from orchestrator.judge.relay import judge_helpers
 from orchestrator.loop.jobs import Image, Jobs
 from orchestrator.loop.workbench import Parts
 from orchestrator.proposers import Grid, Injected, Proposer, Random
@@ -52,7 +53,8 @@ def make_deadline(options: Options) -> Stop:
 
 
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
-    """Bakes the images and stores the inputs, unless they are there."""
+    """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
+    check_site(task, site)
     image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
     jobs = Jobs(
         task=task,
@@ -66,10 +68,18 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     judge = DataJudge(
         door=make_door(site, judge_image, task.stall.provision),
         jobs={mode: jobs.judge(mode) for mode in Mode},
-        files=judge_files(taken.judge, taken.gold),
+        files=judge_files(taken.judge, taken.gold, judge_helpers(Tier(task.judge.mode))),
     )
     door = make_door(site, image, task.stall.provision)
     return Parts(task=task, jobs=jobs, door=door, judge=judge, ranking=make_ranking(task))
+
+
+def check_site(task: Task, site: Site) -> None:
+    """Raises TaskError where the judge must call candidates and the backend carries no frames."""
+    can = site.backend.capabilities
+    if task.judge.mode == "relay" and not can.relay:
+        where = f"this backend ({can.boundary}) has no relay"
+        raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
