@@ -6,19 +6,22 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from benchmarks import campaign, endurance, flood, latency, throughput
+from benchmarks import campaign, endurance, flood, latency, relay, throughput
 from benchmarks.figure import Figure
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("names", nargs="*", help="latency, throughput, flood, endurance, campaign; all when left out")
+    parser.add_argument(
+        "names", nargs="*", help="latency, throughput, relay, flood, endurance, campaign; all when left out"
+    )
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
     chosen = parser.parse_args()
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
         "throughput": throughput.measure,
+        "relay": relay.measure,
         "flood": flood.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),

@@ -32,6 +32,22 @@ from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listene
 GUEST = Path(__file__).parent / "guest"
 # Beside the candidate's files, where no change of its own can be.
 HELPERS_FOLDER = ".blastdoor"
+CHEAT = "blastdoor_cheat.py"
+# What the cheat can answer; the guest has the same list.
+CHEAT_ANSWERS = (
+    "nothing",
+    "zero",
+    "one",
+    "true",
+    "NaN",
+    "infinity",
+    "huge",
+    "an empty text",
+    "an empty list",
+    "the question back",
+    "the question with zeros",
+    "an error",
+)
 CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_values.py")
 JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_values.py")
 SEED = "BLASTDOOR_SEED"
@@ -87,6 +103,7 @@ class Met:
     unloaded: str = ""
     broken: str = ""
     calls: int = 0
+    functions: tuple[str, ...] = ()
     median_s: float | None = None
     jitter_s: float = 0.0
 
@@ -185,9 +202,9 @@ class _Conversation:
         """Returns in any case: what ended it is in the meeting's record, or in the outcome of a chamber."""
         met, whole = self._met, (self._candidate.left_s, self._judge.left_s)
         try:
-            functions = await self._load()
+            met.functions = await self._load()
             await self._calibrate()
-            begin = {"median": met.median_s, "jitter": met.jitter_s, "functions": functions}
+            begin = {"median": met.median_s, "jitter": met.jitter_s, "functions": met.functions}
             answer = b"B" + encode(begin)
             while met.files is None:
                 request = await self._ask(Side.JUDGE, answer)
@@ -208,7 +225,7 @@ class _Conversation:
             # A judge's chamber takes whatever a candidate's can say, so it is the judge that asked for too much.
             self._break(Side.JUDGE, str(error))
 
-    async def _load(self) -> list[str]:
+    async def _load(self) -> tuple[str, ...]:
         """The candidate's functions, once it has come up; its start counts as its own time."""
         answer = (await self._ask(Side.CANDIDATE, b"L")).payload
         try:
@@ -221,7 +238,7 @@ class _Conversation:
         if answer[:1] != b"L":
             self._met.unloaded = f"it does not load: {short(told[-1] if told else '', 200)}"
             raise _Refused
-        return told
+        return tuple(told)
 
     async def _calibrate(self) -> None:
         """What an empty call takes. The judge's chamber, which is ours, is asked as well: of two medians the smaller is

@@ -11,10 +11,23 @@ _LONGEST_S = 86_400.0 * 7
 _STAMP_BYTES = 64
 
 
+def relays(task: Task) -> bool:
+    """Whether the judge calls the candidate, so that both are there at the same time."""
+    return task.judge.mode == "relay"
+
+
+def side_by_side(task: Task) -> Limits:
+    """What one attempt holds of the machine at a time, as the limits of a single chamber."""
+    own, judge = task.limits, task.judge.limits
+    if not relays(task):
+        return own
+    return own.model_copy(update={"cpus": own.cpus + judge.cpus, "memory": own.memory + judge.memory})
+
+
 def chamber_limits(task: Task, mode: Mode) -> tuple[Limits, Limits]:
     """Of the candidate's chamber, and of the judge's. Whose turns took too long is held apart from these walls."""
     own, judge = task.target(mode).limits, task.judge.limits
-    if task.judge.mode != "relay":
+    if not relays(task):
         return own, judge
     both = own.wall + judge.wall + _BETWEEN_S
     # The judge's chamber is there first, and waits until the candidate's is opened and built.

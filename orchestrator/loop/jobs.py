@@ -12,7 +12,7 @@ from orchestrator.domain.records import Guard
 from orchestrator.domain.verdict import Mode
 from orchestrator.judge.data import contract_variables
 from orchestrator.judge.relay import HELPERS_FOLDER
-from orchestrator.loop.backstop import chamber_limits
+from orchestrator.loop.backstop import chamber_limits, relays
 from orchestrator.task import Snapshot, Task
 from sandbox import Bundle, Input, Job, Limits
 from sandbox import Mode as JobMode
@@ -56,7 +56,7 @@ class Jobs:
         env = {**target.env, "BLASTDOOR_MODE": mode.value}
         if task.trial.steps is not None:
             env["BLASTDOOR_STEPS"] = str(task.trial.steps)
-        if self._calls:
+        if relays(task):
             env["PYTHONPATH"] = ":".join([f"/work/src/{HELPERS_FOLDER}", *filter(None, [env.get("PYTHONPATH")])])
         return Job(
             command=target.command,
@@ -64,16 +64,15 @@ class Jobs:
             image=self.image.name,
             env=env,
             workdir=task.trial.workdir,
-            mode=JobMode.RELAY if self._calls else JobMode.BATCH,
+            mode=self._mode,
             loopback=task.trial.loopback,
             limits=chamber_limits(task, mode)[0],
             inputs=self.inputs_of(mode),
         )
 
     @property
-    def _calls(self) -> bool:
-        """Whether the judge calls the candidate, so that both serve frames."""
-        return self.task.judge.mode == "relay"
+    def _mode(self) -> JobMode:
+        return JobMode.RELAY if relays(self.task) else JobMode.BATCH
 
     def shared(self, mode: Mode, node: str) -> Job:
         """Legacy evaluators: the judge's command beside the candidate, in one chamber. The lowest tier."""
@@ -127,7 +126,7 @@ class Jobs:
             image=image.name,
             env=self.task.judge.env,
             workdir="judge",
-            mode=JobMode.RELAY if self._calls else JobMode.BATCH,
+            mode=self._mode,
             limits=chamber_limits(self.task, mode)[1],
             inputs=self.inputs_of(mode),
         )

@@ -12,6 +12,7 @@ from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement, contract_variables
 from orchestrator.judge.relay import (
     CANDIDATE_HELPERS,
+    CHEAT,
     HELPERS_FOLDER,
     Met,
     Seat,
@@ -47,17 +48,29 @@ class Scored:
     judge_broke: bool
 
 
-def candidate_bundle(tree: Tree) -> Bundle:
+def candidate_bundle(tree: Tree, *more: str) -> Bundle:
     """The candidate's files, and our modules in a folder that no change can touch."""
-    return together(bundle_of(tree), bundle_of(helpers(CANDIDATE_HELPERS), HELPERS_FOLDER))
+    return together(bundle_of(tree), bundle_of(helpers((*CANDIDATE_HELPERS, *more)), HELPERS_FOLDER))
 
 
-async def relayed(parts: Parts, node: str, mode: Mode, tree: Tree, listener: Listener | None = None) -> Met:
-    """One meeting of this tree with the judge. Raises Refused for a job that can not run at all."""
+async def relayed(
+    parts: Parts,
+    node: str,
+    mode: Mode,
+    tree: Tree,
+    listener: Listener | None = None,
+    command: tuple[str, ...] = (),
+) -> Met:
+    """One meeting of this tree with the judge. Raises Refused for a job that can not run at all.
+
+    `command` stands in for the task's own: one of our cheats.
+    """
     job = parts.judge.jobs[mode]
     job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
     wall = parts.task.target(mode).limits.wall
-    candidate = Seat(parts.door, parts.jobs.trial(mode), candidate_bundle(tree), wall)
+    own = parts.jobs.trial(mode)
+    own = own.model_copy(update={"command": command, "build": ()}) if command else own
+    candidate = Seat(parts.door, own, candidate_bundle(tree, *([CHEAT] if command else [])), wall)
     judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
     met = await meet(candidate, judge, listener)
     for part in (met.judge, met.candidate):

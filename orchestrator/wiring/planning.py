@@ -5,6 +5,7 @@ from pathlib import Path
 
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import longest
+from orchestrator.loop.backstop import chamber_limits, relays, side_by_side
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
@@ -35,12 +36,14 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     task = load_task(folder)
     snapshot(task, folder)
     options = resolve(flags, task, settings)
-    form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
-    # As an attempt reserves it: the trial, two judgings, every guard.
-    limits = [task.target(Mode.SUBMIT).limits, task.judge.limits, task.judge.limits]
-    limits += [guard.limits for guard in task.guards]
+    form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(side_by_side(task)))
+    # As an attempt reserves it: the trial, two judgings, every guard. Where the judge calls, the baseline's trial too.
+    trial, judge = chamber_limits(task, Mode.SUBMIT)
+    trials = [trial, trial] if relays(task) else [trial]
+    limits = [*trials, judge, judge, *(guard.limits for guard in task.guards)]
     spare = spare_of(config)
-    seconds = [longest(it, builds=bool(task.trial.build) and n == 0, spare_s=spare) for n, it in enumerate(limits)]
+    builds = [bool(task.trial.build) and at < len(trials) for at in range(len(limits))]
+    seconds = [longest(it, builds=build, spare_s=spare) for it, build in zip(limits, builds, strict=True)]
     usd = sum(config.rates.per_second(it) * time for it, time in zip(limits, seconds, strict=True))
     attempts = options["attempts"]
     return Plan(
