@@ -48,18 +48,23 @@ class Malformed(Exception):
 
 
 class Array(NamedTuple):
-    """Numbers in rows, last side fastest; what an array is where numpy is not installed."""
+    """Numbers, the last side fastest; what an array is where numpy is not installed."""
 
     dtype: str
     shape: tuple[int, ...]
     data: bytes
 
-    def flat(self) -> list[Any]:
-        """All its numbers, in order."""
+    def tolist(self) -> Any:
+        """Its numbers as nested lists, as numpy's own method of that name gives them."""
         code = CODES[self.dtype]
         count = len(self.data) // SIZES[self.dtype] * len(code)
-        numbers = struct.unpack(f"<{count}{code[0]}", self.data)
-        return list(map(complex, numbers[::2], numbers[1::2])) if len(code) == 2 else list(numbers)
+        found: list[Any] = list(struct.unpack(f"<{count}{code[0]}", self.data))
+        if len(code) == 2:
+            found = list(map(complex, found[::2], found[1::2]))
+        for axis in range(len(self.shape) - 1, 0, -1):
+            side = self.shape[axis]
+            found = [found[at * side : (at + 1) * side] for at in range(math.prod(self.shape[:axis]))]
+        return found if self.shape else found[0]
 
 
 def encode(value: Any) -> bytes:
