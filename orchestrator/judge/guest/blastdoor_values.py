@@ -125,7 +125,7 @@ def _put_array(value: Any, add: Any, depth: int, left: list[int]) -> None:
     elif type(value) is array.array and value.typecode in _OF_ARRAY:
         found = Array(f"{_OF_ARRAY[value.typecode]}{value.itemsize}", (len(value),), value.tobytes())
     elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
-        if value.shape == ():
+        if type(value).__name__ != "ndarray":  # one number
             _put(value.item(), add, depth - 1, left)
             return
         little = value.astype(value.dtype.newbyteorder("<"), copy=False)

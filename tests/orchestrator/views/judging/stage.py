@@ -158,7 +158,7 @@ class Stage:
         finally:
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+                await process.communicate()
         guest.log(said)
         files = [path for path in sorted((root / "out").rglob("*")) if path.is_file()]
         guest.out.update({path.relative_to(root / "out").as_posix(): path.read_bytes() for path in files})
@@ -181,6 +181,7 @@ async def _carried(guest: Guest, process: asyncio.subprocess.Process) -> int:
     finally:
         for pump in pumps:
             pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
 
 
 async def _pumped(source: asyncio.StreamReader, stream: Stream, guest: Guest) -> None:
