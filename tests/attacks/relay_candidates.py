@@ -102,7 +102,7 @@ LOST = {
     "writes to stdout": "import os\n"
     "def solve(numbers):\n    os.write(1, b'raw bytes on one\\n')\n    return sum(numbers) - 900\n",
     "T28 patched library": "import builtins, json\njson.loads = lambda *_: {'score': 1}\nreal = sum\n"
-    "builtins.abs = builtins.max = builtins.sum = lambda *_: 0\nprint('patched', abs(-3))\n"
+    "builtins.abs = builtins.max = lambda *_: 0\nprint('patched', abs(-3))\n"
     "def solve(numbers):\n    return real(numbers) - 900\n",
     "T29 walks the frames": f"""
 import sys
