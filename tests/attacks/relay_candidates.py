@@ -107,9 +107,9 @@ LOST = {
     "T29 walks the frames": f"""
 import sys
 def solve(numbers):
-    found, frame = 0, sys._getframe()
+    found, frame, backwards = 0, sys._getframe().f_back, {MARKER[::-1]!r}
     while frame:
-        found += {MARKER!r}[:8] + {MARKER[8:]!r} in str([v for v in frame.f_locals.values() if type(v) in (str, bytes)])
+        found += backwards[::-1] in str(frame.f_locals)
         frame = frame.f_back
     print("frames with gold:", found)
     return sum(numbers) - 900

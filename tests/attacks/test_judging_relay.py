@@ -134,8 +134,10 @@ def test_t27_patched_clock(fought: Fought) -> None:
 
 @pytest.mark.parametrize("fought", [ENGINE, GVISOR], indirect=True)
 def test_out_of_memory(fought: Fought) -> None:
-    """A candidate that swells in a call is ended by the engine, and it is its own ending."""
-    assert fought.nodes["out of memory"].ending is Ending.OUT_OF_MEMORY
+    """A candidate that swells in a call pays for it. In gVisor's kernel it is a segmentation fault that ends it."""
+    gvisor = fought.trials["honest"].fingerprint["backend"] == "docker/runsc"
+    ending = fought.nodes["out of memory"].ending
+    assert ending is Ending.OUT_OF_MEMORY or (gvisor and ending is Ending.FAILED)
 
 
 def test_nothing_of_the_gold_is_on_record(fought: Fought) -> None:

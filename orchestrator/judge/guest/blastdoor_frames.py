@@ -25,7 +25,8 @@ class Frames:
     """What comes in on stdin and goes out on stdout, once both are moved out of everybody else's way."""
 
     def __init__(self) -> None:
-        sys.stdout.flush()
+        # The chamber ends without a word: what is printed must be out by then.
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file, whatever it is typed as
         self._requests = os.fdopen(os.dup(0), "rb")
         self._replies = os.dup(1)
         for descriptor in (0, 1):

@@ -38,9 +38,9 @@ def write(folder: Path, task: str = TASK, judge: str = JUDGE, solve: str = BASEL
     return folder
 
 
-async def examined(folder: Path, *, runs: int = 1, cheats: bool = False) -> Findings:
+async def examined(folder: Path, stage: Stage | None = None, *, runs: int = 1, cheats: bool = False) -> Findings:
     findings = Findings()
-    async with Stage().site() as site:
+    async with (stage or Stage()).site() as site:
         await examine(load_task(folder), folder, site, Settings(), findings, runs=runs, cheats=cheats)
     return findings
 
@@ -55,6 +55,7 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
     wiring = "\n".join(texts(findings, Section.WIRING, Sign.OK))
     assert "the baseline loads and the judge calls it 5 times; an empty call takes" in wiring
+    assert [text.partition(":")[0] for text in texts(findings, Section.CHEATS, Sign.OK)] == ["no solution"]
     told = [cheat for row in findings.rows if row.section is Section.CHEATS for cheat in row.facts["cheats"]]  # type: ignore[attr-defined]
     assert {cheat["name"] for cheat in told} == {f"answers {kind}" for kind in CHEAT_ANSWERS}
     assert texts(findings, Section.GOLD, Sign.OK)[-1].startswith(
@@ -69,6 +70,14 @@ async def test_a_judge_that_checks_nothing(tmp_path: Path) -> None:
     assert not findings.good
     (text,) = texts(findings, Section.CHEATS, Sign.FAIL)
     assert text.startswith("“answers nothing” beats the baseline")
+
+
+async def test_cheats_that_do_not_run(tmp_path: Path) -> None:
+    """Where the image has no Python, that is said: a cheat that never ran proves nothing."""
+    blind = Stage(instead={"blastdoor_cheat": "not_here"})
+    findings = await examined(write(tmp_path), blind, cheats=True)
+    (text,) = texts(findings, Section.CHEATS, Sign.WARN)
+    assert text.startswith("not tried: they do not run in the candidate's image (failed: ")
 
 
 def test_the_cheats_are_those_of_the_guest() -> None:

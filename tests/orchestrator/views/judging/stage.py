@@ -88,7 +88,8 @@ def whole(text: str, path: str = "solve.py") -> str:
 
 @dataclass
 class Stage:
-    """`leaks` puts files of the judge where candidates find them; `blind` has no tools to search with.
+    """`leaks` puts files of the judge where candidates find them; `blind` has no tools to search with; `instead` has
+    words of commands that are replaced.
 
     `judge` stands in for the judge's program, where a process for each of many runs would take too long.
     """
@@ -97,6 +98,7 @@ class Stage:
     judge: Callable[[Mapping[str, bytes]], object] | None = None
     leaks: bool = False
     blind: bool = False
+    instead: Mapping[str, str] = field(default_factory=dict)
     baking: Callable[[ImageSpec], Image] = lambda _: Image("blastdoor-trial:latest", "sha256:" + "1" * 64)
     usd_per_second: float = 0.0
     jobs: list[tuple[str, ...]] = field(default_factory=list)
@@ -138,7 +140,7 @@ class Stage:
             self._leaked |= {f"leaked/{name}": data for name, data in guest.files.items()}
         for name, data in self._leaked.items():
             _put(root / "src" / name, data)
-        words = [_confined(word, root) for word in guest.job.command]
+        words = [_confined(self.instead.get(word, word), root) for word in guest.job.command]
         env = {name: value.replace("/work/", f"{root}/", 1) for name, value in guest.job.env.items()}
         if self.blind:
             words = [word.replace("find", "not-here").replace("grep", "not-here") for word in words]
