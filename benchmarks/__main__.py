@@ -6,7 +6,7 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from benchmarks import campaign, certify, endurance, flood, heldout, latency, pruning, throughput
+from benchmarks import campaign, certify, endurance, flood, heldout, latency, pruning, relay, throughput
 from benchmarks.figure import Figure
 
 
@@ -20,6 +20,7 @@ def main() -> int:
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
         "throughput": throughput.measure,
+        "relay": relay.measure,
         "flood": flood.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),

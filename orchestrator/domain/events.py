@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Value
-from orchestrator.domain.records import Guard, Purpose, Role, Spent
+from orchestrator.domain.records import Calibration, Guard, Purpose, Role, Spent
 from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Verdict
 
@@ -187,6 +187,7 @@ class JudgingEnded(_Event):
     traces: str | None = None
     spent: Spent = Spent()
     interrupted: bool = False
+    calibration: Calibration | None = None
 
 
 class CertificationOpened(_Event):

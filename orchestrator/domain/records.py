@@ -65,6 +65,18 @@ class Spent(BaseModel, extra="forbid", frozen=True):
         )
 
 
+class Calibration(BaseModel, extra="forbid", frozen=True):
+    """Of a judging that called the candidate: what an empty call took and how far nine of ten differed from that.
+
+    `seed` is what the judge was given to draw from, so that its inputs can be drawn again.
+    """
+
+    seed: str
+    median_s: float
+    jitter_s: float
+    calls: int = 0
+
+
 class Guard(BaseModel, extra="forbid", frozen=True):
     """A command that must pass for a candidate to be kept; `place` is the candidate's chamber or the judge's."""
 
@@ -224,6 +236,7 @@ class Trial(BaseModel, extra="forbid", frozen=True):
     traces: str | None = None
     reports: Reports | None = None
     pruning: Look | None = None
+    calibration: Calibration | None = None
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):

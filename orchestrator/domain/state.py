@@ -255,9 +255,8 @@ def _judging_ended(state: State, event: e.JudgingEnded, _: str) -> None:
     if event.on_baseline or event.interrupted:
         state._put("trial", event.trial, judging=None)
         return
-    state._put(
-        "trial", event.trial, judging=None, judged=True, verdict=event.verdict, fault=event.fault, traces=event.traces
-    )
+    told = {"verdict": event.verdict, "fault": event.fault, "traces": event.traces, "calibration": event.calibration}
+    state._put("trial", event.trial, judging=None, judged=True, **told)
     if event.verdict:
         _take_verdict(state, state.trials[event.trial], event.verdict)
 

@@ -15,10 +15,10 @@ from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import HeldOut, Node, Role, Spent
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement
-from orchestrator.loop import steps
+from orchestrator.loop import relaying, steps
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import verdict_of
 from orchestrator.loop.money import unbooked, worst_of_asking
@@ -179,6 +179,8 @@ async def _scored(bench: Workbench, name: str, query: int) -> _Scored:
 
 async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
     """Nobody listens to the chamber, and what it leaves goes to the judge and no further."""
+    if bench.tier is Tier.RELAY:
+        return await _called(bench, name)
     job, bundle = job_of(bench, name, Mode.HELDOUT, bench.tree(name))
     try:
         ran = await bench.door.run(job, bundle)
@@ -206,6 +208,24 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
         raise Free(error.ending, f"no chamber for the judge: {error}", ran.spent) from error
     merit, fault = _merit(bench, judgement, fingerprint)
     return _Scored(ran.spent + judgement.spent, cohort, merit, fault)
+
+
+async def _called(bench: Workbench, name: str) -> _Scored:
+    """The same where the judge calls the candidate."""
+    met = await relaying.relayed(bench, name, Mode.HELDOUT, bench.tree(name))
+    spent = met.candidate.spent + met.judge.spent
+    if free := relaying.freed_by(met):
+        raise Free(free.ending, str(free), spent)
+    outcome = met.candidate.outcome
+    fingerprint = bench.jobs.fingerprint(outcome.facts if outcome else {}, Mode.HELDOUT)
+    cohort = cohort_of(fingerprint, bench.ranking.binds)
+    if ended := relaying.ended_by(met, bench.task.target(Mode.HELDOUT).limits.wall):
+        return _Scored(spent, cohort, fault=str(ended.ending))
+    found = relaying.scored(bench, met, fingerprint, Mode.HELDOUT)
+    if found.fault is not None:
+        return _Scored(spent, cohort, fault="judge broke" if found.judge_broke else "below the channel's jitter")
+    merit, fault = _merit(bench, found.judgement, fingerprint)
+    return _Scored(spent, cohort, merit, fault)
 
 
 def _merit(bench: Workbench, judgement: Judgement, fingerprint: Fingerprint) -> tuple[float | None, str]:

@@ -54,7 +54,7 @@ def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
         if not trial.ended:
             spent = _at_most(bench, trial_job(bench, mode), trial.started_at)
             ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=WHY, spent=spent))
-        elif trial.judging:
+        if trial.judging:  # in relay mode, at the same time
             spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)
             ends.append(e.JudgingEnded(trial=trial.id, judging=trial.judging, spent=spent, interrupted=True))
     if node.guarding:

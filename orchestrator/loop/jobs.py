@@ -11,8 +11,11 @@ from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
 from orchestrator.domain.records import Guard
 from orchestrator.domain.verdict import Mode
 from orchestrator.judge.data import contract_variables
+from orchestrator.judge.relay import HELPERS_FOLDER
+from orchestrator.loop.backstop import chamber_limits, relays
 from orchestrator.task import Snapshot, Task
 from sandbox import Bundle, Input, Job, Limits, Needs
+from sandbox import Mode as JobMode
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,24 @@ class Jobs:
         env = {**target.env, "BLASTDOOR_MODE": (Mode.TUNE if mode is Mode.TUNE else Mode.SUBMIT).value}
         if task.trial.steps is not None:
             env["BLASTDOOR_STEPS"] = str(task.trial.steps)
+        if relays(task):
+            env["PYTHONPATH"] = ":".join([f"/work/src/{HELPERS_FOLDER}", *filter(None, [env.get("PYTHONPATH")])])
         return Job(
             command=target.command,
             build=task.trial.build,
             image=self.image.name,
             env=env,
             workdir=task.trial.workdir,
+            mode=self._mode,
             loopback=task.trial.loopback,
-            limits=target.limits,
+            limits=chamber_limits(task, mode)[0],
             needs=Needs(live_log=True, stop=True) if task.pruning and mode is Mode.SUBMIT else Needs(),
             inputs=self.inputs_of(mode),
         )
+
+    @property
+    def _mode(self) -> JobMode:
+        return JobMode.RELAY if relays(self.task) else JobMode.BATCH
 
     def shared(self, mode: Mode, node: str) -> Job:
         """Legacy evaluators: the judge's command beside the candidate, in one chamber. The lowest tier."""
@@ -104,7 +114,7 @@ class Jobs:
         judge = (snapshot.digests["judge"], self.judge(mode).command, self.judge_image.digest, self.task.judge.mode)
         return {
             "backend": self.backend,
-            "limits": _digest(job.limits.model_dump(mode="json")),
+            "limits": _digest(self.task.target(mode).limits.model_dump(mode="json")),
             "steps": str(self.task.trial.steps or ""),
             "image": self.image.digest,
             "inputs": _digest([(item.name, item.digest) for item in job.inputs]),
@@ -119,7 +129,8 @@ class Jobs:
             image=image.name,
             env=target.judge_env,
             workdir="judge",
-            limits=self.task.judge.limits,
+            mode=self._mode,
+            limits=chamber_limits(self.task, mode)[1],
             inputs=self.inputs_of(mode),
         )
 

@@ -50,7 +50,9 @@ def worst_of_asking(bench: Parts) -> Amounts:
 
 def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
     judging = usage(bench.judge.door.worst(bench.jobs.judge(mode)))
-    return usage(bench.door.worst(trial_job(bench, mode))) + judging + judging
+    trial = usage(bench.door.worst(trial_job(bench, mode)))
+    # Where the judge calls, a second judging needs the baseline itself, not what it left.
+    return trial + judging + judging + (trial if bench.tier is Tier.RELAY else Amounts())
 
 
 def trial_job(parts: Parts, mode: Mode) -> Job:

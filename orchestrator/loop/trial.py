@@ -1,6 +1,7 @@
 """One candidate in one chamber: intent, run, and what came of it as one event."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -13,29 +14,14 @@ from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
 from orchestrator.judge.data import chosen_outputs
+from orchestrator.loop.endings import ENDINGS as ENDINGS
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.pruning import Hearing
+from orchestrator.loop.relaying import candidate_bundle, run_relay
 from orchestrator.loop.workbench import Free, Parts, Workbench
 from orchestrator.pruning import Watch
 from sandbox import Bundle, Job
 from sandbox import Ending as ChamberEnding
-
-# What a chamber's ending means here. A broken protocol can only be the candidate's doing: it speaks with PID 1's voice.
-ENDINGS: dict[ChamberEnding, Ending | None] = {
-    ChamberEnding.COMPLETED: None,
-    ChamberEnding.FAILED: Ending.FAILED,
-    ChamberEnding.BUILD_FAILED: Ending.BUILD_FAILED,
-    ChamberEnding.BUILD_TIMED_OUT: Ending.TIMED_OUT,
-    ChamberEnding.TIMED_OUT: Ending.TIMED_OUT,
-    ChamberEnding.OUT_OF_MEMORY: Ending.OUT_OF_MEMORY,
-    ChamberEnding.PROCESS_LIMIT: Ending.FAILED,
-    ChamberEnding.WORK_FULL: Ending.FAILED,
-    ChamberEnding.LOG_OVERFLOW: Ending.FAILED,
-    ChamberEnding.OUTPUT_REFUSED: Ending.INVALID,
-    ChamberEnding.PROTOCOL: Ending.TAMPERED,
-    ChamberEnding.STOPPED: Ending.PRUNED,
-    ChamberEnding.KILLED: Ending.INFRASTRUCTURE,
-}
 
 
 class LiveLog:
@@ -61,6 +47,11 @@ class LiveLog:
 async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree) -> str:
     """The trial's id, its end recorded. Raises Free when the ending is not the candidate's to pay."""
     trial = f"{node}-{bench.state.nodes[node].trials + 1}"
+    if bench.tier is Tier.RELAY:
+        intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft)
+        with closing(LiveLog(bench.live / f"{trial}.log")) as live:
+            await run_relay(bench, intent, tree, Hearing(live.line, lambda _: None))
+        return trial
     job, bundle = job_of(bench, node, purpose.mode, tree)
     bench.book.record(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft))
     log = LiveLog(bench.live / f"{trial}.log")
@@ -86,6 +77,8 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
 
 def job_of(parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
     """What runs, and the files with it: the candidate alone, or in shared mode with the judge beside it."""
+    if parts.tier is Tier.RELAY:
+        return parts.jobs.trial(mode), candidate_bundle(tree)
     if parts.tier is Tier.SHARED:
         files = together(bundle_of(tree, "candidate"), bundle_of(parts.judge.files))
         return parts.jobs.shared(mode, node), files

@@ -29,6 +29,8 @@ def check(task: Task, folder: Path) -> list[Notice]:
     check_sections(task)
     check_places(task, folder)
     warnings = [*_weights_without_effect(task), *_certify_without_effect(task)]
+    if task.judge.mode == "relay" and task.trial.outputs:
+        warnings.append((("trial", "outputs"), 'has no effect; with judge.mode = "relay" nothing is harvested'))
     if isinstance(task.workspace, str):
         names = plain_names(folder / task.workspace, ("workspace",))
         warnings += check_names(task, names)
@@ -52,6 +54,10 @@ def check_sections(task: Task) -> None:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
     if task.heldout:
         _check_heldout(task, task.heldout)
+    for at, metric in enumerate(task.metrics):
+        if metric.timing and task.judge.mode != "relay":
+            text = 'is measured where the judge calls the candidate; set judge.mode = "relay", or take it out'
+            raise Wrong(("metrics", at, "timing"), text)
     if task.parameters:
         _check_parameters_file(task, task.parameters.file)
     if task.pruning and task.judge.mode != "data":

@@ -67,7 +67,10 @@ class ImageSpec(Section):
 
 
 class JudgeSpec(Section):
-    """Trusted code and gold, in a chamber of their own. Without `gold`, it is the folder `gold`, if that exists."""
+    """Trusted code and gold, in a chamber of their own. Without `gold`, it is the folder `gold`, if that exists.
+
+    `relay`: judge and candidate are there at the same time, and the judge calls.
+    """
 
     command: Command
     folder: Place = "judge"
@@ -77,16 +80,9 @@ class JudgeSpec(Section):
     limits: Limits = Limits()
     image: ImageSpec = ImageSpec()
 
-    @field_validator("mode")
-    @classmethod
-    def _not_yet(cls, value: str) -> str:
-        if value == "relay":
-            raise ValueError('"relay" is not yet there; use "data"')
-        return value
-
 
 class MetricSpec(Section):
-    """A number of the judge's result. `ceiling` is what nobody honest gets past."""
+    """A number of the judge's result. `ceiling` is what nobody honest gets past; `timing` marks measured seconds."""
 
     name: Name = "score"
     goal: Goal = Goal.HIGHER
@@ -94,6 +90,7 @@ class MetricSpec(Section):
     binds: tuple[str, ...] = DEFAULT_BINDS
     target: Number | None = None
     ceiling: Number | None = None
+    timing: bool = False
 
     @field_validator("binds")
     @classmethod

@@ -20,6 +20,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Role, Run
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
+from orchestrator.loop.backstop import side_by_side
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.interruption import reconcile
@@ -86,7 +87,7 @@ async def open_campaign(
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
             proposer = make_proposer(options["proposer"], task)
-            form = shape_of(task, options, proposer, site.ceiling(task.limits))
+            form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")

@@ -3,9 +3,10 @@
 from orchestrator.budget import Stop, stops
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import Door
 from orchestrator.judge.data import DataJudge, judge_files
+from orchestrator.judge.relay import judge_helpers
 from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
 from orchestrator.loop.pruning import Pruning
@@ -95,10 +96,8 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 
 
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
-    """Bakes the images and stores the inputs, unless they are there. Raises TaskError for what the backend lacks."""
-    able = site.backend.capabilities
-    if task.pruning and not (able.stop and able.live_log):
-        raise TaskError(f"[pruning] needs a backend that can stop a trial, which {site.name} can not; take it out")
+    """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
+    check_site(task, site)
     image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
     jobs = Jobs(
         task=task,
@@ -113,10 +112,20 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     judge = DataJudge(
         door=make_door(site, judge_image, task.stall.provision),
         jobs={mode: jobs.judge(mode) for mode in Mode},
-        files=judge_files(taken.judge, taken.gold),
+        files=judge_files(taken.judge, taken.gold, judge_helpers(Tier(task.judge.mode))),
     )
     door = make_door(site, image, task.stall.provision)
     return Parts(task=task, jobs=jobs, door=door, judge=judge, ranking=make_ranking(task))
+
+
+def check_site(task: Task, site: Site) -> None:
+    """Raises TaskError for what the task needs and the backend lacks."""
+    can = site.backend.capabilities
+    if task.pruning and not (can.stop and can.live_log):
+        raise TaskError(f"[pruning] needs a backend that can stop a trial, which {site.name} can not; take it out")
+    if task.judge.mode == "relay" and not can.relay:
+        where = f"this backend ({can.boundary}) has no relay"
+        raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:

@@ -5,15 +5,16 @@ from pathlib import Path
 
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import longest
+from orchestrator.loop.backstop import chamber_limits, relays, side_by_side
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
-from sandbox import DockerConfig
+from sandbox import DockerConfig, Limits
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     task = load_task(folder)
     snapshot(task, folder)
     options = resolve(flags, task, settings)
-    form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
-    # As an attempt reserves it: the trial and two judgings, the same for its replay, every guard, the held-out split.
-    judging = (task.judge.limits, False)
-    trial = [(task.target(Mode.SUBMIT).limits, bool(task.trial.build)), judging, judging]
-    jobs = trial * (2 if task.certify.certify().replays else 1) + [(guard.limits, False) for guard in task.guards]
-    if task.heldout:
-        jobs += [(task.target(Mode.HELDOUT).limits, bool(task.trial.build)), judging]
+    form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(side_by_side(task)))
+    jobs = _worst(task)
     spare = spare_of(config)
     seconds = [longest(limits, builds=builds, spare_s=spare) for limits, builds in jobs]
     usd = sum(config.rates.per_second(limits) * time for (limits, _), time in zip(jobs, seconds, strict=True))
@@ -56,6 +52,20 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
         wall_s=sum(seconds) * (attempts or 0) / form.width,
         measured_s=_measured(folder) if how is not How.START else None,
     )
+
+
+def _worst(task: Task) -> list[tuple[Limits, bool]]:
+    """Chambers as an attempt reserves them, and whether they build: the trial and two judgings (where the judge calls,
+    the baseline's trial too), the same for its replay, every guard, the held-out split.
+    """
+    own, judge = chamber_limits(task, Mode.SUBMIT)
+    builds = bool(task.trial.build)
+    trial = [(own, builds)] * (2 if relays(task) else 1) + [(judge, False)] * 2
+    jobs = trial * (2 if task.certify.certify().replays else 1) + [(guard.limits, False) for guard in task.guards]
+    if task.heldout:
+        own, judge = chamber_limits(task, Mode.HELDOUT)
+        jobs += [(own, builds), (judge, False)]
+    return jobs
 
 
 def _measured(folder: Path) -> float | None:

@@ -57,6 +57,7 @@ def show(
         ("drafts", _drafts(state, node, metrics, history)),
         ("verdict", _verdict(node, metrics, _best_at(state, node))),
         ("certified", _facts(certified or {})),
+        ("channel", _channel(state, node)),
         ("trials", _trials(state, node, history)),
         ("reports", _facts(reports_of(state, node))),
         ("guards", _guards(state, node, history)),
@@ -155,6 +156,17 @@ def _others(node: Node, verdict: Verdict) -> Iterator[tuple[str, Verdict]]:
 def _goal(name: str, metrics: Sequence[Metric]) -> str:
     found = [metric for metric in metrics if metric.name == name]
     return f" ({found[0].goal} is better)" if found else ""
+
+
+def _channel(state: State, node: Node) -> RenderableType | None:
+    """How the judge's calls were timed, for every trial in which it called."""
+    found = [(trial.id, trial.calibration) for trial in state.trials_of(node.id) if trial.calibration]
+    told = {
+        name: f"an empty call takes {it.median_s * 1e3:.3g} ms, jitter {it.jitter_s * 1e3:.3g} ms; "
+        f"{figures.plural(it.calls, 'call')}; seed {it.seed}"
+        for name, it in found
+    }
+    return _facts(told)
 
 
 def _trials(state: State, node: Node, history: History) -> RenderableType | None:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from orchestrator.examine.checkup import check_gold, check_judge, check_wiring, make_or_tell
 from orchestrator.examine.findings import Findings, Row, Section, Sign
+from orchestrator.loop.backstop import relays, side_by_side
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable, printable_lines
@@ -88,7 +89,8 @@ async def examine(
     tell_noise(parts.ranking, parts.certify, found.runs, findings)
     tell_cost(parts, found, expected, findings)
     tell_profile(parts, found, expected, findings)
-    width = min(_CHEATS_AT_ONCE, site.ceiling(task.judge.limits))
+    at_once = side_by_side(task) if relays(task) else task.judge.limits
+    width = min(_CHEATS_AT_ONCE, site.ceiling(at_once))
     await check_judge(parts, found, findings, cheats=cheats, width=width)
     check_gold(parts, found, findings)
 
@@ -100,7 +102,7 @@ def _expected(task: Task, site: Site, settings: Settings) -> Expected:
         proposer = make_proposer(options["proposer"], task)
     except TaskError as error:
         return Expected(options, None, str(error))
-    return Expected(options, shape_of(task, options, proposer, site.ceiling(task.limits)))
+    return Expected(options, shape_of(task, options, proposer, site.ceiling(side_by_side(task))))
 
 
 def record_of(task: Task, findings: Findings) -> dict[str, Any]:

@@ -38,6 +38,10 @@ def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], fi
         _tell_spread(metric, values, findings)
     if len(runs) < 2:
         return
+    if runs[0].calibration:
+        text = "each run draws inputs of its own, and times are what they are: nothing here is the same twice"
+        findings.add(Section.NOISE, Sign.NOTE, text)
+        return
     same_outputs = all(run.outputs == runs[0].outputs for run in runs)
     same_scores = all(
         run.verdict and runs[0].verdict and run.verdict.metrics == runs[0].verdict.metrics for run in runs
@@ -143,7 +147,7 @@ def _tell_campaign(attempt_s: float, worst: Amounts, expected: Expected, finding
 
 
 def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Findings) -> None:
-    limits = parts.jobs.trial(Mode.SUBMIT).limits
+    limits = parts.task.target(Mode.SUBMIT).limits
     run_s = max(run.usage.run_s for run in found.runs)
     _tell_share(findings, "time", run_s, limits.wall, _s, "raise limits.wall: a candidate may need longer")
     if parts.task.trial.build:
@@ -152,7 +156,8 @@ def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Fin
     _tell_cpu(parts, found, run_s, findings)
     peak = found.seen.memory_peak
     if peak is None:
-        findings.add(Section.PROFILE, Sign.NOTE, "memory: not measured; this engine tells the chamber nothing of it")
+        why = "the judge calls it" if found.runs[0].calibration else "this engine tells the chamber nothing of it"
+        findings.add(Section.PROFILE, Sign.NOTE, f"memory: not measured; {why}")
     else:
         advice = 'raise limits.memory; search.saturates = ["memory"] if one run fills the machine'
         _tell_share(findings, "memory", peak, limits.memory, _size, advice)
@@ -170,7 +175,8 @@ def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Fin
 def _tell_cpu(parts: Parts, found: Checkup, run_s: float, findings: Findings) -> None:
     cpus = parts.jobs.trial(Mode.SUBMIT).limits.cpus
     if found.seen.cpu_s is None:
-        findings.add(Section.PROFILE, Sign.NOTE, "processor: not measured; the image's shell has no `times`")
+        why = "the judge calls it" if found.runs[0].calibration else "the image's shell has no `times`"
+        findings.add(Section.PROFILE, Sign.NOTE, f"processor: not measured; {why}")
         return
     share = found.seen.cpu_s / max(run_s * cpus, 1e-3)
     text = f"processor: {min(share, 1):.0%} of {cpus:g} busy ({found.seen.cpu_s:.2f} s in {_s(run_s)})"

@@ -274,3 +274,21 @@ def test_search_without_a_space(make: Make, key: str) -> None:
 def test_what_people_bring_needs_no_space(make: Make) -> None:
     """A search without [parameters] can still judge changes that people inject."""
     assert load_task(make("[search]\nproposer = 'inject'")).parameters is None
+
+
+def test_timing_without_relay(make: Make) -> None:
+    """A time is only measured where the judge calls the candidate; elsewhere a judge has nothing to measure."""
+    metrics = "[[metrics]]\nname = 'seconds'\ntiming = true\n"
+    assert told(make(metrics)) == (
+        f"blastdoor.toml:{NEXT + 2}: metrics[0].timing: is measured where the judge calls the candidate; "
+        'set judge.mode = "relay", or take it out'
+    )
+    task = load_task(make(f"mode = 'relay'\n{metrics}"))
+    assert (task.judge.mode, task.metrics[0].metric().timing, task.warnings) == ("relay", True, ())
+
+
+def test_outputs_with_relay(make: Make) -> None:
+    """Nothing is harvested where the judge calls, and that is said."""
+    folder = make("mode = 'relay'\n", replaced=("[judge]", "outputs = ['x.json']\n[judge]"))
+    (warning,) = load_task(folder).warnings
+    assert warning.endswith('trial.outputs: has no effect; with judge.mode = "relay" nothing is harvested')

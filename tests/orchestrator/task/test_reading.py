@@ -178,7 +178,7 @@ BAD_VALUES = [
     ("[limits]\ncpus = nan", 1, "limits.cpus: must be a finite number, not nan"),
     ("[limits]\ngpu = 'A100:x'", 1, "limits.gpu: 'A100:x' is not a GPU request; write it like A100:8"),
     ("limits = 5", 0, "judge.limits: must be a table, not 5"),
-    ("mode = 'relay'", 0, 'judge.mode: "relay" is not yet there; use "data"'),
+    ("mode = 'rely'", 0, 'judge.mode: must be "data", "shared" or "relay", not "rely"'),
     ("mode = 'dat'", 0, 'judge.mode: must be "data", "shared" or "relay", not "dat"'),
     ("env = {BLASTDOOR_MODE = 'x'}", 0, "judge.env.BLASTDOOR_MODE: names that start with BLASTDOOR_ or EVO_ are set by "
      "the chamber; choose another"),
