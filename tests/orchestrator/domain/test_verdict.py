@@ -69,6 +69,16 @@ def test_tune_is_never_ranked_against_submit() -> None:
         decide(tuned, tuned, SCORE)
 
 
+def test_held_out_is_never_ranked() -> None:
+    """D3: not against anything, nor against another of its kind: only the ladder answers for it."""
+    held = verdict(2, mode=Mode.HELDOUT)
+    for pair in ((held, verdict(1)), (verdict(1), held), (held, verdict(1, mode=Mode.TUNE)), (held, held)):
+        with pytest.raises(NotComparable, match="ladder"):
+            better(*pair, SCORE)
+    with pytest.raises(NotComparable):
+        decide(held, verdict(1), SCORE)
+
+
 def test_a_lower_tier_needs_the_flag() -> None:
     """A4: a shared verdict does not replace one of tier data, however good it is."""
     shared = verdict(9, tier=Tier.SHARED)
