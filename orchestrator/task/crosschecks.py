@@ -12,11 +12,12 @@ from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
 from orchestrator.domain.metric import Rule
+from orchestrator.task.conditions import check_conditions
 from orchestrator.task.errors import Key, Wrong
 from orchestrator.task.explaining import nearest
 from orchestrator.task.files import plain_names
 from orchestrator.task.model import Task
-from orchestrator.task.sections import Repository
+from orchestrator.task.sections import NEED_A_SPACE, Repository
 
 STATE = ".blastdoor"
 
@@ -42,12 +43,13 @@ def check_sections(task: Task) -> None:
             if "weight" not in metric.model_fields_set:
                 raise Wrong(("metrics", at), 'has no weight, but ranking.rule is "weighted"; give every metric one')
     for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
-        if proposer in ("grid", "random") and not task.parameters:
+        if proposer in NEED_A_SPACE and not task.parameters:
             raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]')
     for name in task.tune.inputs if task.tune else ():
         if name not in task.inputs:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
     if task.parameters:
+        check_conditions(task.parameters.space)
         _check_parameters_file(task, task.parameters.file)
 
 
