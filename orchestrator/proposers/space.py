@@ -67,7 +67,9 @@ def steps(parameter: Parameter) -> Sequence[Value]:
             return [every[place] for place in _spread(len(every), parameter.points)]
         case Float():
             last = max(1, parameter.points - 1)
-            return [_at(parameter, place / last if parameter.points > 1 else 0.5) for place in range(parameter.points)]
+            return [
+                at_share(parameter, place / last if parameter.points > 1 else 0.5) for place in range(parameter.points)
+            ]
 
 
 def every_int(parameter: Int) -> range:
@@ -83,7 +85,7 @@ def draw(parameter: Parameter, rng: random.Random) -> Value:
         case Int():
             return rng.randrange(parameter.low, parameter.high + 1, parameter.step)
         case Float():
-            return _at(parameter, rng.random())
+            return at_share(parameter, rng.random())
 
 
 def shown_point(point: Mapping[str, Value]) -> str:
@@ -94,7 +96,7 @@ def _shown(value: Value) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _at(parameter: Float, share: float) -> float:
+def at_share(parameter: Float, share: float) -> float:
     low, high = parameter.low, parameter.high
     if parameter.log:
         value = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
