@@ -6,33 +6,35 @@ from typing import Any
 
 from orchestrator.change import File, Form, Policy, Reason, Refusal, Tree, apply_text
 from orchestrator.domain.proposal import Proposal, Value
-from orchestrator.proposers.space import holds
-from orchestrator.task import Parameter
+from orchestrator.task import Parameter, Parameters, active_part, in_order, is_there
 
 
-def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters_file: str | None) -> Tree:
+def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters: Parameters | None) -> Tree:
     """Raises Refusal for a change that the policy, or the tree, does not take."""
     if proposal.text is not None:
         return apply_text(tree, proposal.text, policy, Form.AUTO)
-    if parameters_file is None:
+    if parameters is None:
         raise ValueError("a point was proposed, but the task has no [parameters]")
-    policy.check(parameters_file)
-    new = Tree({**tree, parameters_file: _with_point(tree, parameters_file, proposal.params or {})})
+    policy.check(parameters.file)
+    new = Tree({**tree, parameters.file: _with_point(tree, parameters, proposal.params or {})})
     if new == tree:
-        raise Refusal(Reason.NO_EFFECT, parameters_file)
+        raise Refusal(Reason.NO_EFFECT, parameters.file)
     return new
 
 
 def point_in(tree: Tree, path: str, space: Mapping[str, Parameter]) -> dict[str, Value]:
-    """The parameters that a candidate's own file holds; what is no value of the space is left out."""
-    present = _object_in(tree, path)
-    return {name: present[name] for name, it in space.items() if name in present and holds(it, present[name])}
+    """The parameters that a candidate's own file holds; what is no value of the space, or not there, is left out."""
+    return active_part(space, _object_in(tree, path))
 
 
-def _with_point(tree: Tree, path: str, point: dict[str, Value]) -> File:
-    """The file's other keys stay; a file that is no JSON object is replaced."""
-    old = tree.get(path)
-    text = json.dumps({**_object_in(tree, path), **point}, indent=2, sort_keys=True, allow_nan=False) + "\n"
+def _with_point(tree: Tree, parameters: Parameters, point: dict[str, Value]) -> File:
+    """The file's other keys stay, but not those of parameters that are not there now; what is no object is replaced."""
+    old, space = tree.get(parameters.file), parameters.space
+    new = {**_object_in(tree, parameters.file), **point}
+    for name in in_order(space):
+        if not is_there(space[name], new):
+            new.pop(name, None)
+    text = json.dumps(new, indent=2, sort_keys=True, allow_nan=False) + "\n"
     return File(text.encode(), old.executable if old else False)
 
 

@@ -107,5 +107,4 @@ class Workbench(Parts):
 
     def next_tree(self, tree: Tree, proposal: Proposal) -> Tree:
         """Raises Refusal for a change that the policy, or the tree, does not take."""
-        parameters = self.task.parameters
-        return next_tree(tree, proposal, self.policy, parameters.file if parameters else None)
+        return next_tree(tree, proposal, self.policy, self.task.parameters)

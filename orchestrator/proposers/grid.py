@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers.base import Brief, Exhausted
-from orchestrator.proposers.space import grid_point, grid_size, shown_point
+from orchestrator.proposers.space import grid, shown_point
 from orchestrator.task import Parameter
 
 
@@ -13,8 +13,8 @@ class Grid:
     branching = False
 
     def __init__(self, space: Mapping[str, Parameter], per_attempt: int = 1) -> None:
-        self._space = space
-        self._size = grid_size(space)
+        self._grid = grid(space)
+        self._size = self._grid.size
         self._per_attempt = per_attempt
 
     def exhausted(self, number: int) -> str | None:
@@ -27,5 +27,5 @@ class Grid:
             raise Exhausted(why)
         first = (brief.number - 1) * self._per_attempt
         wanted = range(first, min(first + self._per_attempt, self._size))
-        points = [grid_point(self._space, index) for index in wanted]
+        points = [self._grid.at(index) for index in wanted]
         return [Proposal(operator="grid", description=shown_point(point), params=point) for point in points]

@@ -1,5 +1,6 @@
 """The task file: read strictly, checked against its folder, and bound to what lay there when a run began."""
 
+from orchestrator.task.conditions import active_part, in_order, is_point, is_there, needs_of, takes
 from orchestrator.task.errors import TaskError
 from orchestrator.task.files import input_digest
 from orchestrator.task.model import Target, Task, diff_of
@@ -50,13 +51,19 @@ __all__ = [
     "TaskError",
     "Trial",
     "Tune",
+    "active_part",
     "diff_of",
     "format_duration",
+    "in_order",
     "input_digest",
+    "is_point",
+    "is_there",
     "load_task",
+    "needs_of",
     "parse_duration",
     "parse_money",
     "parse_rate",
     "snapshot",
+    "takes",
     "write_template",
 ]

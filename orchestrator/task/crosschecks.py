@@ -13,11 +13,12 @@ from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
 from orchestrator.domain.metric import Rule
 from orchestrator.domain.verdict import Mode
+from orchestrator.task.conditions import check_conditions
 from orchestrator.task.errors import Key, Wrong
 from orchestrator.task.explaining import nearest
 from orchestrator.task.files import plain_names
 from orchestrator.task.model import Task
-from orchestrator.task.sections import HeldOutSpec, Repository
+from orchestrator.task.sections import NEED_A_SPACE, HeldOutSpec, Repository
 
 STATE = ".blastdoor"
 
@@ -46,7 +47,7 @@ def check_sections(task: Task) -> None:
                 raise Wrong(("metrics", at), 'has no weight, but ranking.rule is "weighted"; give every metric one')
     _check_certify(task)
     for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
-        if proposer in ("grid", "random") and not task.parameters:
+        if proposer in NEED_A_SPACE and not task.parameters:
             other = ", or leave the control out" if name == "control" else ""
             raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}')
     for name in task.tune.inputs if task.tune else ():
@@ -59,6 +60,7 @@ def check_sections(task: Task) -> None:
             text = 'is measured where the judge calls the candidate; set judge.mode = "relay", or take it out'
             raise Wrong(("metrics", at, "timing"), text)
     if task.parameters:
+        check_conditions(task.parameters.space)
         _check_parameters_file(task, task.parameters.file)
     if task.pruning and task.judge.mode != "data":
         text = f'needs judge.mode = "data": with "{task.judge.mode}" no trial can be told to stop; take one of them out'

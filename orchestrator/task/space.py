@@ -1,4 +1,4 @@
-"""The space that grid and random search: named parameters, each an int, a float, a choice or a switch."""
+"""The space that is searched: named parameters, each an int, a float, a choice or a switch; some only at times."""
 
 import json
 import math
@@ -34,8 +34,14 @@ def _check_range(low: float, high: float) -> None:
         raise ValueError(f"low ({low:g}) must be below high ({high:g})")
 
 
+Plain = Annotated[Value, PlainValidator(_plain_value)]
+Listed = Annotated[tuple[Plain, ...], Field(min_length=1, max_length=10_000)]
+
+
 class _Parameter(BaseModel, extra="forbid", frozen=True):
-    pass
+    """`when` names others, each with the values at which this one is there; all of them must hold."""
+
+    when: Annotated[dict[Name, Listed], Field(max_length=16), InOrder] = Field(default_factory=dict)
 
 
 class Int(_Parameter):
@@ -74,7 +80,7 @@ class Choice(_Parameter):
     """One of a few values."""
 
     type: Literal["choice"] = "choice"
-    values: tuple[Annotated[Value, PlainValidator(_plain_value)], ...] = Field(min_length=1, max_length=10_000)
+    values: Listed
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -31,9 +31,16 @@ def make_proposer(name: str, task: Task, *, control: bool = False) -> Proposer:
     if task.parameters is None:
         raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
     space = task.parameters.space
-    if name == "grid":
-        return Grid(space, task.tune.trials if task.tune and not control else 1)
-    return Random(space, branching=not control)
+    if name == "random":
+        return Random(space, branching=not control)
+    try:
+        if name == "grid":
+            return Grid(space, task.tune.trials if task.tune and not control else 1)
+        from orchestrator.proposers.samplers import make_sampler  # its libraries take time to load
+
+        return make_sampler(name, space, make_ranking(task))
+    except ValueError as error:
+        raise TaskError(f"parameters.space: {error}") from None
 
 
 def make_ranking(task: Task) -> Ranking:

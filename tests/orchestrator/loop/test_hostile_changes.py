@@ -10,7 +10,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase
 from orchestrator.loop.candidate import next_tree, point_in
-from orchestrator.task import Bool, Choice, Float, Int, Parameter
+from orchestrator.task import Bool, Choice, Float, Int, Parameter, Parameters
 from orchestrator.wiring import ask
 from sandbox import Job, Refused, Unavailable
 from tests.orchestrator.loop.script import Script
@@ -43,7 +43,7 @@ def test_what_a_file_holds_of_the_space() -> None:
 )
 def test_a_parameters_file_that_is_no_object(text: str) -> None:
     """Whatever a candidate left there, a point can be written over it."""
-    made = next_tree(tree(text), POINT, Policy(editable=("params.json",)), "params.json")
+    made = next_tree(tree(text), POINT, Policy(editable=("params.json",)), Parameters(file="params.json", space=SPACE))
     assert json.loads(made["params.json"].data) == {"rows": 3}
 
 

@@ -34,7 +34,7 @@ def test_steps_of_each_kind() -> None:
     """A grid takes every value of a choice, a switch and a stepped range, and evenly spread points of a real one."""
     assert steps(SPACE["kind"]) == ["hex", "square"]
     assert steps(SPACE["flag"]) == [False, True]
-    assert steps(SPACE["rows"]) == [1, 4, 7]
+    assert list(steps(SPACE["rows"])) == [1, 4, 7]
     assert steps(SPACE["rate"]) == pytest.approx([0.01, 1, 100])
     assert steps(Int(low=0, high=100, points=3)) == [0, 50, 100]
     assert steps(Float(low=0, high=1, points=1)) == [0.5]

@@ -144,7 +144,7 @@ BAD_KEYS = [
     ("[parameters]\nfile = 'params.json'\n[parameters.space]\nlow = {type = 'int', low = 1, hihg = 2}", 3,
      "parameters.space.low.hihg: unknown key; did you mean high?"),
     ("[parameters]\nfile = 'params.json'\n[parameters.space]\na = {type = 'bool', low = 1}", 3,
-     "parameters.space.a.low: unknown key; known are type"),
+     "parameters.space.a.low: unknown key; known are when, type"),
     ("[[guards]]\nname = 'a'\ncommand = 'b'\nplace = 'judge'", 3, "guards[0].place: unknown key; known are name, "
      "command, in, limits"),
     ("warnings = []", 0, "judge.warnings: unknown key; known are command, folder, gold, mode, env, limits, image"),
@@ -214,7 +214,7 @@ BAD_VALUES = [
     ("[budget]\ntokens = 0x" + "f" * 5000, 1, "budget.tokens: is too large a number; write a smaller one"),
     ("[search]\nsaturates = ['disk']", 1, 'search.saturates[0]: must be "gpu", "memory", "port", "database", "api" or '
      '"cpu", not "disk"'),
-    ("[search]\nproposer = 'llm'", 1, 'search.proposer: must be "grid", "random" or "inject", not "llm"'),
+    ("[search]\nproposer = 'llm'", 1, 'search.proposer: must be "grid", "random", "inject", "tpe", "cmaes" or "gp", not "llm"'),
     ("[inputs]\n'../x' = 'data'", 1, 'inputs."../x": "../x" is not a name; use letters, digits, ., _ and -, with a '
      "letter or digit first"),
     ("[image]\npip = ['-r x']", 1, 'image.pip[0]: "-r x" looks like an option; name the thing itself'),

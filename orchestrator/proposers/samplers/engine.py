@@ -1,0 +1,43 @@
+"""What a sampler's model is asked, and what it is told."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from orchestrator.domain.metric import Ranking, Rule
+from orchestrator.domain.proposal import Value
+from orchestrator.proposers.points import Point
+
+
+@dataclass(frozen=True)
+class Known:
+    """The `place`-th attempt that ended, with a point of the space. No merits: it ended without a valid score."""
+
+    place: int
+    point: Mapping[str, Value]
+    merits: tuple[float, ...] | None
+
+
+class Engine(Protocol):
+    """Told every ended attempt once, in their order. What it offers follows from that, `running` and the seed alone."""
+
+    def tell(self, known: Known) -> None: ...
+
+    def offers(self, running: Sequence[Point], seed: int) -> Iterator[Point]:
+        """Points worth trying, the best first; none where too little is known. It may be read in another thread,
+        while more is told: what was told by the time of the call counts."""
+
+
+def objectives(ranking: Ranking, merits: tuple[float, ...]) -> tuple[float, ...]:
+    """What is to be made large: one number, or for Pareto as many as there are metrics."""
+    match ranking.rule:
+        case Rule.LEXICOGRAPHIC:
+            return merits[:1]
+        case Rule.WEIGHTED:
+            return (sum(it.weight * merit for it, merit in zip(ranking.metrics, merits, strict=True)),)
+        case Rule.PARETO:
+            return merits
+
+
+def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(a >= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)

@@ -1,0 +1,176 @@
+"""Optuna's tree-structured Parzen estimator, with its defaults, over a bounded view of the past.
+
+Nothing of Optuna's is kept between two proposals: each asks a fresh sampler, seeded for it, in a study in memory that
+shows it the attempts chosen. For a Pareto task it is Optuna's multi-objective TPE.
+"""
+
+import logging
+import warnings
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from itertools import count
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from orchestrator.domain.metric import Ranking, Rule
+from orchestrator.domain.proposal import Value
+from orchestrator.proposers.points import Point
+from orchestrator.proposers.samplers.engine import Known, objectives
+from orchestrator.proposers.samplers.view import View
+from orchestrator.proposers.space import every_int
+from orchestrator.task import Bool, Choice, Float, Int, Parameter, in_order, is_there
+from orchestrator.task.conditions import is_in
+
+# Optuna's model of what is good takes a tenth, and never more than 25: with 250 in view it is as large as it gets.
+LIMIT, BEST, LAST = 250, 50, 75
+STARTUP = 10
+RUNNING = 64
+# Optuna goes by numbers: what runs is later than all that ended. The attempt that is asked for has number 0.
+_BEHIND = 2**40
+
+
+class Tpe:
+    """With `names`, it models only those, each for itself, beside a sampler that has the others."""
+
+    def __init__(self, space: Mapping[str, Parameter], ranking: Ranking, names: Collection[str] | None = None) -> None:
+        _quieten()
+        self._space, self._ranking = space, ranking
+        self._order = in_order(space)
+        self._names = space if names is None else names
+        self._told = 0
+        self._trials: dict[int, FrozenTrial] = {}
+        self._ways = {name: _way(it) for name, it in space.items()}
+        self._view = View(LIMIT, BEST, LAST, self._values)
+
+    def tell(self, known: Known) -> None:
+        self._told += 1
+        self._view.add(known)
+
+    def offers(self, running: Sequence[Point], seed: int, given: Callable[[], Point] | None = None) -> Iterator[Point]:
+        """Endless, each drawn anew; `given` has the values of what is not modelled here, for each of them."""
+        shown = self._shown(running)
+        if not shown:
+            return iter(())
+        return (self._ask(shown, seed + number, given() if given else {}) for number in count())
+
+    def _values(self, known: Known) -> tuple[float, ...] | None:
+        return None if known.merits is None else objectives(self._ranking, known.merits)
+
+    def _shown(self, running: Sequence[Point]) -> list[FrozenTrial]:
+        """The attempts in view, failed ones behind all others, and those that run; none of them before the start-up."""
+        if self._told < STARTUP or not self._view.scored:
+            return []
+        chosen = self._view.chosen()
+        # A tenth is taken for good. So that it never holds a failure, there are at most nine of them for each score.
+        spare = 9 * sum(known.merits is not None for known in chosen)
+        kept = [it for it in reversed(chosen) if it.merits is not None or (spare := spare - 1) >= 0]
+        self._trials = {it.place: self._trials.get(it.place) or self._ended(it) for it in reversed(kept)}
+        return [*self._trials.values(), *self._running(running[-RUNNING:])]
+
+    def _ended(self, known: Known) -> FrozenTrial:
+        """One that failed is, in Optuna's words, pruned before its first report: worse than every score."""
+        values = self._values(known)
+        state = TrialState.PRUNED if values is None else TrialState.COMPLETE
+        return self._trial(known.place + 1, state, known.point, values)
+
+    def _running(self, points: Sequence[Point]) -> Iterator[FrozenTrial]:
+        """Optuna takes them for bad ones, so that the next point lies elsewhere."""
+        for number, point in enumerate(points):
+            yield self._trial(_BEHIND + number, TrialState.RUNNING, point, None)
+
+    def _trial(
+        self, number: int, state: TrialState, point: Mapping[str, Value], values: Sequence[float] | None
+    ) -> FrozenTrial:
+        return FrozenTrial(
+            number=number,
+            trial_id=number,
+            state=state,
+            value=None,
+            values=values,
+            datetime_start=None,
+            datetime_complete=None,
+            params={name: _outside(self._space[name], value) for name, value in point.items() if name in self._names},
+            distributions={name: self._ways[name] for name in point if name in self._names},
+            user_attrs={},
+            system_attrs={},
+            intermediate_values={},
+        )
+
+    def _ask(self, shown: list[FrozenTrial], seed: int, given: Point) -> Point:
+        objectives_ = len(self._ranking.metrics) if self._ranking.rule is Rule.PARETO else 1
+        study = optuna.create_study(storage=_Shown(shown), directions=["maximize"] * objectives_)
+        together = len(self._names) == len(self._space)
+        study.sampler = _sampler(seed % 2**32, together, group=any(it.when for it in self._space.values()))
+        trial = study.ask()
+        point: Point = {}
+        for name in self._order:
+            if not is_there(self._space[name], point):
+                continue
+            point[name] = _suggested(trial, name, self._space[name]) if name in self._names else given[name]
+        return {name: point[name] for name in self._space if name in point}
+
+
+class _Shown(optuna.storages.InMemoryStorage):
+    """A storage in which nothing lies but the attempts that are shown."""
+
+    def __init__(self, shown: list[FrozenTrial]) -> None:
+        super().__init__()
+        self._shown = shown
+
+    def get_all_trials(
+        self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
+    ) -> list[FrozenTrial]:
+        del study_id, deepcopy  # there is one study, and nobody changes what is shown
+        return [it for it in self._shown if states is None or it.state in states]
+
+
+def _sampler(seed: int, together: bool, *, group: bool) -> optuna.samplers.TPESampler:
+    if not together:
+        return optuna.samplers.TPESampler(seed=seed, multivariate=False)
+    return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=group)
+
+
+def _quieten() -> None:
+    """Of what Optuna tells everybody: that a study was made, and that `group` may change one day."""
+    logging.getLogger(optuna.storages.InMemoryStorage.__module__).setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning, message=".*group.*")
+
+
+def _way(parameter: Parameter) -> BaseDistribution:
+    """A choice and an int are numbered, since Optuna takes 1 and true for one value and rounds large numbers."""
+    match parameter:
+        case Float():
+            return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+        case Int():
+            return IntDistribution(0, len(every_int(parameter)) - 1)
+        case Choice():
+            return CategoricalDistribution(range(len(parameter.values)))
+        case Bool():
+            return CategoricalDistribution(range(2))
+
+
+def _outside(parameter: Parameter, value: Value) -> float:
+    match parameter:
+        case Float():
+            return float(value)
+        case Int():
+            return every_int(parameter).index(int(value))
+        case Choice():
+            return next(at for at, it in enumerate(parameter.values) if is_in(value, (it,)))
+        case Bool():
+            return int(value)
+
+
+def _suggested(trial: optuna.Trial, name: str, parameter: Parameter) -> Value:
+    match parameter:
+        case Float():
+            value = trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log)
+            return min(parameter.high, max(parameter.low, value))
+        case Int():
+            every = every_int(parameter)
+            return every[trial.suggest_int(name, 0, len(every) - 1)]
+        case Choice():
+            return parameter.values[trial.suggest_categorical(name, range(len(parameter.values)))]
+        case Bool():
+            return bool(trial.suggest_categorical(name, range(2)))

@@ -1,0 +1,233 @@
+"""TPE, CMA-ES and the Gaussian process, all by the same rules."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from orchestrator.domain.metric import Rule
+from orchestrator.domain.proposal import Value
+from orchestrator.proposers import Exhausted, Random
+from orchestrator.proposers.samplers import Sampler, make_sampler
+from orchestrator.proposers.space import random_point
+from orchestrator.task import Bool, Choice, Float, Int, is_point, load_task
+from orchestrator.wiring.parts import make_proposer
+from tests.examples.judging import EXAMPLES
+from tests.orchestrator.proposers.pasts import ONE, Shown, Space, asked, best, point_of, ranked, searched, tried
+
+ALL = ("tpe", "cmaes", "gp")
+
+SPACE: Space = {
+    "kind": Choice(values=(1, True, "x")),
+    "few": Int(low=2, high=20, step=3),
+    "rows": Int(low=1, high=8, when={"kind": ("x", 1)}),
+    "rate": Float(low=1e-4, high=10, log=True),
+    "shift": Float(low=-1, high=1, when={"flag": (True,), "rows": (4, 5)}),
+    "flag": Bool(),
+}
+SMALL: Space = {"a": Int(low=0, high=3), "b": Bool(), "c": Choice(values=(1, 1.0)), "d": Bool(when={"b": (True,)})}
+
+
+def quality(point: Mapping[str, Value]) -> tuple[float, ...] | None:
+    """Fails in one corner, so that there are attempts without a score."""
+    if point["kind"] is True and point["few"] == 2:
+        return None
+    return (float(point["few"]) - float(point["rate"]) ** 2 + float(point.get("rows", 0)), float(point["few"]))
+
+
+def drawn(count: int, space: Space = SPACE) -> Shown:
+    rng = random.Random(3)
+    points = [random_point(space, rng) for _ in range(count)]
+    return Shown([tried(number, point, quality(point)) for number, point in enumerate(points, 1)])
+
+
+async def one(sampler: Sampler, number: int, past: Shown, seed: int = 7, **changes: object) -> dict[str, Value]:
+    (proposal,) = await sampler.propose(asked(number, past, seed, **changes))
+    return point_of(proposal)
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+@pytest.mark.parametrize("name", ALL)
+async def test_a_resume_is_exact(name: str, rule: Rule) -> None:
+    """Who has seen the campaign grow and who sees it for the first time propose the same, wherever it is cut."""
+    ranking = ranked(rule, 1.0, 2.0)
+    whole = drawn(270)
+    old = make_sampler(name, SPACE, ranking)
+    for cut in (0, 3, 11, 12, 40, 129, 251, 270):
+        past = Shown(whole.ended[:cut], [tried(999, random_point(SPACE, random.Random(cut)))])
+        here = await one(old, cut + 1, past)
+        assert here == await one(make_sampler(name, SPACE, ranking), cut + 1, past), cut
+        assert is_point(SPACE, here)
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_another_seed_number_or_question(name: str) -> None:
+    """Each gives another point."""
+    past = drawn(30)
+    sampler = make_sampler(name, SPACE, ONE)
+    first = await one(sampler, 31, past)
+    assert first != await one(sampler, 31, past, seed=8)
+    assert first != await one(sampler, 32, past)
+    assert first != await one(sampler, 31, past, again=1)
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_another_past_is_looked_at_from_its_beginning(name: str) -> None:
+    """What was kept of a first campaign does not reach a second one."""
+    sampler = make_sampler(name, SPACE, ONE)
+    await one(sampler, 41, drawn(40))
+    other = Shown([tried(it.number, it.params, (float(it.number),)) for it in drawn(60).ended])
+    assert await one(sampler, 61, other) == await one(make_sampler(name, SPACE, ONE), 61, other)
+    shorter = Shown(other.ended[:20])
+    assert await one(sampler, 21, shorter) == await one(make_sampler(name, SPACE, ONE), 21, shorter)
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_all_points_of_a_small_space(name: str) -> None:
+    """Three at a time, some of them still running: every point once, then the end in one sentence."""
+    sampler = make_sampler(name, SMALL, ONE)
+    past, seen = Shown(), list[str]()
+    while len(seen) < 4 * 3 * 2:
+        for proposal in await sampler.propose(asked(len(seen), past, count=3)):
+            seen.append(repr(sorted(point_of(proposal).items())))
+            past.running.append(tried(len(seen), point_of(proposal)))
+        while len(past.running) > 4:
+            ended = past.running.pop(0)
+            past.ended.append(tried(ended.number, ended.params, (float(len(past.ended)),)))
+    assert len(set(seen)) == len(seen) == 24
+    with pytest.raises(Exhausted) as told:
+        await sampler.propose(asked(25, past, count=3))
+    assert str(told.value) == "all 24 points of the space are tried"
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_a_branch_without_points_left(name: str) -> None:
+    """Where a real number is left to choose, there is always another point."""
+    space: Space = {"many": Int(low=0, high=400), "rate": Float(low=0, high=1, when={"many": (0,)})}
+    past = Shown([tried(at, {"many": at}, (float(at),)) for at in range(1, 401)])
+    point = await one(make_sampler(name, space, ONE), 401, past)
+    assert point["many"] == 0
+    assert is_point(space, point)
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_many_at_a_time(name: str) -> None:
+    """Twenty that run at once are twenty points."""
+    past = drawn(60)
+    sampler = make_sampler(name, SPACE, ONE)
+    for number in range(61, 81):
+        point = await one(sampler, number, past)
+        assert point not in [it.params for it in (*past.ended, *past.running)]
+        past.running.append(tried(number, point))
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_what_fails_is_left_alone(name: str) -> None:
+    """Where a half of the space fails, few of the later points lie there."""
+    space: Space = {"x": Float(low=0, high=1), "y": Float(low=0, high=1), "z": Float(low=0, high=1)}
+
+    def half(point: Mapping[str, Value]) -> tuple[float, ...] | None:
+        return None if float(point["x"]) > 0.5 else (-((float(point["y"]) - 0.3) ** 2),)
+
+    past = await searched(make_sampler(name, space, ONE), half, 70)
+    assert sum(it.merits is None for it in past.ended[40:]) <= 10
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_nothing_but_failures(name: str) -> None:
+    """There is nothing to learn from, so points are drawn as they come."""
+    past = Shown([tried(it.number, it.params) for it in drawn(40).ended])
+    assert is_point(SPACE, await one(make_sampler(name, SPACE, ONE), 41, past))
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_what_is_no_point_is_passed_over(name: str) -> None:
+    """An attempt without a point, or with one of another space, teaches nothing and does no harm."""
+    past = drawn(20)
+    strange = [tried(90, None, (1e9,)), tried(91, {"other": 3}, (1e9,)), tried(92, {"kind": "y"}, (1e9,))]
+    sampler = make_sampler(name, SPACE, ONE)
+    await one(sampler, 21, Shown([*past.ended, *strange], strange))
+    point = await one(sampler, 22, Shown([*past.ended, *strange, *drawn(30).ended[20:]], strange))
+    assert is_point(SPACE, point)
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_it_learns(name: str) -> None:
+    """On a bowl with a choice it is nearer to the bottom than random draws, for both seeds."""
+    space: Space = {
+        "x": Float(low=-5, high=10),
+        "y": Float(low=0.01, high=10, log=True),
+        "n": Int(low=0, high=50),
+        "k": Choice(values=("a", "b", "c")),
+    }
+
+    def bowl(point: Mapping[str, Value]) -> tuple[float, ...]:
+        off = (float(point["x"]) - 2) ** 2 + (float(point["y"]) - 3) ** 2 + (int(point["n"]) - 17) ** 2 / 10
+        return (-off - 5 * (point["k"] != "b"),)
+
+    for seed in (1, 2):
+        past = await searched(make_sampler(name, space, ONE), bowl, 60, seed)
+        control = await searched(Random(space, branching=False), bowl, 60, seed)
+        assert best(past) > best(control)
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_weights_decide(name: str) -> None:
+    """Of two metrics that pull apart, the heavier one wins; left to right, the first."""
+    space: Space = {"x": Float(low=0, high=1), "y": Float(low=0, high=1)}
+
+    def apart(point: Mapping[str, Value]) -> tuple[float, ...]:
+        return (-abs(float(point["x"]) - 0.2), -abs(float(point["x"]) - 0.8))
+
+    for ranking, wanted in (
+        (ranked(Rule.WEIGHTED, 1.0, 9.0), 0.8),
+        (ranked(Rule.WEIGHTED, 9.0, 1.0), 0.2),
+        (ranked(Rule.LEXICOGRAPHIC, 1.0, 1.0), 0.2),
+    ):
+        past = await searched(make_sampler(name, space, ranking), apart, 60)
+        late = sorted(float(it.params["x"]) for it in past.ended[40:] if it.params)
+        assert late[10] == pytest.approx(wanted, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_pareto_keeps_to_the_front(name: str) -> None:
+    """Where two metrics pull apart, points lie between what is best for the one and for the other."""
+    space: Space = {"x": Float(low=0, high=1), "y": Float(low=0, high=1)}
+
+    def front(point: Mapping[str, Value]) -> tuple[float, ...]:
+        x, y = float(point["x"]), float(point["y"])
+        return (-((x - 0.4) ** 2) - y**2, -((x - 0.6) ** 2) - y**2)
+
+    past = await searched(make_sampler(name, space, ranked(Rule.PARETO, 1.0, 1.0)), front, 90)
+    late = [it.params for it in past.ended[60:] if it.params]
+    near = [it for it in late if 0.3 < float(it["x"]) < 0.7 and float(it["y"]) < 0.3]
+    assert len(near) >= 20  # of 30; a tenth and a bit of the square is as near as that
+
+
+def test_cmaes_needs_a_number() -> None:
+    """It says so, and what to do."""
+    with pytest.raises(ValueError, match="needs an int or a float without a condition; add one, or use tpe"):
+        make_sampler("cmaes", {"a": Bool(), "b": Int(low=0, high=9, when={"a": (True,)})}, ONE)
+
+
+async def test_optuna_is_silent(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    """It has a log of its own, which nobody asked for."""
+    await one(make_sampler("tpe", SPACE, ONE), 31, drawn(30))
+    assert (caplog.text, *capfd.readouterr()) == ("", "", "")
+
+
+def test_libraries_are_loaded_when_a_sampler_is_wanted() -> None:
+    """Not before: every command would wait for them."""
+    code = "import sys, orchestrator.views.cli; print([it for it in ('optuna', 'numpy', 'cmaes') if it in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_task_names_it(name: str) -> None:
+    """By the same names as on the command line."""
+    proposer = make_proposer(name, load_task(EXAMPLES / "circle_packing"))
+    assert isinstance(proposer, Sampler)
+    assert (proposer.serial, proposer.branching, proposer.exhausted(1)) == (False, False, None)
