@@ -33,7 +33,9 @@ class Settings(BaseSettings):
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
-    proposer: str | None = Field(default=None, pattern="^(grid|random|inject)$", description="where changes come from")
+    proposer: str | None = Field(
+        default=None, pattern="^(grid|random|operators|inject)$", description="where changes come from"
+    )
     attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(
         default=None, ge=0, description="dollars of a campaign at most"

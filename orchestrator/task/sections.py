@@ -25,7 +25,7 @@ from orchestrator.task.words import (
 from sandbox import Limits
 from sandbox.units import Duration
 
-Proposer = Literal["grid", "random", "inject"]
+Proposer = Literal["grid", "random", "operators", "inject"]
 Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]

@@ -85,7 +85,7 @@ async def open_campaign(
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
-            proposer = make_proposer(options["proposer"], task)
+            proposer = make_proposer(options["proposer"], task, tree=taken.tree)
             form = shape_of(task, options, proposer, site.ceiling(task.limits))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)

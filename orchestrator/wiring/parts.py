@@ -1,6 +1,7 @@
 """Small parts, made from a task and its options."""
 
 from orchestrator.budget import Stop, stops
+from orchestrator.change import Tree
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
@@ -14,16 +15,30 @@ from orchestrator.wiring.site import Site
 from sandbox import Job, Limits
 
 
-def make_proposer(name: str, task: Task, *, control: bool = False) -> Proposer:
-    """Raises TaskError for one that needs a space where the task has none."""
+def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | None = None) -> Proposer:
+    """Raises TaskError for one that needs a space where the task has none, or text where `tree` has none to change."""
     if name == "inject":
         return Injected()
+    if name == "operators":
+        return _make_operators(task, tree)
     if task.parameters is None:
         raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
     space = task.parameters.space
     if name == "grid":
         return Grid(space, task.tune.trials if task.tune and not control else 1)
     return Random(space, branching=not control)
+
+
+def _make_operators(task: Task, tree: Tree | None) -> Proposer:
+    # LibCST takes a third of a second to import; only who asks for it waits.
+    from orchestrator.proposers.operators import Operators, editable_texts
+
+    left_out = task.parameters.file if task.parameters else None
+    if tree is not None and not editable_texts(tree, task.policy(), left_out):
+        raise TaskError(
+            "the proposer operators needs text to change, and no editable file is text; add one to editable"
+        )
+    return Operators(task.policy(), left_out)
 
 
 def make_ranking(task: Task) -> Ranking:

@@ -33,9 +33,9 @@ class Plan:
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, config: DockerConfig) -> Plan:
     """Raises TaskError for a task that would not run. Starts nothing, writes nothing."""
     task = load_task(folder)
-    snapshot(task, folder)
+    tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
-    form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
+    form = shape_of(task, options, make_proposer(options["proposer"], task, tree=tree), local_ceiling(task.limits))
     # As an attempt reserves it: the trial, two judgings, every guard.
     limits = [task.target(Mode.SUBMIT).limits, task.judge.limits, task.judge.limits]
     limits += [guard.limits for guard in task.guards]
