@@ -43,7 +43,8 @@ def check_sections(task: Task) -> None:
                 raise Wrong(("metrics", at), 'has no weight, but ranking.rule is "weighted"; give every metric one')
     for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
         if proposer in ("grid", "random") and not task.parameters:
-            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]')
+            other = ", or leave the control out" if name == "control" else ""
+            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}')
     for name in task.tune.inputs if task.tune else ():
         if name not in task.inputs:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")

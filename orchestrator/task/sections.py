@@ -172,6 +172,7 @@ class SearchSpec(Section):
     depth: int | None = Field(default=None, ge=1, le=1000)
     saturates: tuple[Resource, ...] | None = None
     control: Literal["grid", "random"] | None = None
+    selection: Literal["champion", "tasks"] | None = None
 
 
 def _kind_of_workspace(value: object) -> str:

@@ -6,7 +6,9 @@ from orchestrator.domain.metric import Ranking
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
 from orchestrator.judge.data import DataJudge, judge_files
+from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
+from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
 from orchestrator.proposers import Grid, Injected, Proposer, Random
 from orchestrator.task import Snapshot, Task, TaskError
@@ -21,6 +23,10 @@ def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | 
         return Injected()
     if name == "operators":
         return _make_operators(task, tree)
+    if task.parameters is None and control:
+        raise TaskError(
+            f"the control {name} draws points of [parameters], and the task has none; add them, or leave it out"
+        )
     if task.parameters is None:
         raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
     space = task.parameters.space
@@ -64,6 +70,15 @@ def make_stop(options: Options) -> Stop:
 def make_deadline(options: Options) -> Stop:
     """The cap on the clock; what is under way is ended then."""
     return stops.never() if options["wall"] is None else stops.elapsed(seconds=options["wall"])
+
+
+def make_selection(options: Options, book: Book) -> BestAtTasks | None:
+    """None where every branch starts at the champion."""
+    if options["selection"] != "tasks":
+        return None
+    selection = BestAtTasks(book.state)
+    book.observers.append(selection.on_event)
+    return selection
 
 
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:

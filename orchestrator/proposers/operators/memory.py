@@ -118,12 +118,12 @@ class Memory:
 
     def _add(self, tried: Tried) -> None:
         came, gain = outcome(tried)
-        told = read_description(tried.description)
-        reward = self._reward(came, gain)
-        keys = (("operator", tried.operator), ("file", told.path), ("owner", told.path, told.owner))
-        for key in keys:
-            self._tallies.setdefault(key, Tally()).add(reward)
-        self._adapt(tried.operator, told, came)
+        if tried.params is None:  # a point of the parameters tells nothing of operators
+            told = read_description(tried.description)
+            reward = self._reward(came, gain)
+            for key in (("operator", tried.operator), ("file", told.path), ("owner", told.path, told.owner)):
+                self._tallies.setdefault(key, Tally()).add(reward)
+            self._adapt(tried.operator, told, came)
         if came is Came.BETTER and tried.merits is not None:
             self._improved[tried.node] = tried.parent
             known = Known(tried.merits, tried.node, tried.parent)

@@ -11,12 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.domain.metric import Metric
-from orchestrator.domain.node import path_to
+from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Draft, Node, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, printable_lines, short
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.frontier import best_at
 from orchestrator.views.campaign.history import History, history_of
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.opening import (
@@ -42,7 +43,7 @@ def show(
         ("path", _path(state, node, metrics, width, unicode)),
         ("proposal", _proposal(node)),
         ("drafts", _drafts(state, node, metrics, history)),
-        ("verdict", _verdict(node, metrics)),
+        ("verdict", _verdict(node, metrics, _best_at(state, node))),
         ("trials", _trials(state, node, history)),
         ("guards", _guards(state, node, history)),
         ("fingerprint", _fingerprint(state, node)),
@@ -109,7 +110,11 @@ def _tuned(draft: Draft, metrics: Sequence[Metric]) -> Text:
     return Text(figures.metrics(draft.verdict.metrics, metrics) if draft.verdict else "")
 
 
-def _verdict(node: Node, metrics: Sequence[Metric]) -> RenderableType | None:
+def _best_at(state: State, node: Node) -> list[str]:
+    return best_at(state, state.runs[str(run_of(node.id))]).get(node.id, [])
+
+
+def _verdict(node: Node, metrics: Sequence[Metric], best: Sequence[str]) -> RenderableType | None:
     if not node.verdict:
         return None
     verdict = node.verdict
@@ -117,7 +122,8 @@ def _verdict(node: Node, metrics: Sequence[Metric]) -> RenderableType | None:
         printable(metric): f"{figures.score(value, 10)}{_goal(metric, metrics)}"
         for metric, value in verdict.metrics.items()
     }
-    rows |= {f"task {name}": figures.score(value) for name, value in list(verdict.tasks.items())[:_NOTES]}
+    tasks = list(verdict.tasks.items())[:_NOTES]
+    rows |= {f"task {name}": f"{figures.score(value)}{' (none is better)' * (name in best)}" for name, value in tasks}
     rows |= {"tier": verdict.tier, "mode": verdict.mode, "cohort": verdict.cohort}
     rows |= {"valid": "" if verdict.valid else "no: the judge says that it is no solution"}
     rows |= {"not believed": ", ".join(verdict.suspect)}
@@ -238,6 +244,7 @@ def record(state: State, node: Node, history: History) -> dict[str, Any]:
         "promoted_why": history.promoted_why,
         "trials": [trial.model_dump(mode="json") for trial in state.trials_of(node.id)],
         "guards": [guard.model_dump(mode="json") for guard in state.guards_of(node.id)],
+        "best_at": _best_at(state, node),
         "artifacts": artifacts_of(state, node),
         "events": [event.model_dump(mode="json") | {"at": at} for at, event in history.events],
     }

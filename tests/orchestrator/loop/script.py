@@ -1,7 +1,7 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
-`value` is a candidate's score, `do` how its trial goes, `judge` what the judge makes of its answer. The script holds
-what goes wrong outside of it.
+`value` is a candidate's score, `tasks` are those of single tasks, `do` how its trial goes, `judge` what the judge makes
+of its answer. The script holds what goes wrong outside of it.
 """
 
 import asyncio
@@ -113,7 +113,9 @@ class Script:
                 await self.gate.wait()
                 guest.out["result.json"] = json.dumps({"score": score}).encode()
             case _:
-                guest.out["result.json"] = json.dumps({"score": score}).encode()
+                tasks = {str(n): float(it) for n, it in enumerate(answer.get("tasks", "").split(","), 1) if it}
+                told = {"score": score, "tasks": tasks} if tasks else {"score": score}
+                guest.out["result.json"] = json.dumps(told).encode()
         return 0
 
 
