@@ -17,8 +17,7 @@ from orchestrator.proposers.operators.numbers import FIRST_STEP, LEAST_STEP, MOS
 # What a change is worth without being better: one that runs and matters is nearer to it than one that does not.
 _BROKEN, _SAME, _WORSE, _BETTER = 0.0, 0.02, 0.08, 0.6
 _EXPECTED = 0.15
-# So many trials weigh as much as what was expected beforehand; code that is never reached is soon known.
-_TRUST, _TRUST_IN_OWNER = 5.0, 2.0
+_TRUST = 5.0  # so many trials weigh as much as what was expected beforehand
 _FADING = 0.97
 _GROW = 1.5
 _SHRINK = _GROW**-0.25  # with one success in five, a step stays as it is
@@ -40,16 +39,26 @@ class Came(Enum):
 
 @dataclass
 class Tally:
+    """How often something was tried, what came of it, and how often that was just nothing; older things fade."""
+
     weight: float = 0.0
     reward: float = 0.0
+    same: float = 0.0
 
-    def add(self, reward: float) -> None:
+    def add(self, reward: float, came: Came) -> None:
         self.weight = self.weight * _FADING + 1.0
         self.reward = self.reward * _FADING + reward
+        self.same = self.same * _FADING + (came is Came.SAME)
 
-    def quality(self, trust: float) -> float:
+    @property
+    def quality(self) -> float:
         """1 for what is as good as expected."""
-        return (trust * _EXPECTED + self.reward) / (trust + self.weight) / _EXPECTED
+        return (_TRUST * _EXPECTED + self.reward) / (_TRUST + self.weight) / _EXPECTED
+
+    @property
+    def life(self) -> float:
+        """How much of it makes a difference at all: code that is never reached is soon known."""
+        return (1.0 + self.weight - self.same) / (1.0 + self.weight)
 
 
 @dataclass(frozen=True, order=True)
@@ -84,7 +93,8 @@ class Memory:
         return self._quality(("file", path))
 
     def of_owner(self, path: str, owner: str) -> float:
-        return min(4.0, self._quality(("owner", path, owner), _TRUST_IN_OWNER))
+        tally = self._tallies.get(("owner", path, owner))
+        return min(4.0, tally.quality * tally.life) if tally else 1.0
 
     def step(self, path: str, kind: str) -> float:
         return self._steps.get((path, kind), _FIRST_FACTOR if kind == "factor" else FIRST_STEP)
@@ -112,9 +122,9 @@ class Memory:
         self._recent: deque[Known] = deque(maxlen=_RECENT)
         self._usual_gain = 0.0
 
-    def _quality(self, key: tuple[str, ...], trust: float = _TRUST) -> float:
+    def _quality(self, key: tuple[str, ...]) -> float:
         tally = self._tallies.get(key)
-        return tally.quality(trust) if tally else 1.0
+        return tally.quality if tally else 1.0
 
     def _add(self, tried: Tried) -> None:
         came, gain = outcome(tried)
@@ -122,7 +132,7 @@ class Memory:
             told = read_description(tried.description)
             reward = self._reward(came, gain)
             for key in (("operator", tried.operator), ("file", told.path), ("owner", told.path, told.owner)):
-                self._tallies.setdefault(key, Tally()).add(reward)
+                self._tallies.setdefault(key, Tally()).add(reward, came)
             self._adapt(tried.operator, told, came)
         if came is Came.BETTER and tried.merits is not None:
             self._improved[tried.node] = tried.parent

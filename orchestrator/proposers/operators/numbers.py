@@ -24,7 +24,7 @@ def read_number(text: str) -> Number | None:
     try:
         if _DECIMAL.match(text.removeprefix("-")):
             return int(text)
-        value = float(text) if _REAL.match(text) else math.inf
+        value = float(text) if is_real(text) and _REAL.match(text) else math.inf
     except ValueError:  # like 1__0
         return None
     return value if math.isfinite(value) else None

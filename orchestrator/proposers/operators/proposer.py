@@ -29,10 +29,20 @@ class Operators:
     serial = False
     branching = True
 
-    def __init__(self, policy: Policy, left_out: str | None = None, *, adaptive: bool = True) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        left_out: str | None = None,
+        *,
+        adaptive: bool = True,
+        on_code: Mapping[str, OnCode] = ON_CODE,
+        on_lines: Mapping[str, OnLines] = ON_LINES,
+    ) -> None:
+        """`left_out` is the file of [parameters], which samplers look after. The rest is for comparisons."""
         self._policy = policy
         self._left_out = left_out
         self._adaptive = adaptive
+        self._on_code, self._on_lines = on_code, on_lines
         self._memory = Memory()
 
     def exhausted(self, number: int) -> str | None:
@@ -80,18 +90,12 @@ class Operators:
 
     def _edited(self, brief: Brief, target: Target, memory: Memory, rng: random.Random) -> tuple[str, Edit | None]:
         hints = self._hints(brief, target.path, memory, rng)
-        code = read_code(target.data) if is_python(target.path) else None
+        code = read_code(target.data) if self._on_code and is_python(target.path) else None
         if code is not None:
-            name = self._chosen(ON_CODE, memory, rng)
-            return name, ON_CODE[name].work(code, rng, hints)
-        name = self._chosen(ON_LINES, memory, rng)
-        return name, ON_LINES[name].work(Page(target.path, target.data), rng, hints)
-
-    def _chosen(self, table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory, rng: random.Random) -> str:
-        names = list(table)
-        asks = rng.random() >= _CURIOUS
-        name = pick(rng, names, lambda it: table[it].weight * (memory.of_operator(it) if asks else 1.0))
-        return name or names[0]
+            name = _chosen(self._on_code, memory, rng)
+            return name, self._on_code[name].work(code, rng, hints)
+        name = _chosen(self._on_lines, memory, rng)
+        return name, self._on_lines[name].work(Page(target.path, target.data), rng, hints)
 
     def _hints(self, brief: Brief, path: str, memory: Memory, rng: random.Random) -> Hints:
         told = shown(path)
@@ -111,6 +115,13 @@ class Operators:
             donors=donors,
             before=_file(brief, earlier, path) if earlier is not None else None,
         )
+
+
+def _chosen(table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory, rng: random.Random) -> str:
+    names = list(table)
+    asks = rng.random() >= _CURIOUS
+    name = pick(rng, names, lambda it: table[it].weight * (memory.of_operator(it) if asks else 1.0))
+    return name or names[0]
 
 
 def _file(brief: Brief, node: str, path: str) -> bytes | None:
