@@ -93,10 +93,17 @@ def _other_calls(code: Code, spot: Spot, named: Spot) -> list[bytes]:
         others += [other.encode() + rest for other in wanted]
     args = [code.child(spot, arg) for arg in spot.node.args if not (arg.keyword or arg.star)]
     if len(args) == len(spot.node.args):
-        texts = [code.text(arg).decode() for arg in args if arg]
+        texts = [_argument(code, arg) for arg in args if arg]
         for form in _REWRITTEN.get((name, len(texts)), ()):
             others.append(_filled(form, texts, f"{before}{dot}"))
     return others
+
+
+def _argument(code: Code, spot: Spot) -> str:
+    """A generator has brackets of its own, unless it is the only argument."""
+    text = code.text(spot).decode()
+    bare = isinstance(spot.node, cst.Arg) and isinstance(spot.node.value, cst.GeneratorExp)
+    return f"({text})" if bare and not text.startswith("(") else text
 
 
 def _filled(form: str, texts: list[str], before: str) -> bytes:

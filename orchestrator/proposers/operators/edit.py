@@ -9,7 +9,7 @@ from orchestrator.change import shown
 
 _SNIPPET = 48
 _PATH = 120
-_SAID = 300
+_SAID = 260
 _PLACE = re.compile(r" in (?:(?P<owner>\S+), )?line \d+ of (?P<path>.+)$")
 _CHANGED = re.compile(r"^changed (?P<old>\S+) to (?P<new>\S+) in ")
 
@@ -25,7 +25,12 @@ class Edit:
 
     def description(self, path: str) -> str:
         where = f"{self.owner}, " if self.owner else ""
-        return f"{self.said[:_SAID]} in {where}line {self.line} of {shown(path, _PATH)}"
+        return f"{self.said[:_SAID]} in {where}line {self.line} of {told_path(path)}"
+
+
+def told_path(path: str) -> str:
+    """A path as descriptions have it; what is not printable in it is escaped, and takes more room then."""
+    return shown(path, _PATH)[: _PATH + 1]
 
 
 class Told(NamedTuple):
@@ -68,7 +73,7 @@ def line_of(data: bytes, at: int) -> int:
 
 def snippet(data: bytes) -> str:
     """A piece of a file in one short line."""
-    return "`" + shown(b" ".join(data[: 4 * _SNIPPET].split()), _SNIPPET).replace("`", "'") + "`"
+    return "`" + shown(b" ".join(data[: 4 * _SNIPPET].split()), _SNIPPET)[: _SNIPPET + 8].replace("`", "'") + "`"
 
 
 def counted(number: int, noun: str) -> str:

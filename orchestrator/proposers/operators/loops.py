@@ -89,7 +89,7 @@ def _other_order(code: Code, spot: Spot, rng: random.Random) -> Edit | None:
             new = code.text(inner) if inner else text
         case cst.Call(func=cst.Name(value="range")):
             new = b"reversed(" + text + b")"
-        case cst.Call(func=cst.Name(value="sorted")) if b"reverse" not in text and text.endswith(b")"):
+        case cst.Call(func=cst.Name(value="sorted"), args=[cst.Arg(value=cst.Name(), comma=cst.MaybeSentinel.DEFAULT)]):
             new = text[:-1] + b", reverse=True)"
         case _:
             new = rng.choice((b"reversed(list(" + text + b"))", b"sorted(" + text + b")"))

@@ -3,11 +3,11 @@
 import random
 from collections.abc import Mapping, Sequence
 
-from orchestrator.change import File, Policy, Refusal, Tree, apply_text, difference, shown
+from orchestrator.change import File, Policy, Refusal, Tree, apply_text, difference
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers.base import Brief, Exhausted
 from orchestrator.proposers.operators.code import read_code
-from orchestrator.proposers.operators.edit import Edit
+from orchestrator.proposers.operators.edit import Edit, told_path
 from orchestrator.proposers.operators.files import Target, editable_texts
 from orchestrator.proposers.operators.hints import Donor, Hints, pick
 from orchestrator.proposers.operators.lines import Page
@@ -73,7 +73,7 @@ class Operators:
     ) -> tuple[str, Proposal] | None:
         """A proposal and the digest of the tree that it makes; None where a draw comes to nothing."""
         memory = Memory() if bold else self._memory
-        target = pick(rng, targets, lambda it: it.weight * memory.of_file(shown(it.path)))
+        target = pick(rng, targets, lambda it: it.weight * memory.of_file(told_path(it.path)))
         if target is None:
             return None
         name, edit = self._edited(brief, target, memory, rng)
@@ -98,7 +98,7 @@ class Operators:
         return name, self._on_lines[name].work(Page(target.path, target.data), rng, hints)
 
     def _hints(self, brief: Brief, path: str, memory: Memory, rng: random.Random) -> Hints:
-        told = shown(path)
+        told = told_path(path)
 
         def donors() -> list[Donor]:
             known = pick(rng, memory.donors(brief.parent), lambda _: 1.0)

@@ -55,7 +55,8 @@ def test_operators_leave_python_behind(which: int, name: str, seed: int) -> None
 
 
 @pytest.mark.fuzz
-@settings(deadline=None, max_examples=3_000, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.timeout(1800)
+@settings(deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10**6), st.sampled_from(list(ON_CODE)), st.integers(0, 10**6))
 def test_operators_leave_python_behind_at_length(which: int, name: str, seed: int) -> None:
     """The same, for as long as there is time."""

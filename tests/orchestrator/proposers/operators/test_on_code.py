@@ -164,6 +164,7 @@ def test_calls() -> None:
     assert "math.sqrt(x)" in one_line("call", "x ** 0.5")
     assert one_line("call", "x.gauss(n, y)") == {"x.uniform((n) - (y), (n) + (y))"}
     assert one_line("call", "sorted(x)") == {"sorted(x, reverse=True)"}
+    assert one_line("call", "sorted(i for i in x)") == {"sorted((i for i in x), reverse=True)"}
     assert all(b"fsum" not in edit.data for edit in edits("call", "def f(x):\n    return sum(x)\n"))
 
 
