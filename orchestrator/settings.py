@@ -34,7 +34,9 @@ class Settings(BaseSettings):
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
     proposer: str | None = Field(
-        default=None, pattern="^(grid|random|inject|tpe|cmaes|gp)$", description="where changes come from"
+        default=None,
+        pattern="^(grid|random|tpe|cmaes|gp|operators|mixed|inject)$",
+        description="where changes come from",
     )
     attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(

@@ -26,8 +26,8 @@ from orchestrator.task.words import (
 from sandbox import Limits
 from sandbox.units import Duration
 
-Proposer = Literal["grid", "random", "inject", "tpe", "cmaes", "gp"]
-NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp")
+Proposer = Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"]
+NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp", "mixed")
 Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]

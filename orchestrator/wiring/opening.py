@@ -31,7 +31,8 @@ from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.options import Flags, Options, resolve
-from orchestrator.wiring.parts import make_deadline, make_parts, make_proposer, make_pruning, make_selection, make_stop
+from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
+from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.site import Site
 
@@ -86,7 +87,7 @@ async def open_campaign(
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
-            proposer = make_proposer(options["proposer"], task)
+            proposer = make_proposer(options["proposer"], task, tree=taken.tree)
             form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)

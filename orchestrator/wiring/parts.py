@@ -12,39 +12,12 @@ from orchestrator.loop.jobs import Image, Jobs
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
-from orchestrator.proposers import Grid, Injected, Proposer, Random
 from orchestrator.pruning import Rule
 from orchestrator.task import PruningSpec, Snapshot, Task, TaskError
 from orchestrator.wiring.options import Options
+from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
 from sandbox import Job, Limits
-
-
-def make_proposer(name: str, task: Task, *, control: bool = False) -> Proposer:
-    """Raises TaskError for one that needs a space where the task has none."""
-    if name == "inject":
-        return Injected()
-    if task.parameters is None and control:
-        raise TaskError(
-            f"the control {name} draws points of [parameters], and the task has none; add them, or leave it out"
-        )
-    if task.parameters is None:
-        raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
-    space = task.parameters.space
-    if name == "random":
-        return Random(space, branching=not control)
-    try:
-        if name == "grid":
-            return Grid(space, task.tune.trials if task.tune and not control else 1)
-        from orchestrator.proposers.samplers import make_sampler  # its libraries take time to load
-
-        return make_sampler(name, space, make_ranking(task))
-    except ValueError as error:
-        raise TaskError(f"parameters.space: {error}") from None
-
-
-def make_ranking(task: Task) -> Ranking:
-    return Ranking(tuple(spec.metric() for spec in task.metrics), task.ranking.rule)
 
 
 def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:

@@ -12,7 +12,7 @@ from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
-from orchestrator.wiring.parts import make_proposer
+from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from sandbox import DockerConfig, Limits
 
@@ -34,9 +34,10 @@ class Plan:
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, config: DockerConfig) -> Plan:
     """Raises TaskError for a task that would not run. Starts nothing, writes nothing."""
     task = load_task(folder)
-    snapshot(task, folder)
+    tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
-    form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(side_by_side(task)))
+    proposer = make_proposer(options["proposer"], task, tree=tree)
+    form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
     jobs = _worst(task)
     spare = spare_of(config)
     seconds = [longest(limits, builds=builds, spare_s=spare) for limits, builds in jobs]

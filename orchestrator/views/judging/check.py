@@ -25,7 +25,8 @@ from orchestrator.views.exits import Exit
 from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
 from orchestrator.wiring import Flags, Site, docker_config, docker_site, resolve
 from orchestrator.wiring.opening import shape_of
-from orchestrator.wiring.parts import make_parts, make_proposer
+from orchestrator.wiring.parts import make_parts
+from orchestrator.wiring.proposers import make_proposer
 
 LOG_LINES = 20
 _CHEATS_AT_ONCE = 4

@@ -15,7 +15,7 @@ from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
 from orchestrator.wiring import How
 
-_PROPOSERS = click.Choice(["grid", "random", "inject", "tpe", "cmaes", "gp"])
+_PROPOSERS = click.Choice(["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"])
 
 
 @click.command("run")

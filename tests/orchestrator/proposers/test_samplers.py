@@ -13,7 +13,7 @@ from orchestrator.proposers import Exhausted, Random
 from orchestrator.proposers.samplers import Sampler, make_sampler
 from orchestrator.proposers.space import random_point
 from orchestrator.task import Bool, Choice, Float, Int, is_point, load_task
-from orchestrator.wiring.parts import make_proposer
+from orchestrator.wiring.proposers import make_proposer
 from tests.examples.judging import EXAMPLES
 from tests.orchestrator.proposers.pasts import ONE, Shown, Space, asked, best, point_of, ranked, searched, tried
 
