@@ -59,6 +59,7 @@ class PrivatePostgres:
             file.write(_SETTINGS.format(port=self.port, home=self.home))
 
     def start(self) -> None:
+        """From the main thread: the server ends with the thread that started it."""
         command = [program("postgres") or "postgres", "-D", str(self.home / "data")]
         with self.log.open("ab") as log:
             self._server = subprocess.Popen(

@@ -20,3 +20,10 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Privat
     within = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
     with postgres(tmp_path_factory.mktemp("postgres") / "apt.log", within) as server:
         yield server
+
+
+@pytest.fixture
+def database(postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) -> PrivatePostgres:
+    """New campaigns of this test, and of processes that it starts, keep their ledger there."""
+    monkeypatch.setenv("BLASTDOOR_LEDGER", postgres_server.url())
+    return postgres_server

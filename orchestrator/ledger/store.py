@@ -118,6 +118,7 @@ class Ledger:
         """
         with self._turn:
             self._holding = True
+            self._drop()  # one from before holds nothing
             try:
                 self._database.attempt(self._connected, patient=False)
             except LedgerError:
@@ -129,11 +130,9 @@ class Ledger:
         return self._read(self._database.held_by)
 
     def close(self) -> None:
-        if self._connection:
-            if self._holding:
-                self._database.unlock(self._connection)
-            self._connection.close()
-            self._connection = None
+        if self._connection and self._holding:
+            self._database.unlock(self._connection)
+        self._drop()
         self._engine.dispose()
 
     def __enter__(self) -> "Ledger":
@@ -256,8 +255,7 @@ class Ledger:
                     return work(connection)
             finally:
                 if connection.invalidated:
-                    self._connection = None
-                    connection.close()
+                    self._drop()
 
         with self._turn:
             return self._database.attempt(transact)
@@ -275,6 +273,11 @@ class Ledger:
                 raise
             self._connection = connection
         return self._connection
+
+    def _drop(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         def transact() -> T:
