@@ -20,7 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Head
 from orchestrator.ledger.database import Standing
-from orchestrator.ledger.errors import Away, Held, LedgerError
+from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
 from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
 from orchestrator.ledger.postgres_errors import redacted, translated
 from orchestrator.ledger.postgres_tables import MARK, statements
@@ -64,7 +64,10 @@ _TABLES = text(
     "SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = :schema"
 )
-_COMMENT = text("SELECT obj_description(oid, 'pg_namespace') FROM pg_catalog.pg_namespace WHERE nspname = :schema")
+_ABOUT = text(
+    "SELECT obj_description(oid, 'pg_namespace') AS mark, has_schema_privilege(oid, 'USAGE') AS is_open"
+    " FROM pg_catalog.pg_namespace WHERE nspname = :schema"
+)
 _TRY = text("SELECT pg_try_advisory_lock(:key)")
 _UNLOCK = text("SELECT pg_advisory_unlock(:key)")
 _LOCKED = text(
@@ -125,7 +128,11 @@ class Postgres:
         return int(connection.execute(_TABLES, {"schema": self._schema}).scalar_one()) == 0
 
     def is_ours(self, connection: Connection) -> bool:
-        return bool(connection.execute(_COMMENT, {"schema": self._schema}).scalar_one_or_none() == MARK)
+        """Raises ReadOnly: a schema without the right to use it would be passed over, as if it were not there."""
+        about = connection.execute(_ABOUT, {"schema": self._schema}).one_or_none()
+        if about is not None and about.mark == MARK and not about.is_open:
+            raise ReadOnly(f"{self.name} is closed to this user (permission denied); ask its owner for the right")
+        return about is not None and bool(about.mark == MARK)
 
     def standing(self, connection: Connection) -> Standing:
         epoch, holder = connection.execute(_FENCE).one()

@@ -27,7 +27,8 @@ _STRANGE = ("42P01", "42703", "3F000")
 
 def translated(name: str, error: BaseException | None, secrets: Collection[str]) -> LedgerError:
     code = getattr(error, "sqlstate", None) or ""
-    said = redacted(" ".join(str(error).split()), secrets)[:_LONGEST]
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    said = redacted(" ".join((primary or str(error)).split()), secrets)[:_LONGEST]
     if code.startswith(_AWAY) or (not code and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)):
         return Away(said)
     match code:
