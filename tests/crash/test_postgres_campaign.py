@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -96,6 +96,7 @@ def test_server_restarts(tmp_path: Path, database: PrivatePostgres, how: signal.
         working = pool.submit(nursery.child, folder=str(folder), kind="deep")
         restarts = 0
         while not working.done() and restarts < 3:
+            wait([working], 0.02)
             if is_begun(folder):
                 database.restart(how)
                 restarts += 1
@@ -127,6 +128,7 @@ def test_two_controllers_one_campaign(tmp_path: Path, capfd: pytest.CaptureFixtu
         working = pool.submit(first.child, folder=str(folder), kind="deep")
         codes: list[int] = []
         while not working.done():
+            wait([working], 0.02)
             if is_begun(folder) and not codes:
                 codes.append(second.child(folder=str(folder), kind="deep"))
         assert working.result() == 0
