@@ -30,6 +30,7 @@ from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.wiring.ledgers import take_ledger
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.proposers import make_proposer
@@ -79,7 +80,7 @@ async def open_campaign(
     folder = folder or campaign_folder(task_folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with CampaignLock(folder / "lock"):
-        ledger = _ledger(folder, how)
+        ledger = _ledger(folder, how, settings or Settings())
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
@@ -130,15 +131,12 @@ def shape_of(task: Task, options: Options, proposer: Proposer, ceiling: int) -> 
     )
 
 
-def _ledger(folder: Path, how: How) -> Ledger:
+def _ledger(folder: Path, how: How, settings: Settings) -> Ledger:
     """One that was made but never used, by somebody who died at once, counts as none."""
-    path = folder / "ledger.sqlite3"
     try:
-        return Ledger.open(path)
+        return take_ledger(folder, settings, make=how is How.START)
     except Missing:
-        if how is not How.START:
-            raise CannotOpen(f"there is no campaign in {folder}; start one with `run`") from None
-        return Ledger.create(path)
+        raise CannotOpen(f"there is no campaign in {folder}; start one with `run`") from None
 
 
 def _checked_how(book: Book, folder: Path, how: How) -> How:

@@ -10,6 +10,7 @@ from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
 from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
+from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.proposers import make_proposer
@@ -51,7 +52,7 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
         attempts=attempts,
         usd=usd * (attempts or 0),
         wall_s=sum(seconds) * (attempts or 0) / form.width,
-        measured_s=_measured(folder) if how is not How.START else None,
+        measured_s=_measured(folder, settings) if how is not How.START else None,
     )
 
 
@@ -69,9 +70,9 @@ def _worst(task: Task) -> list[tuple[Limits, bool]]:
     return jobs
 
 
-def _measured(folder: Path) -> float | None:
-    if not (campaign_folder(folder) / "ledger.sqlite3").exists():
+def _measured(folder: Path, settings: Settings) -> float | None:
+    if not has_ledger(campaign_folder(folder)):
         return None
-    with read_campaign(folder) as reading:
+    with read_campaign(folder, settings) as reading:
         spent = [node.spent.milliseconds for node in reading.state.nodes.values() if node.verdict]
     return sum(spent) / len(spent) / 1000 if spent else None

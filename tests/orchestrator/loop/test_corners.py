@@ -31,7 +31,7 @@ async def test_promoted_before_the_tunes_were_raised(tmp_path: Path, monkeypatch
         def cut_off(self: Candidates, node: str, *args: Any) -> str:
             commit = write(self, node, *args)
             if node == "1.1":
-                with Ledger.open(session.bench.book.ledger.path) as other:
+                with Ledger.open(session.bench.book.ledger.where) as other:
                     other.seize("another")
             return commit
 

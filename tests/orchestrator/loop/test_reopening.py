@@ -174,7 +174,7 @@ async def die_at_trial(folder: Path, node: str) -> None:
 
         def die(event: e.TrialIntended) -> None:
             if event.node == node:
-                with Ledger.open(session.bench.book.ledger.path) as other:
+                with Ledger.open(session.bench.book.ledger.where) as other:
                     other.seize("another")
                 session.campaign.stop("over")
 
