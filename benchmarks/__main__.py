@@ -6,17 +6,16 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from benchmarks import campaign, endurance, flood, heldout, latency, throughput
+from benchmarks import campaign, certify, endurance, flood, heldout, latency, pruning, throughput
 from benchmarks.figure import Figure
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument(
-        "names", nargs="*", help="latency, throughput, flood, endurance, campaign, heldout; all when left out"
-    )
+    parser.add_argument("names", nargs="*", help="what to measure; all when left out")
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
+    parser.add_argument("--seeds", type=int, default=1000, help="how many campaigns of each kind certify plays")
     chosen = parser.parse_args()
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
@@ -25,6 +24,8 @@ def main() -> int:
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
         "heldout": heldout.measure,
+        "pruning": pruning.measure,
+        "certify": lambda: certify.measure(chosen.seeds),
     }
     if unknown := [name for name in chosen.names if name not in known]:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
@@ -36,6 +38,16 @@ class TooLarge(Exception):
     """The bundle breaks a limit of its chamber; nothing was run."""
 
 
+class Overseer(Protocol):
+    """Whoever may have a chamber stopped while it runs."""
+
+    def opened(self, facts: Mapping[str, str]) -> None:
+        """What the chamber said of itself, before any hostile byte arrived."""
+
+    async def enough(self) -> None:
+        """Returns once it is to be stopped, and not before."""
+
+
 @dataclass(frozen=True)
 class Ran:
     outcome: Outcome
@@ -55,13 +67,15 @@ class Door:
     provision_s: float
     spare_s: float
 
-    async def run(self, job: Job, bundle: Bundle, listener: Listener | None = None) -> Ran:
+    async def run(
+        self, job: Job, bundle: Bundle, listener: Listener | None = None, overseer: Overseer | None = None
+    ) -> Ran:
         """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that can not run at all."""
         chamber = await self._open(job)
         started = time.monotonic()
         outcome: Outcome | None = None
         try:
-            async with chamber:
+            async with chamber, _overseen(chamber, overseer):
                 outcome = await _run(chamber, bundle, listener)
         except NotDelivered as error:
             raise NotStarted(Ending.INFRASTRUCTURE, str(error)) from error
@@ -103,6 +117,29 @@ class Door:
 def longest(limits: Limits, *, builds: bool, spare_s: float) -> float:
     """The most seconds that a chamber of such limits can last."""
     return limits.wall + limits.grace + (limits.build if builds else 0.0) + spare_s
+
+
+@asynccontextmanager
+async def _overseen(chamber: Chamber, overseer: Overseer | None) -> AsyncIterator[None]:
+    """Where the order to stop does not get through, the job's own limit ends it."""
+    if overseer is None:
+        yield
+        return
+
+    async def oversee() -> None:
+        await overseer.enough()
+        try:
+            await chamber.stop()
+        except (Unavailable, Lost) as error:
+            _log.warning("chamber not told to stop", error=str(error))
+
+    overseer.opened(chamber.facts)
+    watching = asyncio.create_task(oversee())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
 
 
 async def _run(chamber: Chamber, bundle: Bundle, listener: Listener | None) -> Outcome:

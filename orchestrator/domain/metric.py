@@ -57,6 +57,13 @@ class Ranking:
             return self._weighed(mine) > self._weighed(theirs)
         return mine != theirs and all(a >= b for a, b in zip(mine, theirs, strict=True))
 
+    def standing(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        """A place in one order, for what has to be sorted. Pareto has none: ValueError."""
+        if self.rule is Rule.PARETO:
+            raise ValueError("Pareto gives no single order")
+        merits = self.merits(values)
+        return merits if self.rule is Rule.LEXICOGRAPHIC else (self._weighed(merits),)
+
     def _weighed(self, merits: Sequence[float]) -> float:
         return sum(metric.weight * merit for metric, merit in zip(self.metrics, merits, strict=True))
 

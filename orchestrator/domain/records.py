@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Value
+from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Mode, Verdict
 
 
@@ -20,11 +21,15 @@ class Role(StrEnum):
 
 
 class Purpose(StrEnum):
-    """Why a trial runs. A re-run gives a node a verdict in a new cohort."""
+    """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a score stands, a
+    repeat measures once more what is noisy.
+    """
 
     TUNE = "tune"
     SUBMIT = "submit"
     RERUN = "rerun"
+    REPLAY = "replay"
+    REPEAT = "repeat"
 
     @property
     def mode(self) -> Mode:
@@ -123,8 +128,26 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     verdict: Verdict | None = None
 
 
+class Certification(BaseModel, extra="forbid", frozen=True):
+    """A test whether a candidate is better than a champion. `since` is how many trials its node had before it: only
+    later ones count. `number` is the test's in the campaign; `reference` and `against` are what its level comes from.
+    """
+
+    champion: str
+    cohort: str
+    number: int
+    reference: int
+    against: int
+    level: float
+    since: int = 0
+
+
 class Node(BaseModel, extra="forbid", frozen=True):
-    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have."""
+    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have.
+
+    `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
+    it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
+    """
 
     id: str
     parent: str | None
@@ -141,6 +164,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     promoted: int | None = None
     commit: str | None = None
     diff: str | None = None
+    size: int | None = None
     operator: str = ""
     description: str = ""
     params: dict[str, Value] | None = None
@@ -152,6 +176,9 @@ class Node(BaseModel, extra="forbid", frozen=True):
     guarding: str | None = None
     guarding_since: str = ""
     guarded: dict[str, bool] = Field(default_factory=dict)
+    certification: Certification | None = None
+    references: dict[str, int] = Field(default_factory=dict)
+    challenged: dict[str, int] = Field(default_factory=dict)
     asking: int | None = None
     asking_since: str = ""
     heldout: dict[str, HeldOut] = Field(default_factory=dict)
@@ -195,6 +222,8 @@ class Trial(BaseModel, extra="forbid", frozen=True):
     judged: bool = False
     verdict: Verdict | None = None
     traces: str | None = None
+    reports: Reports | None = None
+    pruning: Look | None = None
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
@@ -216,5 +245,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     waiting: tuple[int, ...] = ()
     since_improvement: int = 0
     refunds: dict[str, int] = Field(default_factory=dict)
+    references: int = 0
+    tests: int = 0
     asked: int = 0
     askable: int = 0

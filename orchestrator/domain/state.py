@@ -11,6 +11,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
+    Certification,
     Draft,
     Guard,
     HeldOut,
@@ -225,7 +226,7 @@ def _proposed(state: State, event: e.Proposed, _: str) -> None:
 def _promoted(state: State, event: e.Promoted, _: str) -> None:
     draft = state._records["draft"].get(f"{event.node}#{event.draft}")
     told = {"operator": draft.operator, "description": draft.description, "params": draft.params} if draft else {}
-    state._node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, **told)
+    state._node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, size=event.size, **told)
 
 
 def _trial_intended(state: State, event: e.TrialIntended, at: str) -> None:
@@ -270,6 +271,14 @@ def _take_verdict(state: State, trial: Trial, verdict: Verdict) -> None:
         # The first one of a cohort stands: a re-run that lands there again must not move the bar.
         of_cohort = {verdict.cohort: verdict} if verdict.valid else {}
         state._node(node.id, verdicts={**of_cohort, **node.verdicts}, **first)
+
+
+def _certification_opened(state: State, event: e.CertificationOpened, _: str) -> None:
+    test = Certification(since=state.nodes[event.node].trials, **event.model_dump(exclude={"kind", "node"}))
+    state._node(event.node, certification=test)
+    champion = state.nodes[event.champion]
+    state._node(champion.id, challenged={**champion.challenged, event.cohort: event.against})
+    state._campaign(tests=event.number)
 
 
 def _guard_intended(state: State, event: e.GuardIntended, at: str) -> None:
@@ -368,6 +377,9 @@ def _champion_changed(state: State, event: e.ChampionChanged, _: str) -> None:
     run = state.runs[str(event.run)]
     champions = {**run.champions, event.cohort: event.node}
     state._put("run", str(event.run), champions=champions, cohort=event.cohort)
+    number = state.campaign.references + 1
+    state._node(event.node, references={**state.nodes[event.node].references, event.cohort: number})
+    state._campaign(references=number)
 
 
 def _request_taken(state: State, event: e.RequestTaken, _: str) -> None:
@@ -400,6 +412,7 @@ _HANDLERS: dict[type[BaseModel], Callable[[State, Any, str], None]] = {
     e.TrialEnded: _trial_ended,
     e.JudgingIntended: _judging_intended,
     e.JudgingEnded: _judging_ended,
+    e.CertificationOpened: _certification_opened,
     e.GuardIntended: _guard_intended,
     e.GuardEnded: _guard_ended,
     e.GuardAdded: _guard_added,

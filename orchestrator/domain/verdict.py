@@ -65,16 +65,30 @@ def better(new: Verdict, old: Verdict, ranking: Ranking) -> bool:
     return ranking.better(new.metrics, old.metrics)
 
 
-def decide(new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: bool = False) -> Decision:
-    """Whether a candidate becomes champion. Raises NotComparable rather than guess."""
+def decide(
+    new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: bool = False, smaller: bool = False
+) -> Decision:
+    """Whether a candidate becomes champion; one that ties in every metric does where its change is the `smaller`.
+
+    Raises NotComparable rather than guess.
+    """
+    if refused := objection(new, champion, lower_tier=lower_tier):
+        return Decision(False, refused)
+    if better(new, champion, ranking):
+        return Decision(True, "better than the champion")
+    if smaller and ranking.merits(new.metrics) == ranking.merits(champion.metrics):
+        return Decision(True, "as good as the champion, and a smaller change")
+    return Decision(False, "no better than the champion")
+
+
+def objection(new: Verdict, champion: Verdict, *, lower_tier: bool = False) -> str | None:
+    """Why a verdict can not make a champion, however good it is."""
     if new.mode is not Mode.SUBMIT:
         raise NotComparable(f"a {new.mode} verdict can not make a champion; promote the candidate first")
     if not new.valid:
-        return Decision(False, "the judge says that it is no solution")
+        return "the judge says that it is no solution"
     if new.suspect:
-        return Decision(False, f"too good to be believed: {', '.join(new.suspect)} beyond the ceiling")
+        return f"too good to be believed: {', '.join(new.suspect)} beyond the ceiling"
     if new.tier.strength < champion.tier.strength and not lower_tier:
-        return Decision(False, f"tier {new.tier} does not replace tier {champion.tier}")
-    if better(new, champion, ranking):
-        return Decision(True, "better than the champion")
-    return Decision(False, "no better than the champion")
+        return f"tier {new.tier} does not replace tier {champion.tier}"
+    return None

@@ -12,7 +12,7 @@ from orchestrator.domain.records import Guard
 from orchestrator.domain.verdict import Mode
 from orchestrator.judge.data import contract_variables
 from orchestrator.task import Snapshot, Task
-from sandbox import Bundle, Input, Job, Limits
+from sandbox import Bundle, Input, Job, Limits, Needs
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Jobs:
             workdir=task.trial.workdir,
             loopback=task.trial.loopback,
             limits=target.limits,
+            needs=Needs(live_log=True, stop=True) if task.pruning and mode is Mode.SUBMIT else Needs(),
             inputs=self.inputs_of(mode),
         )
 

@@ -27,8 +27,12 @@ def usage(spent: Spent) -> Amounts:
 
 
 def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
-    """Slot, trial, two judgings (the second on the baseline, should the first break), every guard, and held-out."""
+    """Slot, trial, two judgings (the second on the baseline, should the first break), the same for a replay, every
+    guard, and held-out.
+    """
     total = worst_of_trial(bench, Mode.SUBMIT)
+    if role in (Role.SEARCH, Role.INJECTED) and bench.certify.replays:
+        total += worst_of_trial(bench, Mode.SUBMIT)
     if role is not Role.CONTROL:
         for guard in guards:
             total += usage(bench.door.worst(bench.jobs.guard(guard)))

@@ -28,7 +28,7 @@ def check(task: Task, folder: Path) -> list[Notice]:
     """All checks that need no repository to be read."""
     check_sections(task)
     check_places(task, folder)
-    warnings = list(_weights_without_effect(task))
+    warnings = [*_weights_without_effect(task), *_certify_without_effect(task)]
     if isinstance(task.workspace, str):
         names = plain_names(folder / task.workspace, ("workspace",))
         warnings += check_names(task, names)
@@ -42,9 +42,11 @@ def check_sections(task: Task) -> None:
         for at, metric in enumerate(task.metrics):
             if "weight" not in metric.model_fields_set:
                 raise Wrong(("metrics", at), 'has no weight, but ranking.rule is "weighted"; give every metric one')
+    _check_certify(task)
     for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
         if proposer in ("grid", "random") and not task.parameters:
-            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]')
+            other = ", or leave the control out" if name == "control" else ""
+            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}')
     for name in task.tune.inputs if task.tune else ():
         if name not in task.inputs:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
@@ -52,6 +54,24 @@ def check_sections(task: Task) -> None:
         _check_heldout(task, task.heldout)
     if task.parameters:
         _check_parameters_file(task, task.parameters.file)
+    if task.pruning and task.judge.mode != "data":
+        text = f'needs judge.mode = "data": with "{task.judge.mode}" no trial can be told to stop; take one of them out'
+        raise Wrong(("pruning", "rule"), text)
+
+
+def _check_certify(task: Task) -> None:
+    certify = task.certify.certify()
+    if not certify.noisy:
+        return
+    if task.ranking.rule is Rule.PARETO:
+        text = '"noisy" needs scores in one order, which "pareto" does not give; use another ranking.rule, or "strict"'
+        raise Wrong(("certify", "rule"), text)
+    if not certify.can_prove():
+        text = (
+            f"{certify.repeats} repeats against {certify.champion} of the champion can not prove anything at an error "
+            f"of {certify.error:g}; raise repeats and champion"
+        )
+        raise Wrong(("certify", "repeats"), text)
 
 
 def _check_heldout(task: Task, held: HeldOutSpec) -> None:
@@ -214,3 +234,9 @@ def _weights_without_effect(task: Task) -> Iterator[Notice]:
     for at, metric in enumerate(task.metrics):
         if "weight" in metric.model_fields_set and task.ranking.rule is not Rule.WEIGHTED:
             yield ("metrics", at, "weight"), 'has no effect; it counts only with ranking.rule = "weighted"'
+
+
+def _certify_without_effect(task: Task) -> Iterator[Notice]:
+    for name in () if task.certify.certify().noisy else ("error", "repeats", "champion"):
+        if name in task.certify.model_fields_set:
+            yield ("certify", name), 'has no effect; it counts only with certify.rule = "noisy"'

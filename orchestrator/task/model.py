@@ -16,11 +16,13 @@ from orchestrator.domain.verdict import Mode
 from orchestrator.task.errors import TaskError
 from orchestrator.task.sections import (
     Budget,
+    CertifySpec,
     GuardSpec,
     HeldOutSpec,
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    PruningSpec,
     RankingSpec,
     SearchSpec,
     Section,
@@ -61,9 +63,11 @@ class Task(Section):
     judge: JudgeSpec
     metrics: tuple[MetricSpec, ...] = Field(default=(MetricSpec(),), min_length=1, max_length=64)
     ranking: RankingSpec = RankingSpec()
+    certify: CertifySpec = CertifySpec()
     parameters: Parameters | None = None
     tune: Tune | None = None
     heldout: HeldOutSpec | None = None
+    pruning: PruningSpec | None = None
     guards: tuple[GuardSpec, ...] = Field(default=(), max_length=64)
     budget: Budget = Budget()
     stall: StallSpec = StallSpec()

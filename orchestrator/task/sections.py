@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Discriminator, Field, Tag, field_validator, model_validator
 
+from orchestrator.domain.certify import Certify, CertifyRule
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS
 from orchestrator.domain.metric import Goal, Metric, Rule
 from orchestrator.task.units import Money, Rate
@@ -115,6 +116,19 @@ class RankingSpec(Section):
     rule: Rule = Rule.LEXICOGRAPHIC
 
 
+class CertifySpec(Section):
+    """When a better score counts as an improvement."""
+
+    rule: CertifyRule = CertifyRule.STRICT
+    error: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
+    repeats: int = Field(default=20, ge=1, le=10_000)
+    champion: int = Field(default=20, ge=1, le=10_000)
+    replay: bool = True
+
+    def certify(self) -> Certify:
+        return Certify(**{name: getattr(self, name) for name in CertifySpec.model_fields})
+
+
 class Tune(Section):
     """The cheaper target. What is not given is as in a real trial; `env` and `inputs` replace name by name."""
 
@@ -148,6 +162,28 @@ class HeldOutSpec(Section):
     def _is_another_split(self) -> Self:
         if not (self.inputs or self.judge or self.env):
             raise ValueError("is the development split again; give one of inputs, judge, env")
+        return self
+
+
+class PruningSpec(Section):
+    """When a trial is ended early, by the values that it reports. None is the rule's own default."""
+
+    rule: Literal["median", "halving", "wilcoxon", "curve"]
+    goal: Goal | None = None
+    warmup: int | None = Field(default=None, ge=0, le=2**53)
+    every: int | None = Field(default=None, ge=1, le=2**53)
+    startup: int = Field(default=5, ge=1, le=1_000_000)
+    spare: float = Field(default=0.1, ge=0, le=1, allow_inf_nan=False)
+    reduction: int | None = Field(default=None, ge=2, le=1000)
+    least: int | None = Field(default=None, ge=1, le=2**53)
+    threshold: float | None = Field(default=None, gt=0, lt=1, allow_inf_nan=False)
+
+    def _of_its_rule(self) -> Self:
+        own = {"halving": ("reduction", "least"), "median": ("warmup", "every")}
+        fits = own.get(self.rule, ("warmup", "every", "threshold"))
+        for name in ("warmup", "every", "reduction", "least", "threshold"):
+            if getattr(self, name) is not None and name not in fits:
+                raise ValueError(f'"{name}" means nothing to the rule {self.rule}, which knows {", ".join(fits)}')
         return self
 
 
@@ -191,6 +227,7 @@ class SearchSpec(Section):
     depth: int | None = Field(default=None, ge=1, le=1000)
     saturates: tuple[Resource, ...] | None = None
     control: Literal["grid", "random"] | None = None
+    selection: Literal["champion", "tasks"] | None = None
 
 
 def _kind_of_workspace(value: object) -> str:

@@ -15,7 +15,7 @@ from orchestrator.git import GitError
 from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
 from orchestrator.task import TaskError
-from orchestrator.views import campaign, chamber, judging, running
+from orchestrator.views import campaign, chamber, judging, live, running
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import CannotOpen
 from sandbox import Lost, Refused, Unavailable
@@ -40,7 +40,7 @@ def cli(context: click.Context, verbose: bool) -> None:
         raise click.UsageError(f"{user_file()} is not TOML: {error}") from None
 
 
-for command in (*running.commands, *judging.commands, *campaign.commands, *chamber.commands):
+for command in (*running.commands, *judging.commands, *campaign.commands, *live.commands, *chamber.commands):
     cli.add_command(command)
 
 

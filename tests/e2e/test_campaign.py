@@ -180,7 +180,8 @@ def test_python_in_ten_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "seed", "width"), [("circle_packing", "1", "2"), ("digits", "1", "2"), ("matmul_discovery", "3", "1")]
+    ("name", "seed", "width"),
+    [("circle_packing", "1", "2"), ("digits", "1", "2"), ("tuning", "1", "2"), ("matmul_discovery", "3", "1")],
 )
 def test_examples_run(tmp_path: Path, name: str, seed: str, width: str) -> None:
     """Each example has a baseline, beats it within a few attempts, and its judge is outside."""

@@ -80,6 +80,10 @@ def _guard_ended(event: e.GuardEnded) -> str:
     return f"{event.node} {passed} the guard {event.guard}{_because(event.reason)}"
 
 
+def _certification_opened(event: e.CertificationOpened) -> str:
+    return f"{event.node} is tested against {event.champion} (test {event.number}, level {event.level:.3g})"
+
+
 def _held_out_asked(event: e.HeldOutAsked) -> str:
     asked = f"{event.node} on the held-out split (query {event.query})"
     if event.interrupted:
@@ -110,6 +114,7 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.TrialEnded: _trial_ended,
     e.JudgingIntended: lambda event: f"judge looks at {'the baseline for ' * event.on_baseline}{event.trial}",
     e.JudgingEnded: _judging_ended,
+    e.CertificationOpened: _certification_opened,
     e.GuardIntended: lambda event: f"{event.node} is checked by the guard {event.guard}",
     e.GuardEnded: _guard_ended,
     e.GuardAdded: lambda event: f"{event.node} and all below it get the guard {event.guard.name}",

@@ -85,7 +85,7 @@ async def examine(
     if not found.runs:
         return
     expected = _expected(task, site, settings)
-    tell_noise(parts.ranking, found.runs, findings)
+    tell_noise(parts.ranking, parts.certify, found.runs, findings)
     tell_cost(parts, found, expected, findings)
     tell_profile(parts, found, expected, findings)
     width = min(_CHEATS_AT_ONCE, site.ceiling(task.judge.limits))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.budget import Account, Amounts
+from orchestrator.domain.certify import Certify
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Role
 from orchestrator.domain.verdict import Mode
@@ -31,7 +32,7 @@ class Expected:
     refused: str = ""
 
 
-def tell_noise(ranking: Ranking, runs: Sequence[Rehearsal], findings: Findings) -> None:
+def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], findings: Findings) -> None:
     for metric in ranking.metrics:
         values = [run.verdict.metrics[metric.name] for run in runs if run.verdict]
         _tell_spread(metric, values, findings)
@@ -41,6 +42,9 @@ def tell_noise(ranking: Ranking, runs: Sequence[Rehearsal], findings: Findings) 
     same_scores = all(
         run.verdict and runs[0].verdict and run.verdict.metrics == runs[0].verdict.metrics for run in runs
     )
+    if not same_scores and not certify.noisy:
+        text = 'certify.rule is "strict", but the baseline does not get the same score twice: luck would be kept'
+        findings.add(Section.NOISE, Sign.WARN, text, 'set certify.rule = "noisy", or take the noise out')
     if same_outputs and not same_scores:
         text = "the outputs are the same in every run, so the noise is the judge's own"
         findings.add(Section.NOISE, Sign.WARN, text, "give the judge a fixed seed: the same outputs deserve one score")
@@ -83,6 +87,10 @@ def tell_cost(parts: Parts, found: Checkup, expected: Expected, findings: Findin
     if found.tuned and found.tuned.clock_s >= clock:
         text = f"the cheaper target takes {_s(found.tuned.clock_s)}, which is not less"
         findings.add(Section.COST, Sign.WARN, text, "make [tune] smaller, or take it out: it must pay for itself")
+    if parts.certify.noisy:
+        repeats, champion = parts.certify.repeats, parts.certify.champion
+        text = f"a candidate that looks better takes up to {repeats} more runs, and every champion {champion}"
+        findings.add(Section.COST, Sign.NOTE, f"{text}; they are not in the figures below")
     worst = _worst(parts)
     _tell_worst(worst, expected.options, findings)
     tuning = found.tuned.clock_s * parts.task.tune.trials if found.tuned and parts.task.tune else 0.0

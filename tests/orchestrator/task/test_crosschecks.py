@@ -237,11 +237,37 @@ def test_weights_without_effect(make: Make) -> None:
     )
 
 
+def test_noisy_needs_one_order(make: Make) -> None:
+    """Pareto leaves some scores without an order, so there are no ranks to test with."""
+    assert told(make("[ranking]\nrule = 'pareto'\n[certify]\nrule = 'noisy'")) == (
+        f'blastdoor.toml:{NEXT + 3}: certify.rule: "noisy" needs scores in one order, which "pareto" does not give; '
+        'use another ranking.rule, or "strict"'
+    )
+
+
+def test_repeats_that_can_prove_nothing(make: Make) -> None:
+    """Too few measurements would let nothing through, however good: that is told before a night is spent on it."""
+    assert told(make("[certify]\nrule = 'noisy'\nrepeats = 2\nchampion = 3")) == (
+        f"blastdoor.toml:{NEXT + 2}: certify.repeats: 2 repeats against 3 of the champion can not prove anything at an "
+        "error of 0.05; raise repeats and champion"
+    )
+
+
+@pytest.mark.parametrize("key", ["error", "repeats", "champion"])
+def test_certify_without_effect(make: Make, key: str) -> None:
+    """What counts only for noisy scores is said to have no effect on strict ones."""
+    value = 0.01 if key == "error" else 30
+    (warning,) = load_task(make(f"[certify]\n{key} = {value}\n")).warnings
+    assert warning.endswith(f'{NEXT + 1}: certify.{key}: has no effect; it counts only with certify.rule = "noisy"')
+    assert load_task(make(f"[certify]\nrule = 'noisy'\n{key} = {value}\n")).warnings == ()
+
+
 @pytest.mark.parametrize("key", ["proposer", "control"])
 def test_search_without_a_space(make: Make, key: str) -> None:
     """Grid and random need something to draw from."""
+    other = ", or leave the control out" if key == "control" else ""
     assert told(make(f"[search]\n{key} = 'random'")) == (
-        f'blastdoor.toml:{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]'
+        f'blastdoor.toml:{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]{other}'
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.task import Task, TaskError, load_task, snapshot, write_template
 from orchestrator.task.sections import (
     Budget,
+    CertifySpec,
     GuardSpec,
     HeldOutSpec,
     ImageSpec,
@@ -61,6 +62,7 @@ def test_what_is_commented_out_is_right_too(written: Path) -> None:
         ImageSpec,
         JudgeSpec,
         MetricSpec,
+        CertifySpec,
         Tune,
         HeldOutSpec,
         GuardSpec,
