@@ -6,14 +6,14 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from benchmarks import campaign, certify, endurance, flood, latency, throughput
+from benchmarks import campaign, certify, endurance, flood, heldout, latency, throughput
 from benchmarks.figure import Figure
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument(
-        "names", nargs="*", help="latency, throughput, flood, endurance, campaign, certify; all when left out"
+        "names", nargs="*", help="latency, throughput, flood, endurance, campaign, certify, heldout; all when left out"
     )
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
@@ -26,6 +26,7 @@ def main() -> int:
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
         "certify": lambda: certify.measure(chosen.seeds),
+        "heldout": heldout.measure,
     }
     if unknown := [name for name in chosen.names if name not in known]:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")

@@ -221,6 +221,33 @@ class GuardAdded(_Event):
     guard: Guard
 
 
+class HeldOutIntended(_Event):
+    """The held-out split is asked about a node. It counts from here on, whatever becomes of it."""
+
+    kind: Literal["held-out intended"] = "held-out intended"
+    node: str
+    query: int
+    queries: int
+
+
+class HeldOutAsked(_Event):
+    """What the ladder says, never the score itself: whether it is better, and the rounded value that it releases.
+
+    `cohort` is what the trial was measured on; `interrupted`: nothing was learnt, only asked and spent.
+    """
+
+    kind: Literal["held-out asked"] = "held-out asked"
+    node: str
+    query: int
+    cohort: str = ""
+    better: bool = False
+    released: float | None = None
+    step: float = 0.0
+    fault: str = ""
+    spent: Spent = Spent()
+    interrupted: bool = False
+
+
 class KillIntended(_Event):
     kind: Literal["kill intended"] = "kill intended"
     node: str
@@ -330,6 +357,8 @@ Event = Annotated[
     | GuardIntended
     | GuardEnded
     | GuardAdded
+    | HeldOutIntended
+    | HeldOutAsked
     | KillIntended
     | KillConfirmed
     | AttemptEnded

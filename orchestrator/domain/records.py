@@ -73,6 +73,20 @@ class Guard(BaseModel, extra="forbid", frozen=True):
     limits: dict[str, Any] = Field(default_factory=dict)
 
 
+class HeldOut(BaseModel, extra="forbid", frozen=True):
+    """What the ladder answered about a node on the held-out split; the exact score is nowhere.
+
+    `released` is the ladder's value from then on, None where nothing could be compared. `fault` is a fixed code, and
+    only ever the baseline's: of a candidate, no score and a score that is no better are not told apart.
+    """
+
+    query: int
+    better: bool
+    released: float | None
+    step: float
+    fault: str = ""
+
+
 class Run(BaseModel, extra="forbid", frozen=True):
     """One set of criteria. `task` is the artifact with the canonical task, `digests` what it was bound to.
 
@@ -95,6 +109,7 @@ class Run(BaseModel, extra="forbid", frozen=True):
     start: str | None = None
     champions: dict[str, str] = Field(default_factory=dict)
     cohort: str | None = None
+    ladders: dict[str, float] = Field(default_factory=dict)
 
 
 class Draft(BaseModel, extra="forbid", frozen=True):
@@ -163,6 +178,9 @@ class Node(BaseModel, extra="forbid", frozen=True):
     certification: Certification | None = None
     references: dict[str, int] = Field(default_factory=dict)
     challenged: dict[str, int] = Field(default_factory=dict)
+    asking: int | None = None
+    asking_since: str = ""
+    heldout: dict[str, HeldOut] = Field(default_factory=dict)
     ending: Ending | None = None
     kept: bool = False
     why: str = ""
@@ -226,3 +244,5 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     refunds: dict[str, int] = Field(default_factory=dict)
     references: int = 0
     tests: int = 0
+    asked: int = 0
+    askable: int = 0

@@ -14,6 +14,7 @@ from orchestrator.domain.records import (
     Certification,
     Draft,
     Guard,
+    HeldOut,
     Injection,
     Node,
     Phase,
@@ -300,6 +301,25 @@ def _guard_added(state: State, event: e.GuardAdded, _: str) -> None:
             state._put("node", name, guarded=left)
 
 
+def _held_out_intended(state: State, event: e.HeldOutIntended, at: str) -> None:
+    state._node(event.node, asking=event.query, asking_since=at)
+    state._campaign(asked=state.campaign.asked + 1, askable=event.queries)
+
+
+def _held_out_asked(state: State, event: e.HeldOutAsked, _: str) -> None:
+    node = state.nodes[event.node]
+    spent = node.spent + event.spent
+    if event.interrupted:
+        state._node(event.node, asking=None, spent=spent)
+        return
+    answer = HeldOut(**{name: getattr(event, name) for name in HeldOut.model_fields})
+    # The first one of a cohort stands, as with verdicts: where the baseline began is what drift is measured from.
+    state._node(event.node, asking=None, heldout={event.cohort: answer, **node.heldout}, spent=spent)
+    run = state.runs[str(run_of(event.node))]
+    if event.released is not None:
+        state._put("run", str(run.number), ladders={**run.ladders, event.cohort: event.released})
+
+
 def _attempt_ended(state: State, event: e.AttemptEnded, at: str) -> None:
     node = state.nodes[event.node]
     told = _fields(event, "kind", "node")
@@ -396,6 +416,8 @@ _HANDLERS: dict[type[BaseModel], Callable[[State, Any, str], None]] = {
     e.GuardIntended: _guard_intended,
     e.GuardEnded: _guard_ended,
     e.GuardAdded: _guard_added,
+    e.HeldOutIntended: _held_out_intended,
+    e.HeldOutAsked: _held_out_asked,
     e.AttemptEnded: _attempt_ended,
     e.AttemptRequeued: _attempt_requeued,
     e.AttemptQuarantined: _attempt_quarantined,

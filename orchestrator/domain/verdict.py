@@ -21,10 +21,14 @@ class Tier(StrEnum):
 
 
 class Mode(StrEnum):
-    """What a trial runs against: the cheaper target while tuning, the real one when it counts."""
+    """What a trial runs against: the cheaper target while tuning, the real one when it counts.
+
+    Held-out is a split that only a candidate about to be kept is run on; its scores are for the ladder alone.
+    """
 
     TUNE = "tune"
     SUBMIT = "submit"
+    HELDOUT = "heldout"
 
 
 class Verdict(BaseModel, extra="forbid", frozen=True):
@@ -51,7 +55,9 @@ class Decision(NamedTuple):
 
 
 def better(new: Verdict, old: Verdict, ranking: Ranking) -> bool:
-    """Whether `new` beats `old`. Raises NotComparable across cohorts or between tune and submit."""
+    """Whether `new` beats `old`. Raises NotComparable across cohorts, between modes, and for held-out verdicts."""
+    if Mode.HELDOUT in (new.mode, old.mode):
+        raise NotComparable("a held-out verdict is never ranked; only the ladder answers for it")
     if new.mode is not old.mode:
         raise NotComparable(f"a {new.mode} verdict is never ranked against a {old.mode} verdict")
     if new.cohort != old.cohort:
@@ -77,8 +83,8 @@ def decide(
 
 def objection(new: Verdict, champion: Verdict, *, lower_tier: bool = False) -> str | None:
     """Why a verdict can not make a champion, however good it is."""
-    if new.mode is Mode.TUNE:
-        raise NotComparable("a tune verdict can not make a champion; promote the candidate first")
+    if new.mode is not Mode.SUBMIT:
+        raise NotComparable(f"a {new.mode} verdict can not make a champion; promote the candidate first")
     if not new.valid:
         return "the judge says that it is no solution"
     if new.suspect:

@@ -65,6 +65,8 @@ async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
             )
             return Checkup()
     tuned = await _check_tuning(parts, findings) if parts.task.tune else None
+    if parts.task.heldout:
+        await _check_heldout(parts, findings)
     for spec in parts.task.guards:
         await _check_guard(parts, spec, done[0], findings)
     return Checkup(tuple(done), await _search_for_gold(parts, done, findings), tuned)
@@ -139,6 +141,18 @@ async def _check_tuning(parts: Parts, findings: Findings) -> Rehearsal:
         text = f"the cheaper target does not score: {why_not(run)}"
         findings.add(Section.WIRING, Sign.FAIL, text, "correct [tune], or take it out", log=log)
     return run
+
+
+async def _check_heldout(parts: Parts, findings: Findings) -> None:
+    """Whether it works; what the baseline scores there is not told, here no more than anywhere."""
+    findings.doing("the held-out split")
+    run = await rehearse(parts, Mode.HELDOUT)
+    if run.scored:
+        findings.add(Section.WIRING, Sign.OK, "the held-out split scores the baseline, too")
+    else:
+        log = run.judgement.log if run.judgement else run.log
+        text = f"the held-out split does not score the baseline: {why_not(run)}"
+        findings.add(Section.WIRING, Sign.FAIL, text, "correct [heldout], or take it out", log=log)
 
 
 async def _check_guard(parts: Parts, spec: GuardSpec, run: Rehearsal, findings: Findings) -> None:
@@ -228,7 +242,8 @@ def _within_reach(parts: Parts) -> dict[str, str]:
     """Digest → place of everything that a candidate reads."""
     snapshot = parts.jobs.snapshot
     found = {hashlib.sha256(file.data).hexdigest(): f"workspace/{name}" for name, file in snapshot.tree.items()}
-    for name, path in {**snapshot.inputs, **snapshot.tune_inputs}.items():
+    every = (snapshot.inputs, snapshot.tune_inputs, snapshot.heldout_inputs)
+    for name, path in (item for inputs in every for item in inputs.items()):
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         found |= {digest: f"/inputs/{name}" for file in files if (digest := _digest_of(file))}
     return found

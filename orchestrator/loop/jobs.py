@@ -25,7 +25,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Jobs:
-    """All jobs of one run. `inputs` and `tune_inputs` are in the store already."""
+    """All jobs of one run. The inputs of every mode are in the store already."""
 
     task: Task
     snapshot: Snapshot
@@ -34,9 +34,10 @@ class Jobs:
     inputs: tuple[Input, ...]
     tune_inputs: tuple[Input, ...]
     backend: str
+    heldout_inputs: tuple[Input, ...] = ()
 
     def trial(self, mode: Mode) -> Job:
-        """The candidate's job; it is told whether it is tuned or counts."""
+        """The candidate's job; it is told whether it is tuned or counts, never that the split is held out."""
         return self._trials[mode]
 
     @cached_property
@@ -50,7 +51,7 @@ class Jobs:
 
     def _trial(self, mode: Mode) -> Job:
         task, target = self.task, self.task.target(mode)
-        env = {**target.env, "BLASTDOOR_MODE": mode.value}
+        env = {**target.env, "BLASTDOOR_MODE": (Mode.TUNE if mode is Mode.TUNE else Mode.SUBMIT).value}
         if task.trial.steps is not None:
             env["BLASTDOOR_STEPS"] = str(task.trial.steps)
         return Job(
@@ -87,7 +88,7 @@ class Jobs:
         )
 
     def inputs_of(self, mode: Mode) -> tuple[Input, ...]:
-        return self.tune_inputs if mode is Mode.TUNE else self.inputs
+        return {Mode.TUNE: self.tune_inputs, Mode.HELDOUT: self.heldout_inputs}.get(mode, self.inputs)
 
     def fingerprint(self, facts: Mapping[str, str], mode: Mode) -> Fingerprint:
         """What a trial ran on and against: the chamber's own line from before delivery, then what we know."""
@@ -111,10 +112,11 @@ class Jobs:
         }
 
     def _judge(self, mode: Mode, image: Image) -> Job:
+        target = self.task.target(mode)
         return Job(
-            command=self.task.target(mode).judge,
+            command=target.judge,
             image=image.name,
-            env=self.task.judge.env,
+            env=target.judge_env,
             workdir="judge",
             limits=self.task.judge.limits,
             inputs=self.inputs_of(mode),

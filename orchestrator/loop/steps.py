@@ -51,13 +51,18 @@ class CheckGuard:
 
 
 @dataclass(frozen=True)
+class AskHeldOut:
+    pass
+
+
+@dataclass(frozen=True)
 class End:
     ending: Ending
     kept: bool
     why: str
 
 
-Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | End
+Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | AskHeldOut | End
 
 
 def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool) -> Step:

@@ -21,6 +21,7 @@ from orchestrator.judge.data import DataJudge
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
 from orchestrator.loop.candidate import next_tree
+from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
@@ -96,6 +97,11 @@ class Workbench(Parts):
     def _read(self) -> Callable[[str], Tree]:
         """A parent is read for each of its children, a candidate for every trial and guard."""
         return lru_cache(maxsize=_TREES_KEPT)(self.candidates.read)
+
+    @cached_property
+    def pasts(self) -> dict[Role, History]:
+        """What each proposer may look back on; they must hear of every event that follows."""
+        return {role: History(self.state, self.ranking, role, self.root.digest, self.tree) for role in self.proposers}
 
     def next_tree(self, tree: Tree, proposal: Proposal) -> Tree:
         """Raises Refusal for a change that the policy, or the tree, does not take."""

@@ -7,6 +7,7 @@ from orchestrator.task.reading import FILE, load_task
 from orchestrator.task.sections import (
     Budget,
     GuardSpec,
+    HeldOutSpec,
     ImageSpec,
     JudgeSpec,
     MetricSpec,
@@ -29,6 +30,7 @@ __all__ = [
     "Choice",
     "Float",
     "GuardSpec",
+    "HeldOutSpec",
     "ImageSpec",
     "Int",
     "JudgeSpec",

@@ -12,11 +12,12 @@ from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
 from orchestrator.domain.metric import Rule
+from orchestrator.domain.verdict import Mode
 from orchestrator.task.errors import Key, Wrong
 from orchestrator.task.explaining import nearest
 from orchestrator.task.files import plain_names
 from orchestrator.task.model import Task
-from orchestrator.task.sections import Repository
+from orchestrator.task.sections import HeldOutSpec, Repository
 
 STATE = ".blastdoor"
 
@@ -44,10 +45,13 @@ def check_sections(task: Task) -> None:
     _check_certify(task)
     for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
         if proposer in ("grid", "random") and not task.parameters:
-            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]')
+            other = ", or leave the control out" if name == "control" else ""
+            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}')
     for name in task.tune.inputs if task.tune else ():
         if name not in task.inputs:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
+    if task.heldout:
+        _check_heldout(task, task.heldout)
     if task.parameters:
         _check_parameters_file(task, task.parameters.file)
 
@@ -65,6 +69,24 @@ def _check_certify(task: Task) -> None:
             f"of {certify.error:g}; raise repeats and champion"
         )
         raise Wrong(("certify", "repeats"), text)
+
+
+def _check_heldout(task: Task, held: HeldOutSpec) -> None:
+    for name in held.inputs:
+        if name not in task.inputs:
+            raise Wrong(("heldout", "inputs", name), "replaces no input; use a name of [inputs]")
+    if task.judge.mode == "shared":
+        text = 'a shared judge shows the held-out gold to the candidate; use judge.mode = "data", or take [heldout] out'
+        raise Wrong(("heldout",), text)
+    if task.target(Mode.HELDOUT).inputs == task.inputs and not judged_otherwise(task):
+        text = "is the development split: same inputs, same judge command, same judge.env; give it other data"
+        raise Wrong(("heldout",), text)
+
+
+def judged_otherwise(task: Task) -> bool:
+    """Whether the judge is told to score the held-out split by something else than the development split."""
+    real, held = task.target(Mode.SUBMIT), task.target(Mode.HELDOUT)
+    return (real.judge, real.judge_env) != (held.judge, held.judge_env)
 
 
 def gold_of(task: Task, folder: Path) -> Path | None:
@@ -91,6 +113,8 @@ def check_places(task: Task, folder: Path) -> None:
         raise Wrong(workspace_key, f"{workspace} lies inside the judge's folder; move it out")
     for key, path in _inputs(task, folder):
         _check_input(key, path, {"the judge's folder": judge, "the gold": gold, "what runs left": folder / STATE})
+    for name, place in task.heldout.inputs.items() if task.heldout else ():
+        _check_looks_alike(("heldout", "inputs", name), folder / place, folder / task.inputs[name])
 
 
 def check_names(task: Task, names: Iterable[str]) -> list[Notice]:
@@ -166,6 +190,8 @@ def _inputs(task: Task, folder: Path) -> Iterator[tuple[Key, Path]]:
         yield ("inputs", name), folder / path
     for name, path in task.tune.inputs.items() if task.tune else ():
         yield ("tune", "inputs", name), folder / path
+    for name, path in task.heldout.inputs.items() if task.heldout else ():
+        yield ("heldout", "inputs", name), folder / path
 
 
 def _check_input(key: Key, path: Path, secrets: dict[str, Path | None]) -> None:
@@ -176,6 +202,14 @@ def _check_input(key: Key, path: Path, secrets: dict[str, Path | None]) -> None:
             raise Wrong(
                 key, f"{path} and {what} ({secret}) lie in each other; candidates see inputs, so keep them apart"
             )
+
+
+def _check_looks_alike(key: Key, held: Path, usual: Path) -> None:
+    """A candidate that finds another name there breaks on it, or knows where it is."""
+    if held.is_dir() != usual.is_dir():
+        raise Wrong(key, f"{held} must be a {'folder' if usual.is_dir() else 'file'} like {usual}")
+    if not held.is_dir() and held.name != usual.name:
+        raise Wrong(key, f"{held} must have the name that candidates look for; call it {usual.name}, in another folder")
 
 
 def _inside(path: Path, folder: Path) -> bool:

@@ -146,6 +146,25 @@ class Tune(Section):
         return self
 
 
+class HeldOutSpec(Section):
+    """A split that is judged only when a candidate is about to be kept. `env` is the judge's: the candidate's would
+    tell it where it is.
+    """
+
+    step: float = Field(gt=0, allow_inf_nan=False)
+    inputs: Inputs = Field(default_factory=dict)
+    judge: Command | None = None
+    env: Env = Field(default_factory=dict)
+    queries: int = Field(default=100, ge=1, le=1_000_000)
+    gate: bool = True
+
+    @model_validator(mode="after")
+    def _is_another_split(self) -> Self:
+        if not (self.inputs or self.judge or self.env):
+            raise ValueError("is the development split again; give one of inputs, judge, env")
+        return self
+
+
 class GuardSpec(Section):
     """A command that must pass for a candidate to be kept; `place` is written `in`."""
 
@@ -186,6 +205,7 @@ class SearchSpec(Section):
     depth: int | None = Field(default=None, ge=1, le=1000)
     saturates: tuple[Resource, ...] | None = None
     control: Literal["grid", "random"] | None = None
+    selection: Literal["champion", "tasks"] | None = None
 
 
 def _kind_of_workspace(value: object) -> str:

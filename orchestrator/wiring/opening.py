@@ -30,7 +30,7 @@ from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.options import Flags, Options, resolve
-from orchestrator.wiring.parts import make_deadline, make_parts, make_proposer, make_stop
+from orchestrator.wiring.parts import make_deadline, make_parts, make_proposer, make_selection, make_stop
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.site import Site
 
@@ -95,9 +95,17 @@ async def open_campaign(
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
+            book.observers += [past.on_event for past in bench.pasts.values()]
             rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
             yield Opened(
-                Campaign(bench, make_stop(options), make_deadline(options), rate, form.width),
+                Campaign(
+                    bench,
+                    make_stop(options),
+                    make_deadline(options),
+                    rate,
+                    form.width,
+                    make_selection(options, book),
+                ),
                 bench,
                 options,
                 form,

@@ -5,7 +5,9 @@ from orchestrator.domain.metric import Ranking
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
 from orchestrator.judge.data import DataJudge, judge_files
+from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
+from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
 from orchestrator.proposers import Grid, Injected, Proposer, Random
 from orchestrator.task import Snapshot, Task, TaskError
@@ -18,6 +20,10 @@ def make_proposer(name: str, task: Task, *, control: bool = False) -> Proposer:
     """Raises TaskError for one that needs a space where the task has none."""
     if name == "inject":
         return Injected()
+    if task.parameters is None and control:
+        raise TaskError(
+            f"the control {name} draws points of [parameters], and the task has none; add them, or leave it out"
+        )
     if task.parameters is None:
         raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
     space = task.parameters.space
@@ -51,6 +57,15 @@ def make_deadline(options: Options) -> Stop:
     return stops.never() if options["wall"] is None else stops.elapsed(seconds=options["wall"])
 
 
+def make_selection(options: Options, book: Book) -> BestAtTasks | None:
+    """None where every branch starts at the champion."""
+    if options["selection"] != "tasks":
+        return None
+    selection = BestAtTasks(book.state)
+    book.observers.append(selection.on_event)
+    return selection
+
+
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     """Bakes the images and stores the inputs, unless they are there."""
     image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
@@ -62,6 +77,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
         inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
         tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
         backend=site.name,
+        heldout_inputs=tuple(site.add_input(name, path) for name, path in taken.heldout_inputs.items()),
     )
     judge = DataJudge(
         door=make_door(site, judge_image, task.stall.provision),

@@ -36,9 +36,12 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     snapshot(task, folder)
     options = resolve(flags, task, settings)
     form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
-    # As an attempt reserves it: the trial and two judgings, the same for its replay, every guard.
-    trial = [(task.target(Mode.SUBMIT).limits, bool(task.trial.build)), *[(task.judge.limits, False)] * 2]
+    # As an attempt reserves it: the trial and two judgings, the same for its replay, every guard, the held-out split.
+    judging = (task.judge.limits, False)
+    trial = [(task.target(Mode.SUBMIT).limits, bool(task.trial.build)), judging, judging]
     jobs = trial * (2 if task.certify.certify().replays else 1) + [(guard.limits, False) for guard in task.guards]
+    if task.heldout:
+        jobs += [(task.target(Mode.HELDOUT).limits, bool(task.trial.build)), judging]
     spare = spare_of(config)
     seconds = [longest(limits, builds=builds, spare_s=spare) for limits, builds in jobs]
     usd = sum(config.rates.per_second(limits) * time for (limits, _), time in zip(jobs, seconds, strict=True))

@@ -19,7 +19,7 @@ from tests.crash.fate import Fate, die_within
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.noise import gaussian, noisy
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import CPU, GUARD, TUNE, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, scripted, write_task
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ KINDS = {
     "wide": Kind((TUNE, GUARD), {"width": 3}, drafts=2),
     "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True, drafts=2),
     "moving": Kind((CPU, GUARD), {"width": 1, "control": "random"}, changes_at="1.9"),
+    "held": Kind((CPU, HELDOUT, GUARD), {"width": 1}, changes_at="1.7"),
     "short": Kind((CPU, TUNE, GUARD), {"width": 1}, changes_at="1.2", attempts=2),
     "noisy": Kind((noisy(8, 6), GUARD), {"width": 1}, sigma=1.0),
     "tested": Kind((noisy(5, 5),), {"width": 1}, attempts=1, sigma=0.1),

@@ -96,7 +96,7 @@ def test_killed_at_every_point(tmp_path: Path, kind: str) -> None:
     assert in_turn(numbers, some) == len(numbers) > 100
 
 
-@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "noisy"])
+@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "noisy", "held"])
 def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole."""
     assert rounds(tmp_path, kind, 4) >= 4

@@ -38,6 +38,7 @@ _PHASES: dict[type, str] = {
     e.TrialEnded: "collected",
     e.JudgingIntended: "judging",
     e.JudgingEnded: "judged",
+    e.HeldOutIntended: "held-out",
     e.KillIntended: "being killed",
 }
 _OVER = (e.AttemptEnded, e.AttemptRequeued, e.AttemptQuarantined)

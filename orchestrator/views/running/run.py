@@ -24,6 +24,11 @@ _PROPOSERS = click.Choice(["grid", "random", "inject"])
 @click.option("--seed", type=int, help="At width 1, the same seed gives the same campaign.")
 @cap_options
 @click.option("--depth", type=click.IntRange(min=1), help="Steps in a branch.")
+@click.option(
+    "--selection",
+    type=click.Choice(["champion", "tasks"]),
+    help="Where branches start: the best, or the best at a task.",
+)
 @click.option("--new-run", is_flag=True, help="The criteria changed: begin run 2 (3, …) in the same campaign.")
 @click.option("--from", "start", metavar="NODE", help="With --new-run: begin with this node's files.")
 @click.option("--lower-tier", is_flag=True, help="Let a verdict of a lower tier replace one of a better tier.")

@@ -1,7 +1,8 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
-`value` is a candidate's score, `do` how its trial goes, `judge` what the judge makes of its answer, `then` (as JSON)
-what is different when it is run once more. The script holds what goes wrong outside of it.
+`value` is a candidate's score, `tasks` are those of single tasks, `do` how its trial goes, `judge` what the judge makes
+of its answer; `held`, `held do` and `held judge` are the same on the held-out split, and `then` (as JSON) what is
+different when it is run once more. The script holds what goes wrong outside of it.
 """
 
 import asyncio
@@ -15,6 +16,9 @@ from sandbox import Bundle, Capabilities, Job, Listener, Outcome, Talk, Unavaila
 from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
 from sandbox.live import LiveChamber
 from sandbox.wire.demux import Stream
+
+# The digest of the input that the held-out split has in place of the usual one.
+HELD = "1" * 64
 
 
 @dataclass
@@ -51,13 +55,15 @@ class Script:
 
     async def _trial(self, guest: Guest) -> int:
         params = _params(guest)
-        do = params.get("do", "answer")
+        held = any(item.digest == HELD for item in guest.job.inputs)
+        do = params.get("held do" if held else "do", "answer")
         if guest.building:
             return int(do == "build failed")
-        if (known := json.dumps(params)) in self.ran:
-            params |= json.loads(params.get("then", "{}"))
-            do = params.get("do", "answer")
-        self.ran.add(known)
+        if guest.job.command[0] == "trial" and not held:
+            if (known := json.dumps(params)) in self.ran:
+                params |= json.loads(params.get("then", "{}"))
+                do = params.get("do", "answer")
+            self.ran.add(known)
         guest.log(f"value {params['value']}\n".encode())
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
@@ -95,10 +101,11 @@ class Script:
     async def _judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")
         answer = json.loads(outputs or guest.files["candidate/params.json"])
-        tuning = "--tune" in guest.job.command
-        does = "crash" if self.judge_is_broken else answer.get("judge", "score")
-        score = answer.get("tuned", answer["value"]) if tuning else answer["value"]
-        if self.noise and not tuning:
+        held = "--heldout" in guest.job.command
+        does = "crash" if self.judge_is_broken else answer.get("held judge" if held else "judge", "score")
+        key = "held" if held else "tuned" if "--tune" in guest.job.command else "value"
+        score = answer.get(key, answer["value"])
+        if self.noise and key == "value":
             score += self.noise(guest.job.env["BLASTDOOR_NODE"])
         match does:
             case "crash":
@@ -121,7 +128,9 @@ class Script:
                 await self.gate.wait()
                 guest.out["result.json"] = json.dumps({"score": score}).encode()
             case _:
-                guest.out["result.json"] = json.dumps({"score": score}).encode()
+                tasks = {str(n): float(it) for n, it in enumerate(answer.get("tasks", "").split(","), 1) if it}
+                told = {"score": score, "tasks": tasks} if tasks else {"score": score}
+                guest.out["result.json"] = json.dumps(told).encode()
         return 0
 
 

@@ -58,7 +58,8 @@ async def test_tune_verdict_is_never_ranked_against_submit(tmp_path: Path) -> No
 async def test_tuning_pool(tmp_path: Path) -> None:
     """When the pool is used up, tuning is over and the attempts go on without it."""
     folder = write_task(tmp_path / "task", TUNE)
-    async with scripted(folder, None, DRAFTS, DRAFTS, {"value": 4}, tunes=4) as session:
+    others: list[Point] = [{"value": 6, "tuned": 1}, {"value": 7, "tuned": 9}]
+    async with scripted(folder, None, DRAFTS, others, {"value": 4}, tunes=4) as session:
         await session.run()
         state, accounts = session.bench.state, session.bench.book.accounts
         assert accounts.used(Account.TUNES) == 4
