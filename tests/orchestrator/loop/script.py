@@ -60,10 +60,11 @@ class Script:
         do = params.get("held do" if held else "do", "answer")
         if guest.building:
             return int(do == "build failed")
-        if (known := json.dumps(params)) in self.ran and not held:
-            params |= json.loads(params.get("then", "{}"))
-            do = params.get("do", "answer")
-        self.ran.add(known)
+        if guest.job.command[0] == "trial" and not held:
+            if (known := json.dumps(params)) in self.ran:
+                params |= json.loads(params.get("then", "{}"))
+                do = params.get("do", "answer")
+            self.ran.add(known)
         guest.log(f"value {params['value']}\n".encode())
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
