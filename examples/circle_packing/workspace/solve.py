@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 MARGIN = 1e-12  # the judge calculates exactly: leave more room than a rounding error takes
+SLACK, REFRESH = 0.1, 10  # pairs further apart are looked at again only after so many steps
 
 Points = list[tuple[float, float]]
+Pairs = list[tuple[int, int]]
 
 
 def square(n: int, rows: int) -> Points:
@@ -51,28 +53,53 @@ def layout(n: int, params: dict[str, Any], rng: random.Random) -> Points:
     return [(rng.random(), rng.random()) for _ in range(n)]
 
 
-def push_apart(x: list[float], y: list[float], r: list[float], give: float) -> None:
-    """Where two overlap, both move away and both shrink; `give` is how much they shrink rather than move."""
-    share = 0.5 / (1.0 + give)
+def near_pairs(x: list[float], y: list[float], r: list[float]) -> Pairs:
+    """Those that may touch within the next few steps."""
+    pairs = []
     for i in range(len(r)):
         for j in range(i):
-            reach = r[i] + r[j]
+            reach = r[i] + r[j] + SLACK
             dx, dy = x[i] - x[j], y[i] - y[j]
-            squared = dx * dx + dy * dy
-            if squared < reach * reach:
-                distance = math.sqrt(squared) or 1e-9
-                overlap = (reach - distance) * share
-                dx, dy = dx * overlap / distance, dy * overlap / distance
-                x[i], y[i], r[i] = x[i] + dx, y[i] + dy, r[i] - overlap * give
-                x[j], y[j], r[j] = x[j] - dx, y[j] - dy, r[j] - overlap * give
+            if dx * dx + dy * dy < reach * reach:
+                pairs.append((i, j))
+    return pairs
+
+
+def push_apart(x: list[float], y: list[float], r: list[float], give: float, pairs: Pairs) -> None:
+    """Where two overlap, both move away and both shrink; `give` is how much they shrink rather than move."""
+    share = 0.5 / (1.0 + give)
+    for i, j in pairs:
+        reach = r[i] + r[j]
+        dx = x[i] - x[j]
+        dy = y[i] - y[j]
+        squared = dx * dx + dy * dy
+        if squared < reach * reach:
+            distance = math.sqrt(squared) or 1e-9
+            overlap = (reach - distance) * share
+            dx *= overlap / distance
+            dy *= overlap / distance
+            overlap *= give
+            x[i] += dx
+            y[i] += dy
+            r[i] -= overlap
+            x[j] -= dx
+            y[j] -= dy
+            r[j] -= overlap
 
 
 def push_inside(place: list[float], r: list[float], give: float) -> None:
     """The same against the two walls of one direction."""
-    for i in range(len(r)):
-        moved = (min(max(place[i], r[i]), 1.0 - r[i]) - place[i]) / (1.0 + give)
-        place[i] += moved
-        r[i] -= abs(moved) * give
+    for i, at in enumerate(place):
+        radius = r[i]
+        if at < radius:
+            moved = (radius - at) / (1.0 + give)
+            place[i] = at + moved
+        elif at > 1.0 - radius:
+            moved = (at - 1.0 + radius) / (1.0 + give)
+            place[i] = at - moved
+        else:
+            continue
+        r[i] = radius - moved * give
 
 
 def fit(x: list[float], y: list[float], r: list[float]) -> list[list[float]]:
@@ -102,7 +129,9 @@ def pack(n: int, params: dict[str, Any]) -> list[list[float]]:
     for step in range(params["steps"]):
         growth = params["growth"] / math.sqrt(n) * (1.0 - step / params["steps"]) ** params["cooling"]
         r = [radius + growth for radius in r]
-        push_apart(x, y, r, params["give"])
+        if step % REFRESH == 0:
+            pairs = near_pairs(x, y, r)
+        push_apart(x, y, r, params["give"], pairs)
         push_inside(x, r, params["give"])
         push_inside(y, r, params["give"])
     return fit(x, y, r)

@@ -1,0 +1,32 @@
+"""What could have been chance: intervals by resampling, and whether one group of numbers is above another."""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Interval = tuple[float, float]
+ROUNDS = 2000
+
+
+def interval(statistic: Callable[[random.Random], float], rounds: int = ROUNDS, seed: int = 0) -> Interval:
+    """The middle 95 % of a statistic of resampled data."""
+    rng = random.Random(seed)
+    found = sorted(statistic(rng) for _ in range(rounds))
+    return found[int(0.025 * rounds)], found[int(0.975 * rounds)]
+
+
+def resampled(values: Sequence[Item], rng: random.Random) -> list[Item]:
+    return rng.choices(values, k=len(values))
+
+
+def above(some: Sequence[float], others: Sequence[float]) -> float:
+    """Mann and Whitney's one-sided p: how likely it is that `some` lie so far above `others` by chance."""
+    n, m = len(some), len(others)
+    wins = sum((a > b) + 0.5 * (a == b) for a in some for b in others)
+    together = sorted([*some, *others])
+    ties = sum(count**3 - count for count in (together.count(value) for value in set(together)))
+    spread = math.sqrt(n * m / 12 * (n + m + 1 - ties / ((n + m) * (n + m - 1))))
+    return 1 - NormalDist().cdf((wins - n * m / 2 - 0.5) / spread) if spread else 1.0
