@@ -6,15 +6,18 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from benchmarks import campaign, endurance, flood, latency, throughput
+from benchmarks import campaign, endurance, flood, latency, operators, throughput
 from benchmarks.figure import Figure
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("names", nargs="*", help="latency, throughput, flood, endurance, campaign; all when left out")
+    parser.add_argument(
+        "names", nargs="*", help="latency, throughput, flood, endurance, campaign, operators; all when left out"
+    )
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
+    parser.add_argument("--seeds", type=int, default=20, help="how many searches operators makes of each kind")
     chosen = parser.parse_args()
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
@@ -22,6 +25,7 @@ def main() -> int:
         "flood": flood.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
+        "operators": lambda: operators.measure(chosen.seeds),
     }
     if unknown := [name for name in chosen.names if name not in known]:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
