@@ -15,7 +15,7 @@ from orchestrator.proposers.operators.edit import Told, read_description
 from orchestrator.proposers.operators.numbers import FIRST_STEP, LEAST_STEP, MOST_STEP, is_real
 
 # What a change is worth without being better: one that runs and matters is nearer to it than one that does not.
-_BROKEN, _SAME, _WORSE, _BETTER = 0.0, 0.02, 0.08, 0.6
+_BROKEN, _SAME, _WORSE, _BETTER = 0.0, 0.02, 0.08, 0.2
 _EXPECTED = 0.15
 _TRUST = 5.0  # so many trials weigh as much as what was expected beforehand
 _FADING = 0.97
@@ -25,6 +25,7 @@ _BEST, _RECENT = 6, 6
 _DULL, _TRIED = 0.4, 0.92
 _STEPS = {"numbers": "several", "line numbers": "several", "factor": "factor"}
 _SINGLE = ("constant", "line number")
+_ONWARD = ("onward", "line onward")
 _FIRST_FACTOR = 0.7
 
 
@@ -106,6 +107,10 @@ class Memory:
         """What the node was built on, if it was better than that."""
         return self._improved.get(node)
 
+    def went_on(self, node: str) -> int:
+        """How often its own step was taken once more, to no avail."""
+        return self._went_on.get(node, 0)
+
     def donors(self, without: str) -> list[Known]:
         """Nodes to take from: the best, and the last that were an improvement at their place."""
         every = dict.fromkeys([*reversed(self._best), *self._recent])
@@ -120,7 +125,8 @@ class Memory:
         self._improved: dict[str, str] = {}
         self._best: list[Known] = []
         self._recent: deque[Known] = deque(maxlen=_RECENT)
-        self._usual_gain = 0.0
+        self._large_gain = 0.0
+        self._went_on: dict[str, int] = {}
 
     def _quality(self, key: tuple[str, ...]) -> float:
         tally = self._tallies.get(key)
@@ -134,6 +140,8 @@ class Memory:
             for key in (("operator", tried.operator), ("file", told.path), ("owner", told.path, told.owner)):
                 self._tallies.setdefault(key, Tally()).add(reward, came)
             self._adapt(tried.operator, told, came)
+            if tried.operator in _ONWARD and came is not Came.BETTER:
+                self._went_on[tried.parent] = self.went_on(tried.parent) + 1
         if came is Came.BETTER and tried.merits is not None:
             self._improved[tried.node] = tried.parent
             known = Known(tried.merits, tried.node, tried.parent)
@@ -142,12 +150,12 @@ class Memory:
             self._recent.append(known)
 
     def _reward(self, came: Came, gain: float) -> float:
-        """A larger gain counts more, beside those of late: the scale of scores is the task's own."""
+        """A gain counts beside the largest of late: the scale of scores is the task's own."""
+        self._large_gain *= _FADING
         if came is not Came.BETTER:
             return {Came.BROKEN: _BROKEN, Came.SAME: _SAME, Came.WORSE: _WORSE}[came]
-        self._usual_gain = 0.7 * self._usual_gain + 0.3 * gain if self._usual_gain else gain
-        share = gain / self._usual_gain if self._usual_gain > 0 else 1.0
-        return _BETTER + (1.0 - _BETTER) * min(1.0, share)
+        self._large_gain = max(self._large_gain, gain)
+        return _BETTER + (1.0 - _BETTER) * gain / self._large_gain
 
     def _adapt(self, operator: str, told: Told, came: Came) -> None:
         kind = _STEPS.get(operator)

@@ -17,6 +17,7 @@ from orchestrator.proposers.operators.table import ON_CODE, ON_LINES, OnCode, On
 
 DRAWS = 60  # for one proposal, and twenty more for each further one
 _CURIOUS = 0.25  # share of draws that asks nobody which operator does well
+_NOT_AGAIN = 0.3  # how much less likely a direction becomes with each step in it that did not help
 _BOLD = 2 / 3  # after so much of the draws, nothing that was learnt counts any more
 
 
@@ -108,6 +109,8 @@ class Operators:
             return [Donor(known.node, data, _file(brief, known.parent, path))]
 
         earlier = memory.improving_parent(brief.parent)
+        if rng.random() > _NOT_AGAIN ** memory.went_on(brief.parent):
+            earlier = None
         return Hints(
             step=lambda kind: memory.step(told, kind),
             favour=lambda owner: memory.of_owner(told, owner),

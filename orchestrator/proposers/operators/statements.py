@@ -61,7 +61,7 @@ class Statement:
 
 def clone(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
     """A statement comes a second time, right after itself or a little further down."""
-    found = [(block, at) for block in blocks(code) for at in range(len(block))]
+    found = [(block, at) for block in blocks(code) for at in range(len(block)) if _adds_up(block[at])]
     chosen = pick(rng, found, lambda it: _worth(it[0][it[1]], hints))
     if chosen is None:
         return None
@@ -84,6 +84,8 @@ def move(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
     if not _closed(statement):
         return None
     data = spliced(code.data, [Splice(before.start, before.start, statement.text), _gone(statement)])
+    if data == code.data:  # the same statement twice
+        return None
     said = f"moved {snippet(code.text(statement.spot))} before line {before.line}"
     return Edit(data, said, statement.line, statement.spot.owner)
 
@@ -226,6 +228,23 @@ def _may_pass(statement: Statement, others: list[Statement]) -> bool:
     return any((other.binds & statement.names) | (statement.binds & other.names) for other in others) or any(
         _has_call(other) and _has_call(statement) for other in others
     )
+
+
+def _adds_up(statement: Statement) -> bool:
+    """Whether doing it twice is more than doing it once: `x = 1` is not, `x += 1` and a call are."""
+    match statement.spot.node:
+        case cst.SimpleStatementLine(body=[cst.Assign(value=value)]):
+            read = {it.value for it in _names_beneath(statement.code, value)}
+            return bool(statement.binds & read) or not statement.binds or _has_call(statement)
+        case cst.SimpleStatementLine(body=[cst.AnnAssign()]):
+            return False
+    return True
+
+
+def _names_beneath(code: Code, node: cst.BaseExpression) -> list[cst.Name]:
+    spot = code.spot(node)
+    inside = [spot, *code.inside(spot)] if spot else []
+    return [it.node for it in inside if isinstance(it.node, cst.Name)]
 
 
 def _has_call(statement: Statement) -> bool:

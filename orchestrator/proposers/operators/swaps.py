@@ -59,7 +59,7 @@ def comparison(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
 
 def arithmetic(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
     """One operation for another, its operands the other way round, or one of them left out."""
-    if rng.random() < 0.6:
+    if rng.random() < 0.75:
         return _swapped(code, rng, hints, _ARITHMETIC)
     spots = [spot for spot in code.of(cst.BinaryOperation) if _is_numeric(spot)]
     spot = pick(rng, spots, lambda it: hints.favour(it.owner))
