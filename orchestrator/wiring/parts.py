@@ -5,7 +5,7 @@ from orchestrator.domain.metric import Ranking
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import Door
 from orchestrator.judge.data import DataJudge, judge_files
-from orchestrator.judge.relay import judge_helpers
+from orchestrator.judge.helpers import judge_helpers
 from orchestrator.loop.jobs import Image, Jobs
 from orchestrator.loop.workbench import Parts
 from orchestrator.proposers import Grid, Injected, Proposer, Random

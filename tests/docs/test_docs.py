@@ -210,7 +210,7 @@ def test_flags_of_search() -> None:
 
 @pytest.mark.parametrize("page", DOCS, ids=named)
 def test_python_examples(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an example imports can be imported, and it is Python. The modules of judges and candidates are beside them."""
+    """What an example imports can be imported, and it is Python. Modules of judges and candidates are beside them."""
     monkeypatch.syspath_prepend(guest.__path__[0])
     for text in fences(page, "python"):
         for module, name in imported(ast.parse(text)):
