@@ -6,7 +6,7 @@ from orchestrator.examine.cheating import Bar, Fate, Tried, bar_of, fate_of, som
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.rehearsal import Rehearsal, rehearse_calls
 from orchestrator.judge.cheats import Oracle
-from orchestrator.judge.relay import CHEAT, CHEAT_ANSWERS
+from orchestrator.judge.helpers import CHEAT, CHEAT_ANSWERS
 from orchestrator.loop.workbench import Parts
 
 _WHY = "the judge takes an answer that solves nothing; it must check what it times"

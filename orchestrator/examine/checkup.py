@@ -16,7 +16,7 @@ from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
 from orchestrator.examine.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
 from orchestrator.judge.data import judge_files
-from orchestrator.judge.relay import judge_helpers
+from orchestrator.judge.helpers import judge_helpers
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.loop.guards import guard_record, run_guard
 from orchestrator.loop.workbench import Free, Parts

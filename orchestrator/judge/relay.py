@@ -17,39 +17,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import NoReturn
 
-from orchestrator.change import Tree
 from orchestrator.domain.records import Calibration, Spent
-from orchestrator.domain.verdict import Tier
 from orchestrator.door import BrokeOff, Door, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
 from orchestrator.text import short
 from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Talk
 
-GUEST = Path(__file__).parent / "guest"
-# Beside the candidate's files, where no change of its own can be.
-HELPERS_FOLDER = ".blastdoor"
-CHEAT = "blastdoor_cheat.py"
-# What the cheat can answer; the guest has the same list.
-CHEAT_ANSWERS = (
-    "nothing",
-    "zero",
-    "one",
-    "true",
-    "NaN",
-    "infinity",
-    "huge",
-    "an empty text",
-    "an empty list",
-    "the question back",
-    "the question with zeros",
-    "an error",
-)
-CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_values.py")
-JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_values.py")
 SEED = "BLASTDOOR_SEED"
 _WARM_UP = 4
 _NULLS = 32
@@ -116,16 +92,6 @@ class Met:
     @property
     def judge_log(self) -> bytes:
         return self.judge.outcome.log_tail if self.judge.outcome else b""
-
-
-def helpers(names: Sequence[str]) -> Tree:
-    """Our modules, as files."""
-    return Tree.of({name: (GUEST / name).read_bytes() for name in names})
-
-
-def judge_helpers(tier: Tier) -> Tree:
-    """What a judge of this tier finds beside it, besides the helper that all of them get."""
-    return helpers(JUDGE_HELPERS) if tier is Tier.RELAY else Tree()
 
 
 async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -> Met:

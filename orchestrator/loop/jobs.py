@@ -11,7 +11,7 @@ from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
 from orchestrator.domain.records import Guard
 from orchestrator.domain.verdict import Mode
 from orchestrator.judge.data import contract_variables
-from orchestrator.judge.relay import HELPERS_FOLDER
+from orchestrator.judge.helpers import HELPERS_FOLDER
 from orchestrator.loop.backstop import chamber_limits, relays
 from orchestrator.task import Snapshot, Task
 from sandbox import Bundle, Input, Job, Limits, Needs

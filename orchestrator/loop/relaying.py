@@ -10,17 +10,8 @@ from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement, contract_variables
-from orchestrator.judge.relay import (
-    CANDIDATE_HELPERS,
-    CHEAT,
-    HELPERS_FOLDER,
-    Met,
-    Seat,
-    Side,
-    helpers,
-    judgement_of,
-    meet,
-)
+from orchestrator.judge.helpers import CANDIDATE_HELPERS, CHEAT, HELPERS_FOLDER, helpers
+from orchestrator.judge.relay import Met, Seat, Side, judgement_of, meet
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.judging import verdict_of

@@ -6,7 +6,7 @@ from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import Door
 from orchestrator.judge.data import DataJudge, judge_files
-from orchestrator.judge.relay import judge_helpers
+from orchestrator.judge.helpers import judge_helpers
 from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
 from orchestrator.loop.pruning import Pruning

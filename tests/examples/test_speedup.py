@@ -58,7 +58,7 @@ def test_every_way_of_counting_is_right() -> None:
     points = [(rng.randrange(-50, 50), rng.randrange(-50, 50)) for _ in range(80)]
     space = load_task(FOLDER).parameters
     assert space
-    methods, distances = (axis for name, axis in space.space.items() if name != "cell")
+    methods, distances = (space.space[name] for name in ("method", "distance"))
     assert isinstance(methods, Choice)
     assert isinstance(distances, Choice)
     pairs = list(itertools.combinations(points, 2))

@@ -1,13 +1,14 @@
 """Calls the candidate with points that nobody has seen before, checks every count, and takes the time: the judge.
 
-Coordinates are whole numbers, so there is one right answer. The points are drawn one call at a time from a seed that the
-candidate does not know, and the seconds come from the orchestrator, which carries the call.
+Coordinates are whole numbers, so there is one right answer. The points are drawn one call at a time from a seed that
+the candidate does not know, and the seconds come from the orchestrator, which carries the call.
 """
 
 import array
 import random
 import statistics
 from collections import defaultdict
+from typing import Any
 
 from blastdoor_judge import BadOutput, publish, trace
 from blastdoor_relay import relay
@@ -17,10 +18,12 @@ POINTS = 700
 SIDE = 100_000
 RADIUS = (2_000, 6_000)
 
+Points = list[tuple[int, int]]
 
-def drawn(rng, count):
+
+def drawn(rng: random.Random, count: int) -> tuple[Points, int]:
     """Half of the points are scattered, half lie in heaps, so that no fixed grid is right everywhere."""
-    points = []
+    points: Points = []
     heaps = [(rng.randrange(SIDE), rng.randrange(SIDE)) for _ in range(8)]
     for number in range(count):
         if number % 2:
@@ -31,9 +34,9 @@ def drawn(rng, count):
     return points, rng.randrange(*RADIUS)
 
 
-def right_count(points, radius):
+def right_count(points: Points, radius: int) -> int:
     """The judge's own way, in whole numbers only."""
-    filled = defaultdict(list)
+    filled: dict[tuple[int, int], Points] = defaultdict(list)
     count = 0
     for x, y in points:
         column, row = x // radius, y // radius
@@ -43,8 +46,8 @@ def right_count(points, radius):
     return count
 
 
-def called(candidate, points, radius):
-    xs, ys = (array.array("i", column) for column in zip(*points))
+def called(candidate: Any, points: Points, radius: int) -> Any:
+    xs, ys = (array.array("i", column) for column in zip(*points, strict=True))
     reply = candidate.call("solve", xs, ys, radius)
     if type(reply.value) is not int or reply.value != right_count(points, radius):
         raise BadOutput(f"{len(points)} points: the count is wrong")

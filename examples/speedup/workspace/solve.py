@@ -8,17 +8,19 @@ import json
 import math
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
+Points = list[tuple[int, int]]
 PARAMS = json.loads(Path(__file__).with_name("params.json").read_text())
 
 
-def near(dx, dy, radius):
+def near(dx: int, dy: int, radius: int) -> bool:
     if PARAMS["distance"] == "root":
         return math.sqrt(dx * dx + dy * dy) <= radius
     return dx * dx + dy * dy <= radius * radius
 
 
-def every_pair(points, radius):
+def every_pair(points: Points, radius: int) -> int:
     count = 0
     for i, (x, y) in enumerate(points):
         for u, v in points[:i]:
@@ -26,7 +28,7 @@ def every_pair(points, radius):
     return count
 
 
-def sweep(points, radius):
+def sweep(points: Points, radius: int) -> int:
     """From left to right; what lies more than a radius behind is not looked at."""
     count = 0
     first = 0
@@ -39,11 +41,11 @@ def sweep(points, radius):
     return count
 
 
-def cells(points, radius):
+def cells(points: Points, radius: int) -> int:
     """Each point looks only into cells that its circle can reach."""
-    size = max(1, round(radius * PARAMS["cell"]))
+    size: int = max(1, round(radius * PARAMS["cell"]))
     reach = -(-radius // size)
-    filled = defaultdict(list)
+    filled: dict[tuple[int, int], Points] = defaultdict(list)
     count = 0
     for x, y in points:
         column, row = x // size, y // size
@@ -58,7 +60,7 @@ def cells(points, radius):
 METHODS = {"every pair": every_pair, "sweep": sweep, "cells": cells}
 
 
-def solve(xs, ys, radius):
+def solve(xs: Any, ys: Any, radius: int) -> int:
     """`xs` and `ys` are arrays of whole numbers."""
-    points = list(zip(xs.tolist(), ys.tolist()))
+    points = list(zip(xs.tolist(), ys.tolist(), strict=True))
     return METHODS[PARAMS["method"]](points, radius)

@@ -145,3 +145,11 @@ def test_a_field_that_is_missing_is_not_like_any_other() -> None:
     """A chamber that does not tell its processor is of another cohort than one that does."""
     binds = {"time": ("cpu",)}
     assert cohort_of({}, binds) != cohort_of({"cpu": "x"}, binds)
+
+
+def test_times_that_drown() -> None:
+    """Only measured times are held against the jitter of their channel, and what is equal to it still counts."""
+    ranking = Ranking((Metric("score"), Metric("seconds", Goal.LOWER, timing=True)))
+    assert ranking.drowned({"score": 0.0, "seconds": 0.1}, 0.1) == []
+    assert ranking.drowned({"score": 0.0, "seconds": 0.1}, 0.11) == ["seconds"]
+    assert ranking.drowned({"score": 0.0, "seconds": -1.0}, 0.0) == ["seconds"]

@@ -13,7 +13,7 @@ from orchestrator.domain.records import Node, Role
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
 from orchestrator.examine.replay import replay
-from orchestrator.judge.relay import CHEAT_ANSWERS, GUEST
+from orchestrator.judge.helpers import CHEAT_ANSWERS, GUEST
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task, snapshot
 from orchestrator.views.judging.check import examine
@@ -55,7 +55,8 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
     wiring = "\n".join(texts(findings, Section.WIRING, Sign.OK))
     assert "the baseline loads and the judge calls it 5 times; an empty call takes" in wiring
-    assert [text.partition(":")[0] for text in texts(findings, Section.CHEATS, Sign.OK)] == ["no solution"]
+    fates = {text.partition(":")[0] for text in texts(findings, Section.CHEATS, Sign.OK)}
+    assert fates == {"no solution", "no better than the baseline"}
     told = [cheat for row in findings.rows if row.section is Section.CHEATS for cheat in row.facts["cheats"]]  # type: ignore[attr-defined]
     assert {cheat["name"] for cheat in told} == {f"answers {kind}" for kind in CHEAT_ANSWERS}
     assert texts(findings, Section.GOLD, Sign.OK)[-1].startswith(

@@ -3,15 +3,19 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.loop.money import worst_of_trial
+from orchestrator.settings import Settings
 from orchestrator.task import TaskError
-from orchestrator.wiring import How
-from sandbox import Job, Unavailable
+from orchestrator.views.cli import cli
+from orchestrator.wiring import Flags, How
+from orchestrator.wiring.planning import plan_campaign
+from sandbox import DockerConfig, Job, Unavailable
 from tests.orchestrator.loop.relay_script import TIMING, WALL_S, RelayScript, judge, write_relay_task
 from tests.orchestrator.loop.script import ScriptedBackend
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, make_site, scripted
@@ -274,6 +278,8 @@ async def test_the_worst_case_is_reserved(task: Path) -> None:
         assert trial.milliseconds > 2000 * WALL_S < judging.milliseconds
         amounts = worst_of_trial(bench, Mode.SUBMIT)
         assert amounts.as_row()["seconds"] == 2 * (trial.milliseconds + judging.milliseconds)
+        plan = plan_campaign(task, How.START, Flags(), Settings(), DockerConfig())
+        assert round(1000 * plan.attempt_s) == amounts.as_row()["seconds"]
         await session.run()
 
 
@@ -329,3 +335,15 @@ async def test_a_backend_without_relay(task: Path) -> None:
         async with scripted(task, script, {"value": 3}, site=site):
             pass
     assert script.commands == []
+
+
+async def test_show_tells_the_channel(task: Path) -> None:
+    """Median, jitter, calls and seed of a trial are shown: a time can be believed, and its inputs drawn again."""
+    script = RelayScript()
+    async with scripted(task, script, {"value": 3}) as session:
+        await session.run()
+    shown = CliRunner().invoke(cli, ["show", "1.1", str(task)], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    (line,) = [line for line in shown.output.splitlines() if "an empty call takes" in line]
+    assert line.split()[0] == "1.1-1"
+    assert line.rstrip().endswith(f"1 call; seed {script.seeds[1]}")

@@ -1,0 +1,39 @@
+"""Our modules that travel into chambers: beside a judge, beside a candidate that is called, and in the place of one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.change import Tree
+from orchestrator.domain.verdict import Tier
+
+GUEST = Path(__file__).parent / "guest"
+# Beside the candidate's files, where no change of its own can be.
+HELPERS_FOLDER = ".blastdoor"
+CHEAT = "blastdoor_cheat.py"
+# What the cheat can answer; the guest has the same list.
+CHEAT_ANSWERS = (
+    "nothing",
+    "zero",
+    "one",
+    "true",
+    "NaN",
+    "infinity",
+    "huge",
+    "an empty text",
+    "an empty list",
+    "the question back",
+    "the question with zeros",
+    "an error",
+)
+CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_values.py")
+JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_values.py")
+
+
+def helpers(names: Sequence[str]) -> Tree:
+    """Our modules, as files."""
+    return Tree.of({name: (GUEST / name).read_bytes() for name in names})
+
+
+def judge_helpers(tier: Tier) -> Tree:
+    """What a judge of this tier finds beside it, besides the helper that all of them get."""
+    return helpers(JUDGE_HELPERS) if tier is Tier.RELAY else Tree()
