@@ -10,32 +10,43 @@ import json
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 SIDE = 2
 
+Factor = tuple[int, ...]
+Product = tuple[Factor, Factor, Factor]
+Scheme = list[Product]
+Flip = tuple[int, int, int, int]
 
-def standard():
+
+def standard() -> Scheme:
     """C[i][j] is the sum over k of A[i][k] B[k][j]: one product for each i, j and k."""
     spots = range(SIDE)
     return [(unit(i, k), unit(k, j), unit(i, j)) for i in spots for j in spots for k in spots]
 
 
-def unit(row, column):
+def unit(row: int, column: int) -> Factor:
     return tuple(int(at == SIDE * row + column) for at in range(SIDE * SIDE))
 
 
-def plus(x, y, times=1):
+def plus(x: Factor, y: Factor, times: int = 1) -> Factor:
     return tuple(a + times * b for a, b in zip(x, y, strict=True))
 
 
-def sign_between(x, y):
+def sign_between(x: Factor, y: Factor) -> int:
     """1 where both are the same, -1 where one is the other's opposite, else 0."""
     if x == y:
         return 1
     return -1 if x == tuple(-value for value in y) else 0
 
 
-def reduced(scheme):
+def product_of(factors: list[Factor]) -> Product:
+    first, second, third = factors
+    return first, second, third
+
+
+def reduced(scheme: Scheme) -> Scheme:
     """The same sum, without products that are nothing, and with those that share two factors made one."""
     scheme = [product for product in scheme if all(map(any, product))]
     for at, first in enumerate(scheme):
@@ -45,11 +56,11 @@ def reduced(scheme):
                 if all(signs):
                     merged = list(first)
                     merged[rest] = plus(first[rest], scheme[other][rest], signs[0] * signs[1])
-                    return reduced([*scheme[:at], tuple(merged), *scheme[at + 1 : other], *scheme[other + 1 :]])
+                    return reduced([*scheme[:at], product_of(merged), *scheme[at + 1 : other], *scheme[other + 1 :]])
     return scheme
 
 
-def flips_of(scheme):
+def flips_of(scheme: Scheme) -> list[Flip]:
     """Every pair of products with a factor in common, which one, and with which sign."""
     found = []
     for other, second in enumerate(scheme):
@@ -60,7 +71,7 @@ def flips_of(scheme):
     return found
 
 
-def flip(scheme, choice, way, swap):
+def flip(scheme: Scheme, choice: Flip, way: int, swap: bool) -> Scheme:
     """a b c + a d e = a (b + d) c + a d (e - c), or the same with the signs turned round, or b and c trading places."""
     at, other, shared, sign = choice
     second, third = [k for k in range(3) if k != shared][:: -1 if swap else 1]
@@ -68,11 +79,11 @@ def flip(scheme, choice, way, swap):
     first[second] = plus(first[second], next_one[second], way)
     next_one[third] = plus(next_one[third], first[third], -way * sign)
     changed = list(scheme)
-    changed[at], changed[other] = tuple(first), tuple(next_one)
+    changed[at], changed[other] = product_of(first), product_of(next_one)
     return changed
 
 
-def walk(params, rng):
+def walk(params: dict[str, Any], rng: random.Random) -> Scheme:
     """The best scheme of one walk. Numbers larger than the limit are not walked into."""
     scheme = best = standard()
     for _ in range(params["flips"]):
@@ -88,13 +99,13 @@ def walk(params, rng):
     return best
 
 
-def search(params):
+def search(params: dict[str, Any]) -> Scheme:
     rng = random.Random(params["seed"])
     walks = (walk(params, rng) for _ in range(params["restarts"]))
     return min(walks, key=len)
 
 
-def main():
+def main() -> None:
     scheme = search(json.loads(Path("params.json").read_text()))
     print(f"{len(scheme)} products")
     answer = {name: [list(product[k]) for product in scheme] for k, name in enumerate("UVW")}
