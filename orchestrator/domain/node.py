@@ -35,3 +35,8 @@ def path_to(node: NodeId) -> list[NodeId]:
 def order_of(node: NodeId) -> tuple[int, ...]:
     """Sorts `1.2` before `1.10`."""
     return tuple(map(int, node.split(".")))
+
+
+def count_key(node: str, role: str) -> str:
+    """Under which attempts of a role are counted, apart for each run."""
+    return f"{run_of(node)}/{role}"

@@ -1,0 +1,285 @@
+"""What each kind of event changes. Nothing here looks at anything but the event and the records that it names."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.node import count_key, path_to, run_of
+from orchestrator.domain.records import (
+    Campaign,
+    Certification,
+    Draft,
+    HeldOut,
+    Injection,
+    Node,
+    Phase,
+    Purpose,
+    Run,
+    Spent,
+    Trial,
+)
+from orchestrator.domain.verdict import Verdict
+
+if TYPE_CHECKING:
+    from orchestrator.domain.state import State
+
+
+def _campaign_opened(state: "State", event: e.CampaignOpened, at: str) -> None:
+    record = Campaign(id=event.campaign, name=event.name, version=event.version, last_at=at)
+    state.new("campaign", "campaign", record)
+
+
+def _run_started(state: "State", event: e.RunStarted, _: str) -> None:
+    fields = event.model_dump(exclude={"kind", "run"})
+    state.new("run", str(event.run), Run(number=event.run, root=str(event.run), **fields))
+    state.set_campaign(run=event.run, since_improvement=0, stopped="")
+    state.branches.clear()
+
+
+def _limits_set(state: "State", event: e.LimitsSet, _: str) -> None:
+    if state.runs:
+        state.put("run", str(state.campaign.run), options=event.options)
+
+
+def _session_started(state: "State", event: e.SessionStarted, at: str) -> None:
+    state.set_campaign(epoch=event.epoch, session_open=True, last_at=at, stopped="", paused=False)
+
+
+def _session_ended(state: "State", _: e.SessionEnded, __: str) -> None:
+    state.set_campaign(session_open=False)
+
+
+def _attempt_opened(state: "State", event: e.AttemptOpened, at: str) -> None:
+    fields = event.model_dump(exclude={"kind", "node"})
+    state.new("node", event.node, Node(id=event.node, opened_at=at, **fields))
+    state.index(state.nodes[event.node], new=True)
+    now = state.campaign
+    role = count_key(event.node, event.role)
+    counts = {**now.counts, role: now.counts.get(role, 0) + 1}
+    waiting = tuple(number for number in now.waiting if number != event.injection)
+    state.set_campaign(counts=counts, branches=max(now.branches, event.branch), waiting=waiting)
+
+
+def _injection_queued(state: "State", event: e.InjectionQueued, _: str) -> None:
+    fields = event.model_dump(exclude={"kind", "injection"})
+    state.new("injection", str(event.injection), Injection(id=event.injection, **fields))
+    state.set_campaign(waiting=(*state.campaign.waiting, event.injection))
+
+
+def _proposed(state: "State", event: e.Proposed, _: str) -> None:
+    fields = event.model_dump(exclude={"kind", "draft"})
+    state.new("draft", f"{event.node}#{event.draft}", Draft(number=event.draft, **fields))
+    told = {"operator": event.operator, "description": event.description, "params": event.params}
+    state.set_node(event.node, drafts=event.draft, **told)
+
+
+def _promoted(state: "State", event: e.Promoted, _: str) -> None:
+    draft = state.draft(f"{event.node}#{event.draft}")
+    told = {"operator": draft.operator, "description": draft.description, "params": draft.params} if draft else {}
+    state.set_node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, size=event.size, **told)
+
+
+def _trial_intended(state: "State", event: e.TrialIntended, at: str) -> None:
+    record = Trial(id=event.trial, node=event.node, purpose=event.purpose, draft=event.draft, started_at=at)
+    state.new("trial", event.trial, record)
+    more: dict[str, Any] = {"trials": state.nodes[event.node].trials + 1}
+    if event.purpose is Purpose.SUBMIT:
+        more["submitted"] = event.trial
+    state.set_node(event.node, **more)
+
+
+def _trial_ended(state: "State", event: e.TrialEnded, _: str) -> None:
+    state.put("trial", event.trial, ended=True, **_fields(event, "kind", "trial"))
+    trial = state.trials[event.trial]
+    state.set_node(trial.node, spent=state.nodes[trial.node].spent + event.spent)
+
+
+def _judging_intended(state: "State", event: e.JudgingIntended, at: str) -> None:
+    state.put("trial", event.trial, judging=event.judging, judging_since=at)
+
+
+def _judging_ended(state: "State", event: e.JudgingEnded, _: str) -> None:
+    trial = state.trials[event.trial]
+    node = state.nodes[trial.node]
+    state.set_node(trial.node, spent=node.spent + event.spent)
+    if event.on_baseline or event.interrupted:
+        state.put("trial", event.trial, judging=None)
+        return
+    told = {"verdict": event.verdict, "fault": event.fault, "traces": event.traces, "calibration": event.calibration}
+    state.put("trial", event.trial, judging=None, judged=True, **told)
+    if event.verdict:
+        _take_verdict(state, state.trials[event.trial], event.verdict)
+
+
+def _take_verdict(state: "State", trial: Trial, verdict: Verdict) -> None:
+    node = state.nodes[trial.node]
+    if trial.purpose is Purpose.TUNE:
+        state.put("draft", f"{node.id}#{trial.draft}", verdict=verdict)
+    else:
+        first = {"verdict": verdict} if trial.purpose is Purpose.SUBMIT else {}
+        # The first one of a cohort stands: a re-run that lands there again must not move the bar.
+        of_cohort = {verdict.cohort: verdict} if verdict.valid else {}
+        state.set_node(node.id, verdicts={**of_cohort, **node.verdicts}, **first)
+
+
+def _certification_opened(state: "State", event: e.CertificationOpened, _: str) -> None:
+    test = Certification(since=state.nodes[event.node].trials, **event.model_dump(exclude={"kind", "node"}))
+    state.set_node(event.node, certification=test)
+    champion = state.nodes[event.champion]
+    state.set_node(champion.id, challenged={**champion.challenged, event.cohort: event.against})
+    state.set_campaign(tests=event.number)
+
+
+def _guard_intended(state: "State", event: e.GuardIntended, at: str) -> None:
+    state.set_node(event.node, guarding=event.guard, guarding_since=at)
+
+
+def _guard_ended(state: "State", event: e.GuardEnded, _: str) -> None:
+    node = state.nodes[event.node]
+    learnt = {} if event.interrupted else {event.guard: event.passed}
+    state.set_node(event.node, guarding=None, guarded={**node.guarded, **learnt}, spent=node.spent + event.spent)
+
+
+def _guard_added(state: "State", event: e.GuardAdded, _: str) -> None:
+    others = tuple(guard for guard in state.nodes[event.node].guards if guard.name != event.guard.name)
+    state.set_node(event.node, guards=(*others, event.guard))
+    for name in state.unfinished:
+        # One of the same name that passed before was another one.
+        if event.guard.name in state.nodes[name].guarded:
+            left = {guard: passed for guard, passed in state.nodes[name].guarded.items() if guard != event.guard.name}
+            state.put("node", name, guarded=left)
+
+
+def _held_out_intended(state: "State", event: e.HeldOutIntended, at: str) -> None:
+    state.set_node(event.node, asking=event.query, asking_since=at)
+    state.set_campaign(asked=state.campaign.asked + 1, askable=event.queries)
+
+
+def _held_out_asked(state: "State", event: e.HeldOutAsked, _: str) -> None:
+    node = state.nodes[event.node]
+    spent = node.spent + event.spent
+    if event.interrupted:
+        state.set_node(event.node, asking=None, spent=spent)
+        return
+    answer = HeldOut(**{name: getattr(event, name) for name in HeldOut.model_fields})
+    # The first one of a cohort stands, as with verdicts: where the baseline began is what drift is measured from.
+    state.set_node(event.node, asking=None, heldout={event.cohort: answer, **node.heldout}, spent=spent)
+    run = state.runs[str(run_of(event.node))]
+    if event.released is not None:
+        state.put("run", str(run.number), ladders={**run.ladders, event.cohort: event.released})
+
+
+def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
+    node = state.nodes[event.node]
+    told = _fields(event, "kind", "node")
+    state.set_node(event.node, phase=Phase.ENDED, ended_at=at, **told)
+    if event.ending.charged and node.role in ("search", "injected"):
+        kept_none = 0 if event.kept else state.campaign.since_improvement + 1
+        state.set_campaign(since_improvement=kept_none)
+
+
+def _attempt_requeued(state: "State", event: e.AttemptRequeued, _: str) -> None:
+    node = state.nodes[event.node]
+    stalls = node.stalls + (event.ending is Ending.STALLED)
+    state.set_node(
+        event.node, phase=Phase.QUEUED, stalls=stalls, not_before=event.not_before, ending=event.ending, why=event.why
+    )
+    _count_refund(state, event.node, event.ending)
+
+
+def _attempt_quarantined(state: "State", event: e.AttemptQuarantined, _: str) -> None:
+    stalls = state.nodes[event.node].stalls + (event.ending is Ending.STALLED)
+    state.set_node(event.node, phase=Phase.QUARANTINED, stalls=stalls, ending=event.ending, why=event.why)
+    _count_refund(state, event.node, event.ending)
+
+
+def _count_refund(state: "State", node: str, ending: Ending) -> None:
+    """An interruption is our own doing and can not be farmed; it does not count."""
+    if ending is not Ending.INTERRUPTED:
+        refunds = state.campaign.refunds
+        state.set_campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
+
+
+def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:
+    lineage = path_to(event.node)
+    refunds = {name: count for name, count in state.campaign.refunds.items() if name not in lineage}
+    state.set_campaign(refunds=refunds)
+    state.set_node(event.node, phase=Phase.QUEUED, stalls=0, not_before="", ending=None, kept=False, why=event.by)
+
+
+def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
+    take = state.nodes[event.node].take + 1
+    state.set_node(event.node, phase=Phase.OPEN, take=take, ending=None, why="")
+
+
+def _booked(state: "State", event: e.Settled | e.Refunded, _: str) -> None:
+    units = event.spent
+    spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
+    state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
+
+
+def _cohort_opened(state: "State", event: e.CohortOpened, _: str) -> None:
+    state.put("run", str(event.run), cohort=event.cohort)
+
+
+def _champion_changed(state: "State", event: e.ChampionChanged, _: str) -> None:
+    run = state.runs[str(event.run)]
+    champions = {**run.champions, event.cohort: event.node}
+    state.put("run", str(event.run), champions=champions, cohort=event.cohort)
+    number = state.campaign.references + 1
+    state.set_node(event.node, references={**state.nodes[event.node].references, event.cohort: number})
+    state.set_campaign(references=number)
+
+
+def _request_taken(state: "State", event: e.RequestTaken, _: str) -> None:
+    state.set_campaign(request=event.request)
+
+
+def _pause_set(state: "State", event: e.PauseSet, _: str) -> None:
+    state.set_campaign(paused=event.paused)
+
+
+def _campaign_stopped(state: "State", event: e.CampaignStopped, _: str) -> None:
+    state.set_campaign(stopped=event.reason)
+
+
+def _fields(event: BaseModel, *without: str) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in type(event).model_fields if name not in without}
+
+
+HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
+    e.CampaignOpened: _campaign_opened,
+    e.RunStarted: _run_started,
+    e.LimitsSet: _limits_set,
+    e.SessionStarted: _session_started,
+    e.SessionEnded: _session_ended,
+    e.AttemptOpened: _attempt_opened,
+    e.InjectionQueued: _injection_queued,
+    e.Proposed: _proposed,
+    e.Promoted: _promoted,
+    e.TrialIntended: _trial_intended,
+    e.TrialEnded: _trial_ended,
+    e.JudgingIntended: _judging_intended,
+    e.JudgingEnded: _judging_ended,
+    e.CertificationOpened: _certification_opened,
+    e.GuardIntended: _guard_intended,
+    e.GuardEnded: _guard_ended,
+    e.GuardAdded: _guard_added,
+    e.HeldOutIntended: _held_out_intended,
+    e.HeldOutAsked: _held_out_asked,
+    e.AttemptEnded: _attempt_ended,
+    e.AttemptRequeued: _attempt_requeued,
+    e.AttemptQuarantined: _attempt_quarantined,
+    e.AttemptReleased: _attempt_released,
+    e.AttemptResumed: _attempt_resumed,
+    e.Settled: _booked,
+    e.Refunded: _booked,
+    e.CohortOpened: _cohort_opened,
+    e.ChampionChanged: _champion_changed,
+    e.RequestTaken: _request_taken,
+    e.PauseSet: _pause_set,
+    e.CampaignStopped: _campaign_stopped,
+}
