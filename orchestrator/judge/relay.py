@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import NoReturn
 
 from orchestrator.domain.records import Calibration, Spent
@@ -30,6 +31,9 @@ SEED = "BLASTDOOR_SEED"
 _WARM_UP = 4
 _NULLS = 32
 _FUNCTIONS = 1000
+# Of what a candidate says when it is loaded; and what is read in a thread, so that everybody else goes on meanwhile.
+_LOADED_BYTES = 65_536
+SMALL = 65_536
 _RESULT = re.compile(r"result\.json|metrics\.csv|traces/[A-Za-z0-9_.-]{1,200}")
 # Our own timeout comes first, the channel's only if the event loop is late.
 _LATER_S = 60.0
@@ -68,7 +72,7 @@ class Met:
     """How a meeting went. `files` is the judge's result; without one, somebody is to blame.
 
     `late` is whose turns took too long, `unloaded` why the candidate could not be asked at all, `broken` what the judge
-    said that no judge may say.
+    said that no judge may say, `judgement` what its result comes to.
     """
 
     seed: str
@@ -78,6 +82,7 @@ class Met:
     late: Side | None = None
     unloaded: str = ""
     broken: str = ""
+    judgement: Judgement | None = None
     calls: int = 0
     functions: tuple[str, ...] = ()
     median_s: float | None = None
@@ -107,6 +112,8 @@ async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -
         await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
 
     await _seated(judge, job, met.judge, None, with_judge)
+    large = sum(map(len, (met.files or {}).values())) >= SMALL
+    met.judgement = await asyncio.to_thread(judgement_of, met) if large else judgement_of(met)
     return met
 
 
@@ -195,7 +202,7 @@ class _Conversation:
         """The candidate's functions, once it has come up; its start counts as its own time."""
         answer = (await self._ask(Side.CANDIDATE, b"L")).payload
         try:
-            told = decode(answer[1:])
+            told = decode(answer[1 : 1 + _LOADED_BYTES], arrays=False)
         except Malformed:
             told = None
         if not isinstance(told, list) or len(told) > _FUNCTIONS or not all(type(it) is str for it in told):
@@ -226,7 +233,7 @@ class _Conversation:
         """What the judge asked for, as the answer that it gets; nothing more once it has finished."""
         kind = request[:1]
         if kind == b"F":
-            self._met.files = self._result(request)
+            self._met.files = await self._result(request)
             return b""
         if kind not in (b"C", b"N"):
             self._break(Side.JUDGE, "a request that nobody knows")
@@ -234,9 +241,10 @@ class _Conversation:
         reply = await self._ask(Side.CANDIDATE, request if kind == b"C" else b"N")
         return b"R" + struct.pack("<d", reply.elapsed_s) + reply.payload
 
-    def _result(self, request: bytes) -> Mapping[str, bytes]:
+    async def _result(self, request: bytes) -> Mapping[str, bytes]:
+        reading = partial(decode, memoryview(request)[1:], arrays=False)
         try:
-            files = decode(memoryview(request)[1:])
+            files = reading() if len(request) < SMALL else await asyncio.to_thread(reading)
         except Malformed as error:
             files = str(error)
         if not isinstance(files, dict) or not all(type(data) is bytes for data in files.values()):

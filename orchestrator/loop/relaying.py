@@ -104,7 +104,7 @@ def ended_by(met: Met, wall_s: float) -> Ended | None:
 
 def scored(parts: Parts, met: Met, fingerprint: Fingerprint, mode: Mode) -> Scored:
     """What the judge made of it. A time that drowns in the channel's jitter is a fault, and nobody's break-down."""
-    judgement = judgement_of(met)
+    judgement = met.judgement or judgement_of(met)
     if judgement.result is None:
         return Scored(None, judgement.fault, judgement, judge_broke=True)
     verdict = verdict_of(parts, judgement.result, fingerprint, mode)

@@ -134,10 +134,11 @@ def test_t27_patched_clock(fought: Fought) -> None:
 
 @pytest.mark.parametrize("fought", [ENGINE, GVISOR], indirect=True)
 def test_out_of_memory(fought: Fought) -> None:
-    """A candidate that swells in a call pays for it. In gVisor's kernel it is a segmentation fault that ends it."""
-    gvisor = fought.trials["honest"].fingerprint["backend"] == "docker/runsc"
-    ending = fought.nodes["out of memory"].ending
-    assert ending is Ending.OUT_OF_MEMORY or (gvisor and ending is Ending.FAILED)
+    """A candidate that swells in a call pays for it. In gVisor's kernel that is slow, and may end as a crash."""
+    own = [Ending.OUT_OF_MEMORY]
+    if fought.trials["honest"].fingerprint["backend"] == "docker/runsc":
+        own += [Ending.FAILED, Ending.TIMED_OUT]
+    assert fought.nodes["out of memory"].ending in own
 
 
 def test_nothing_of_the_gold_is_on_record(fought: Fought) -> None:

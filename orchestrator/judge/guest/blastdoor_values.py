@@ -162,12 +162,12 @@ def _named(value: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else str(kind.__qualname__)
 
 
-def decode(data: bytes | bytearray | memoryview) -> Any:
+def decode(data: bytes | bytearray | memoryview, *, arrays: bool = True) -> Any:
     """The one value that these bytes are, of plain types; an array is numpy's where that is installed, else an Array.
 
     Raises Malformed for anything else. Memory is taken only for what is there, never for what is announced.
     """
-    reader = _Reader(memoryview(data))
+    reader = _Reader(memoryview(data), arrays)
     value = reader.value(MAX_DEPTH)
     if reader.at != len(reader.view):
         raise Malformed(f"{len(reader.view) - reader.at} bytes behind the value")
@@ -175,8 +175,9 @@ def decode(data: bytes | bytearray | memoryview) -> Any:
 
 
 class _Reader:
-    def __init__(self, view: memoryview) -> None:
+    def __init__(self, view: memoryview, arrays: bool) -> None:
         self.view = view
+        self.arrays = arrays
         self.at = 0
         self.left = MAX_ITEMS
 
@@ -214,7 +215,7 @@ class _Reader:
             return [self.value(depth - 1) for _ in range(self.number("<I"))]
         if tag == b"d":
             return self.members(depth)
-        if tag == b"a":
+        if tag == b"a" and self.arrays:
             return self.array()
         if tag == b"I":
             return self.integer()

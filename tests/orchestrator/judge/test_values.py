@@ -199,6 +199,13 @@ def test_malformed(name: str) -> None:
         decode(MALFORMED[name])
 
 
+def test_no_arrays_where_none_belong() -> None:
+    """Whoever expects none gets none: nothing is imported for what a stranger announces."""
+    assert decode(encode([1, "x"]), arrays=False) == [1, "x"]
+    with pytest.raises(Malformed):
+        decode(encode([numpy.arange(3)]), arrays=False)
+
+
 def test_random_bytes() -> None:
     """Whatever the bytes are: a plain value or Malformed, never anything else."""
     rng = random.Random(4)
