@@ -6,18 +6,29 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from benchmarks import campaign, endurance, flood, latency, samplers, throughput
+from benchmarks import (
+    campaign,
+    certify,
+    endurance,
+    flood,
+    heldout,
+    latency,
+    operators,
+    packing,
+    pruning,
+    relay,
+    samplers,
+    throughput,
+)
 from benchmarks.figure import Figure
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument(
-        "names", nargs="*", help="latency, throughput, flood, endurance, campaign, samplers; all when left out"
-    )
+    parser.add_argument("names", nargs="*", help="what to measure; all when left out")
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
-    parser.add_argument("--seeds", type=int, default=40, help="how many seeds samplers takes")
+    parser.add_argument("--seeds", type=int, help="how many seeds, where chance plays; else as many as each needs")
     chosen = parser.parse_args()
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
@@ -25,7 +36,13 @@ def main() -> int:
         "flood": flood.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
-        "samplers": lambda: samplers.measure(chosen.seeds),
+        "relay": relay.measure,
+        "certify": lambda: certify.measure(chosen.seeds or 1000),
+        "heldout": lambda: heldout.measure(chosen.seeds or heldout.SEEDS),
+        "pruning": pruning.measure,
+        "samplers": lambda: samplers.measure(chosen.seeds or 40),
+        "operators": lambda: operators.measure(chosen.seeds or 20),
+        "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")

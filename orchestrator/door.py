@@ -2,15 +2,30 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
-from sandbox import Backend, Bundle, Chamber, Job, Limits, Listener, Lost, NotDelivered, Outcome, Refused, Unavailable
+from sandbox import (
+    Backend,
+    Bundle,
+    Chamber,
+    Job,
+    Limits,
+    Listener,
+    Lost,
+    NotDelivered,
+    Outcome,
+    Refused,
+    Talk,
+    Unavailable,
+)
 
 _log = structlog.get_logger()
 
@@ -36,6 +51,16 @@ class TooLarge(Exception):
     """The bundle breaks a limit of its chamber; nothing was run."""
 
 
+class Overseer(Protocol):
+    """Whoever may have a chamber stopped while it runs."""
+
+    def opened(self, facts: Mapping[str, str]) -> None:
+        """What the chamber said of itself, before any hostile byte arrived."""
+
+    async def enough(self) -> None:
+        """Returns once it is to be stopped, and not before."""
+
+
 @dataclass(frozen=True)
 class Ran:
     outcome: Outcome
@@ -55,19 +80,29 @@ class Door:
     provision_s: float
     spare_s: float
 
-    async def run(self, job: Job, bundle: Bundle, listener: Listener | None = None) -> Ran:
-        """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that can not run at all."""
+    async def run(
+        self,
+        job: Job,
+        bundle: Bundle,
+        listener: Listener | None = None,
+        overseer: Overseer | None = None,
+        talk: Talk | None = None,
+    ) -> Ran:
+        """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that can not run at all.
+
+        `talk` is for a job in relay mode: it must raise nothing of these itself.
+        """
         chamber = await self._open(job)
         started = time.monotonic()
         outcome: Outcome | None = None
         try:
-            async with chamber:
-                outcome = await _run(chamber, bundle, listener)
+            async with chamber, _overseen(chamber, overseer):
+                outcome = await _run(chamber, bundle, listener, talk)
         except NotDelivered as error:
             raise NotStarted(Ending.INFRASTRUCTURE, str(error)) from error
         except (Unavailable, Lost) as error:
             if outcome is None:
-                spent = self._spent(job, time.monotonic() - started)
+                spent = self.cost(job, time.monotonic() - started)
                 raise BrokeOff(str(error), proven=not await self._is_well(), spent=spent) from error
             # The outcome is known; what is left of the chamber is found by its label and reaped.
             _log.warning("chamber not removed", error=str(error))
@@ -76,9 +111,10 @@ class Door:
 
     def worst(self, job: Job) -> Spent:
         """The most that one run of the job can cost."""
-        return self._spent(job, longest(job.limits, builds=bool(job.build), spare_s=self.spare_s))
+        return self.cost(job, longest(job.limits, builds=bool(job.build), spare_s=self.spare_s))
 
-    def _spent(self, job: Job, seconds: float) -> Spent:
+    def cost(self, job: Job, seconds: float) -> Spent:
+        """What a chamber of this job costs in so many seconds."""
         usd = self.usd_per_second(job.limits) * seconds
         return Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
 
@@ -105,8 +141,31 @@ def longest(limits: Limits, *, builds: bool, spare_s: float) -> float:
     return limits.wall + limits.grace + (limits.build if builds else 0.0) + spare_s
 
 
-async def _run(chamber: Chamber, bundle: Bundle, listener: Listener | None) -> Outcome:
+@asynccontextmanager
+async def _overseen(chamber: Chamber, overseer: Overseer | None) -> AsyncIterator[None]:
+    """Where the order to stop does not get through, the job's own limit ends it."""
+    if overseer is None:
+        yield
+        return
+
+    async def oversee() -> None:
+        await overseer.enough()
+        try:
+            await chamber.stop()
+        except (Unavailable, Lost) as error:
+            _log.warning("chamber not told to stop", error=str(error))
+
+    overseer.opened(chamber.facts)
+    watching = asyncio.create_task(oversee())
     try:
-        return await chamber.run(bundle, listener=listener)
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+
+
+async def _run(chamber: Chamber, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Outcome:
+    try:
+        return await chamber.run(bundle, listener=listener, talk=talk)
     except Refused as error:
         raise TooLarge(str(error)) from error

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from sandbox.units import Duration
@@ -24,17 +24,25 @@ def _dollars(value: object) -> object:
     return value.removeprefix("$") if isinstance(value, str) else value
 
 
+def _of_postgres(url: SecretStr) -> SecretStr:
+    if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+        raise ValueError("must be a URL like postgresql://user:password@host/database")
+    return url
+
+
 class Settings(BaseSettings):
     """Every variable is named BLASTDOOR_ and the field, e.g. BLASTDOOR_RUNTIME."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
     docker_host: str | None = Field(default=None, description="engine; else DOCKER_HOST, else the default socket")
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
     proposer: str | None = Field(
-        default=None, pattern="^(grid|random|inject|tpe|cmaes|gp)$", description="where changes come from"
+        default=None,
+        pattern="^(grid|random|tpe|cmaes|gp|operators|mixed|inject)$",
+        description="where changes come from",
     )
     attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(
@@ -44,6 +52,10 @@ class Settings(BaseSettings):
     width: int | None = Field(default=None, ge=1, description="attempts at a time")
     usd_per_hour: Annotated[float, BeforeValidator(_dollars)] = Field(
         default=0.0, ge=0, description="what an hour of one processor of your own machine costs"
+    )
+
+    ledger: Annotated[SecretStr, AfterValidator(_of_postgres)] | None = Field(
+        default=None, description="database for new campaigns, like postgresql://user:password@host/database"
     )
 
     @classmethod

@@ -12,6 +12,8 @@ from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.frames import FrameReader, Reply, encode_header
 
 Send = Callable[[bytes], Awaitable[None]]
+# A larger payload is sent as it is, without copying it behind its header.
+SMALL = 65_536
 
 
 class ChannelClosed(Exception):
@@ -66,7 +68,11 @@ class FrameChannel:
         self._waiting = asyncio.get_running_loop().create_future()
         started = time.monotonic()
         async with asyncio.timeout(timeout):
-            await self._send(encode_header(nonce, len(payload)) + payload)
+            if len(payload) < SMALL:
+                await self._send(encode_header(nonce, len(payload)) + payload)
+            else:
+                await self._send(encode_header(nonce, len(payload)))
+                await self._send(payload)
             arrived, reply = await self._waiting
         return Reply(reply, arrived - started)
 

@@ -189,6 +189,7 @@ class Usage:
     collect_s: float = 0.0
     held_s: float = 0.0
     log_bytes: int = 0
+    bad_reports: int = 0
     output_bytes: int = 0
     usd: float = 0.0
 

@@ -172,6 +172,7 @@ class LiveChamber:
             collect_s=seconds.get("collect", 0.0),
             held_s=held,
             log_bytes=self._session.log.count,
+            bad_reports=self._session.log.bad_reports,
             output_bytes=sum(map(len, told.outputs.values())),
             usd=held * self._hold.usd_per_second,
         )

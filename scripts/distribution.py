@@ -7,7 +7,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-PACKAGES = {"dockerd": "docker.io", "docker": "docker.io", "runsc": "runsc", "mmdebstrap": "mmdebstrap"}
+PACKAGES = {
+    "dockerd": "docker.io",
+    "docker": "docker.io",
+    "runsc": "runsc",
+    "mmdebstrap": "mmdebstrap",
+    "initdb": "postgresql",
+    "postgres": "postgresql",
+}
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 
 
@@ -16,7 +23,9 @@ class Unprepared(Exception):
 
 
 def program(name: str) -> str | None:
-    return shutil.which(name, path=SEARCH_PATH)
+    # Debian keeps a server of each version in a folder of its own, which is not on anybody's path.
+    servers = map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
+    return shutil.which(name, path=os.pathsep.join((SEARCH_PATH, *servers)))
 
 
 def require(*programs: str, log: Path) -> None:
@@ -28,7 +37,8 @@ def require(*programs: str, log: Path) -> None:
     if not _is_debian() or os.geteuid() != 0:
         raise Unprepared(
             f"missing: {', '.join(missing)}. Install it (on Debian: apt-get install {' '.join(packages)}),"
-            " or run this as root on Debian or Ubuntu, or set DOCKER_HOST to an engine that runs."
+            " or run this as root on Debian or Ubuntu"
+            + (", or set DOCKER_HOST to an engine that runs." if "docker.io" in packages else ".")
         )
     print(f"installing {', '.join(packages)} (log: {log})", flush=True)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -42,6 +52,8 @@ def require(*programs: str, log: Path) -> None:
         _register_runsc()
         _install(packages, log)
         packages = ["docker.io", *_separate_client()]
+    if "postgresql" in packages:
+        _make_no_cluster(log)
     _install(packages, log)
     if still := [name for name in missing if program(name) is None]:
         raise Unprepared(f"installed {', '.join(packages)} but {', '.join(still)} is still missing; see {log}")
@@ -61,6 +73,15 @@ def _apt_get(*arguments: str, log: Path) -> None:
         ).returncode
     if code:
         raise Unprepared(f"apt-get {arguments[0]} failed with {code}; see {log}")
+
+
+def _make_no_cluster(log: Path) -> None:
+    """The server's package would make a database of its own and start it; nobody asked for one."""
+    settings = Path("/etc/postgresql-common/createcluster.conf")
+    if not settings.exists():
+        _install(["postgresql-common"], log)
+        with settings.open("a") as file:
+            file.write("\ncreate_main_cluster = false\n")
 
 
 def _separate_client() -> list[str]:

@@ -1,1 +1,29 @@
 """Shared by all tests."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from private_postgres import PrivatePostgres, postgres
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivatePostgres]:
+    """A real server, installed where it is missing. Who uses it is marked `postgres`; nobody is skipped without it.
+
+    In memory, where there is such a place: the tests kill processes, not power. All else is as the package has it.
+    """
+    within = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
+    with postgres(tmp_path_factory.mktemp("postgres") / "apt.log", within) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) -> PrivatePostgres:
+    """New campaigns of this test, and of processes that it starts, keep their ledger there."""
+    monkeypatch.setenv("BLASTDOOR_LEDGER", postgres_server.url())
+    return postgres_server

@@ -1,16 +1,22 @@
-"""Whether the proposer is ahead of the control that runs beside it. Only who is ahead after equally many attempts:
-that one best is better than another says nothing yet of luck.
+"""Whether the proposer beats the control that runs beside it: whose best is better after equally many attempts, and
+whether chance alone could have put as many of the best results on the proposer's side.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from orchestrator.domain.chance import Lead, lead_of
 from orchestrator.domain.goodput import comparable, in_order
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
+
+# The share of campaigns with a proposer as blind as its control in which it is said to beat it, at most.
+ERROR_RATE = 0.05
+# Only what is drawn blindly tells what chance gives; a grid goes through its corners in turn.
+_BLIND = ("random",)
 
 
 class Ahead(StrEnum):
@@ -27,12 +33,21 @@ class Best:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`attempts` is how many of each were looked at: the first ones of both, failures included, for they cost too."""
+    """`attempts` is how many of each were looked at: the first ones of both, failures included, for they cost too.
+
+    `lead` is None where there are too few of them, or the control is not drawn by chance.
+    """
 
     attempts: int
     proposer: Best | None
     control: Best | None
     ahead: Ahead | None
+    lead: Lead | None = None
+
+    @property
+    def beaten(self) -> bool:
+        """A better best alone is luck in every second campaign; it counts where chance is unlikely to do as well."""
+        return self.ahead is Ahead.PROPOSER and self.lead is not None and self.lead.p < ERROR_RATE
 
 
 def compare(state: State, ranking: Ranking, run: Run | None = None) -> Comparison:
@@ -40,8 +55,11 @@ def compare(state: State, ranking: Ranking, run: Run | None = None) -> Compariso
     run = run or state.run
     proposed, drawn = _attempts(state, run, Role.SEARCH), _attempts(state, run, Role.CONTROL)
     count = min(len(proposed), len(drawn))
-    mine, theirs = best_of(proposed[:count], run, ranking), best_of(drawn[:count], run, ranking)
-    return Comparison(count, mine, theirs, _ahead(mine, theirs, ranking) if count else None)
+    proposed, drawn = proposed[:count], drawn[:count]
+    mine, theirs = best_of(proposed, run, ranking), best_of(drawn, run, ranking)
+    ahead = _ahead(mine, theirs, ranking) if count else None
+    lead = lead_of(_values(proposed, run), _values(drawn, run), ranking) if run.control in _BLIND else None
+    return Comparison(count, mine, theirs, ahead, lead)
 
 
 def best_of(nodes: Iterable[Node], run: Run, ranking: Ranking) -> Best | None:
@@ -52,6 +70,11 @@ def best_of(nodes: Iterable[Node], run: Run, ranking: Ranking) -> Best | None:
         if verdict and (best is None or ranking.better(verdict.metrics, best.verdict.metrics)):
             best = Best(node.id, verdict)
     return best
+
+
+def _values(nodes: Iterable[Node], run: Run) -> list[Mapping[str, float] | None]:
+    verdicts = (comparable(node, run) for node in nodes)
+    return [verdict.metrics if verdict else None for verdict in verdicts]
 
 
 def _attempts(state: State, run: Run, role: Role) -> list[Node]:

@@ -6,7 +6,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Value
-from orchestrator.domain.records import Guard, Purpose, Role, Spent
+from orchestrator.domain.records import Calibration, Guard, Purpose, Role, Spent
+from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Verdict
 
 Amounts = dict[str, int]
@@ -137,6 +138,7 @@ class Promoted(_Event):
     why: str
     commit: str
     diff: str
+    size: int | None = None
 
 
 class TrialIntended(_Event):
@@ -148,7 +150,7 @@ class TrialIntended(_Event):
 
 
 class TrialEnded(_Event):
-    """`ending` is None for a trial whose outputs go to the judge."""
+    """`ending` is None for a trial whose outputs go to the judge. `pruning` is None for one that no rule watched."""
 
     kind: Literal["trial ended"] = "trial ended"
     trial: str
@@ -159,6 +161,8 @@ class TrialEnded(_Event):
     log: str | None = None
     fingerprint: dict[str, str] = Field(default_factory=dict)
     spent: Spent = Spent()
+    reports: Reports | None = None
+    pruning: Look | None = None
 
 
 class JudgingIntended(_Event):
@@ -183,6 +187,20 @@ class JudgingEnded(_Event):
     traces: str | None = None
     spent: Spent = Spent()
     interrupted: bool = False
+    calibration: Calibration | None = None
+
+
+class CertificationOpened(_Event):
+    """A test whether the node is better than the champion. Its level is fixed before the first repeat is run."""
+
+    kind: Literal["certification opened"] = "certification opened"
+    node: str
+    champion: str
+    cohort: str
+    number: int
+    reference: int
+    against: int
+    level: float
 
 
 class GuardIntended(_Event):
@@ -205,6 +223,33 @@ class GuardAdded(_Event):
     kind: Literal["guard added"] = "guard added"
     node: str
     guard: Guard
+
+
+class HeldOutIntended(_Event):
+    """The held-out split is asked about a node. It counts from here on, whatever becomes of it."""
+
+    kind: Literal["held-out intended"] = "held-out intended"
+    node: str
+    query: int
+    queries: int
+
+
+class HeldOutAsked(_Event):
+    """What the ladder says, never the score itself: whether it is better, and the rounded value that it releases.
+
+    `cohort` is what the trial was measured on; `interrupted`: nothing was learnt, only asked and spent.
+    """
+
+    kind: Literal["held-out asked"] = "held-out asked"
+    node: str
+    query: int
+    cohort: str = ""
+    better: bool = False
+    released: float | None = None
+    step: float = 0.0
+    fault: str = ""
+    spent: Spent = Spent()
+    interrupted: bool = False
 
 
 class KillIntended(_Event):
@@ -312,9 +357,12 @@ Event = Annotated[
     | TrialEnded
     | JudgingIntended
     | JudgingEnded
+    | CertificationOpened
     | GuardIntended
     | GuardEnded
     | GuardAdded
+    | HeldOutIntended
+    | HeldOutAsked
     | KillIntended
     | KillConfirmed
     | AttemptEnded

@@ -20,7 +20,10 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """`binds` are the fingerprint's fields that must be equal to compare it; past `ceiling` it is not believed."""
+    """`binds` are the fingerprint's fields that must be equal to compare it; past `ceiling` it is not believed.
+
+    `timing` marks seconds that were measured over a channel: less than its jitter is no measurement.
+    """
 
     name: str = "score"
     goal: Goal = Goal.HIGHER
@@ -28,6 +31,7 @@ class Metric:
     binds: tuple[str, ...] = DEFAULT_BINDS
     target: float | None = None
     ceiling: float | None = None
+    timing: bool = False
 
     def merit(self, value: float) -> float:
         """The value turned so that more is better."""
@@ -57,6 +61,13 @@ class Ranking:
             return self._weighed(mine) > self._weighed(theirs)
         return mine != theirs and all(a >= b for a, b in zip(mine, theirs, strict=True))
 
+    def standing(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        """A place in one order, for what has to be sorted. Pareto has none: ValueError."""
+        if self.rule is Rule.PARETO:
+            raise ValueError("Pareto gives no single order")
+        merits = self.merits(values)
+        return merits if self.rule is Rule.LEXICOGRAPHIC else (self._weighed(merits),)
+
     def _weighed(self, merits: Sequence[float]) -> float:
         return sum(metric.weight * merit for metric, merit in zip(self.metrics, merits, strict=True))
 
@@ -65,6 +76,10 @@ class Ranking:
 
     def too_good(self, values: Mapping[str, float]) -> list[str]:
         return [metric.name for metric in self.metrics if metric.too_good(values[metric.name])]
+
+    def drowned(self, values: Mapping[str, float], jitter: float) -> list[str]:
+        """The times that a channel of this jitter can not tell from none."""
+        return [it.name for it in self.metrics if it.timing and values[it.name] < jitter]
 
     def reached(self, values: Mapping[str, float]) -> bool:
         """Whether every target that is set is reached; False where none is."""

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Value
+from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Mode, Verdict
 
 
@@ -20,11 +21,15 @@ class Role(StrEnum):
 
 
 class Purpose(StrEnum):
-    """Why a trial runs. A re-run gives a node a verdict in a new cohort."""
+    """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a score stands, a
+    repeat measures once more what is noisy.
+    """
 
     TUNE = "tune"
     SUBMIT = "submit"
     RERUN = "rerun"
+    REPLAY = "replay"
+    REPEAT = "repeat"
 
     @property
     def mode(self) -> Mode:
@@ -60,6 +65,18 @@ class Spent(BaseModel, extra="forbid", frozen=True):
         )
 
 
+class Calibration(BaseModel, extra="forbid", frozen=True):
+    """Of a judging that called the candidate: what an empty call took and how far nine of ten differed from that.
+
+    `seed` is what the judge was given to draw from, so that its inputs can be drawn again.
+    """
+
+    seed: str
+    median_s: float
+    jitter_s: float
+    calls: int = 0
+
+
 class Guard(BaseModel, extra="forbid", frozen=True):
     """A command that must pass for a candidate to be kept; `place` is the candidate's chamber or the judge's."""
 
@@ -67,6 +84,20 @@ class Guard(BaseModel, extra="forbid", frozen=True):
     command: tuple[str, ...]
     place: str = "chamber"
     limits: dict[str, Any] = Field(default_factory=dict)
+
+
+class HeldOut(BaseModel, extra="forbid", frozen=True):
+    """What the ladder answered about a node on the held-out split; the exact score is nowhere.
+
+    `released` is the ladder's value from then on, None where nothing could be compared. `fault` is a fixed code, and
+    only ever the baseline's: of a candidate, no score and a score that is no better are not told apart.
+    """
+
+    query: int
+    better: bool
+    released: float | None
+    step: float
+    fault: str = ""
 
 
 class Run(BaseModel, extra="forbid", frozen=True):
@@ -91,6 +122,7 @@ class Run(BaseModel, extra="forbid", frozen=True):
     start: str | None = None
     champions: dict[str, str] = Field(default_factory=dict)
     cohort: str | None = None
+    ladders: dict[str, float] = Field(default_factory=dict)
 
 
 class Draft(BaseModel, extra="forbid", frozen=True):
@@ -108,8 +140,26 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     verdict: Verdict | None = None
 
 
+class Certification(BaseModel, extra="forbid", frozen=True):
+    """A test whether a candidate is better than a champion. `since` is how many trials its node had before it: only
+    later ones count. `number` is the test's in the campaign; `reference` and `against` are what its level comes from.
+    """
+
+    champion: str
+    cohort: str
+    number: int
+    reference: int
+    against: int
+    level: float
+    since: int = 0
+
+
 class Node(BaseModel, extra="forbid", frozen=True):
-    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have."""
+    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have.
+
+    `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
+    it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
+    """
 
     id: str
     parent: str | None
@@ -126,6 +176,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     promoted: int | None = None
     commit: str | None = None
     diff: str | None = None
+    size: int | None = None
     operator: str = ""
     description: str = ""
     params: dict[str, Value] | None = None
@@ -137,6 +188,12 @@ class Node(BaseModel, extra="forbid", frozen=True):
     guarding: str | None = None
     guarding_since: str = ""
     guarded: dict[str, bool] = Field(default_factory=dict)
+    certification: Certification | None = None
+    references: dict[str, int] = Field(default_factory=dict)
+    challenged: dict[str, int] = Field(default_factory=dict)
+    asking: int | None = None
+    asking_since: str = ""
+    heldout: dict[str, HeldOut] = Field(default_factory=dict)
     ending: Ending | None = None
     kept: bool = False
     why: str = ""
@@ -177,6 +234,9 @@ class Trial(BaseModel, extra="forbid", frozen=True):
     judged: bool = False
     verdict: Verdict | None = None
     traces: str | None = None
+    reports: Reports | None = None
+    pruning: Look | None = None
+    calibration: Calibration | None = None
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
@@ -198,3 +258,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     waiting: tuple[int, ...] = ()
     since_improvement: int = 0
     refunds: dict[str, int] = Field(default_factory=dict)
+    references: int = 0
+    tests: int = 0
+    asked: int = 0
+    askable: int = 0

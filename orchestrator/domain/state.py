@@ -9,7 +9,21 @@ from pydantic import BaseModel
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import path_to, run_of
-from orchestrator.domain.records import Campaign, Draft, Guard, Injection, Node, Phase, Purpose, Role, Run, Spent, Trial
+from orchestrator.domain.records import (
+    Campaign,
+    Certification,
+    Draft,
+    Guard,
+    HeldOut,
+    Injection,
+    Node,
+    Phase,
+    Purpose,
+    Role,
+    Run,
+    Spent,
+    Trial,
+)
 from orchestrator.domain.verdict import Verdict
 
 Key = tuple[str, str]
@@ -212,7 +226,7 @@ def _proposed(state: State, event: e.Proposed, _: str) -> None:
 def _promoted(state: State, event: e.Promoted, _: str) -> None:
     draft = state._records["draft"].get(f"{event.node}#{event.draft}")
     told = {"operator": draft.operator, "description": draft.description, "params": draft.params} if draft else {}
-    state._node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, **told)
+    state._node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, size=event.size, **told)
 
 
 def _trial_intended(state: State, event: e.TrialIntended, at: str) -> None:
@@ -241,9 +255,8 @@ def _judging_ended(state: State, event: e.JudgingEnded, _: str) -> None:
     if event.on_baseline or event.interrupted:
         state._put("trial", event.trial, judging=None)
         return
-    state._put(
-        "trial", event.trial, judging=None, judged=True, verdict=event.verdict, fault=event.fault, traces=event.traces
-    )
+    told = {"verdict": event.verdict, "fault": event.fault, "traces": event.traces, "calibration": event.calibration}
+    state._put("trial", event.trial, judging=None, judged=True, **told)
     if event.verdict:
         _take_verdict(state, state.trials[event.trial], event.verdict)
 
@@ -257,6 +270,14 @@ def _take_verdict(state: State, trial: Trial, verdict: Verdict) -> None:
         # The first one of a cohort stands: a re-run that lands there again must not move the bar.
         of_cohort = {verdict.cohort: verdict} if verdict.valid else {}
         state._node(node.id, verdicts={**of_cohort, **node.verdicts}, **first)
+
+
+def _certification_opened(state: State, event: e.CertificationOpened, _: str) -> None:
+    test = Certification(since=state.nodes[event.node].trials, **event.model_dump(exclude={"kind", "node"}))
+    state._node(event.node, certification=test)
+    champion = state.nodes[event.champion]
+    state._node(champion.id, challenged={**champion.challenged, event.cohort: event.against})
+    state._campaign(tests=event.number)
 
 
 def _guard_intended(state: State, event: e.GuardIntended, at: str) -> None:
@@ -277,6 +298,25 @@ def _guard_added(state: State, event: e.GuardAdded, _: str) -> None:
         if event.guard.name in state.nodes[name].guarded:
             left = {guard: passed for guard, passed in state.nodes[name].guarded.items() if guard != event.guard.name}
             state._put("node", name, guarded=left)
+
+
+def _held_out_intended(state: State, event: e.HeldOutIntended, at: str) -> None:
+    state._node(event.node, asking=event.query, asking_since=at)
+    state._campaign(asked=state.campaign.asked + 1, askable=event.queries)
+
+
+def _held_out_asked(state: State, event: e.HeldOutAsked, _: str) -> None:
+    node = state.nodes[event.node]
+    spent = node.spent + event.spent
+    if event.interrupted:
+        state._node(event.node, asking=None, spent=spent)
+        return
+    answer = HeldOut(**{name: getattr(event, name) for name in HeldOut.model_fields})
+    # The first one of a cohort stands, as with verdicts: where the baseline began is what drift is measured from.
+    state._node(event.node, asking=None, heldout={event.cohort: answer, **node.heldout}, spent=spent)
+    run = state.runs[str(run_of(event.node))]
+    if event.released is not None:
+        state._put("run", str(run.number), ladders={**run.ladders, event.cohort: event.released})
 
 
 def _attempt_ended(state: State, event: e.AttemptEnded, at: str) -> None:
@@ -336,6 +376,9 @@ def _champion_changed(state: State, event: e.ChampionChanged, _: str) -> None:
     run = state.runs[str(event.run)]
     champions = {**run.champions, event.cohort: event.node}
     state._put("run", str(event.run), champions=champions, cohort=event.cohort)
+    number = state.campaign.references + 1
+    state._node(event.node, references={**state.nodes[event.node].references, event.cohort: number})
+    state._campaign(references=number)
 
 
 def _request_taken(state: State, event: e.RequestTaken, _: str) -> None:
@@ -368,9 +411,12 @@ _HANDLERS: dict[type[BaseModel], Callable[[State, Any, str], None]] = {
     e.TrialEnded: _trial_ended,
     e.JudgingIntended: _judging_intended,
     e.JudgingEnded: _judging_ended,
+    e.CertificationOpened: _certification_opened,
     e.GuardIntended: _guard_intended,
     e.GuardEnded: _guard_ended,
     e.GuardAdded: _guard_added,
+    e.HeldOutIntended: _held_out_intended,
+    e.HeldOutAsked: _held_out_asked,
     e.AttemptEnded: _attempt_ended,
     e.AttemptRequeued: _attempt_requeued,
     e.AttemptQuarantined: _attempt_quarantined,

@@ -21,10 +21,14 @@ class Tier(StrEnum):
 
 
 class Mode(StrEnum):
-    """What a trial runs against: the cheaper target while tuning, the real one when it counts."""
+    """What a trial runs against: the cheaper target while tuning, the real one when it counts.
+
+    Held-out is a split that only a candidate about to be kept is run on; its scores are for the ladder alone.
+    """
 
     TUNE = "tune"
     SUBMIT = "submit"
+    HELDOUT = "heldout"
 
 
 class Verdict(BaseModel, extra="forbid", frozen=True):
@@ -51,7 +55,9 @@ class Decision(NamedTuple):
 
 
 def better(new: Verdict, old: Verdict, ranking: Ranking) -> bool:
-    """Whether `new` beats `old`. Raises NotComparable across cohorts or between tune and submit."""
+    """Whether `new` beats `old`. Raises NotComparable across cohorts, between modes, and for held-out verdicts."""
+    if Mode.HELDOUT in (new.mode, old.mode):
+        raise NotComparable("a held-out verdict is never ranked; only the ladder answers for it")
     if new.mode is not old.mode:
         raise NotComparable(f"a {new.mode} verdict is never ranked against a {old.mode} verdict")
     if new.cohort != old.cohort:
@@ -59,16 +65,30 @@ def better(new: Verdict, old: Verdict, ranking: Ranking) -> bool:
     return ranking.better(new.metrics, old.metrics)
 
 
-def decide(new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: bool = False) -> Decision:
-    """Whether a candidate becomes champion. Raises NotComparable rather than guess."""
-    if new.mode is Mode.TUNE:
-        raise NotComparable("a tune verdict can not make a champion; promote the candidate first")
-    if not new.valid:
-        return Decision(False, "the judge says that it is no solution")
-    if new.suspect:
-        return Decision(False, f"too good to be believed: {', '.join(new.suspect)} beyond the ceiling")
-    if new.tier.strength < champion.tier.strength and not lower_tier:
-        return Decision(False, f"tier {new.tier} does not replace tier {champion.tier}")
+def decide(
+    new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: bool = False, smaller: bool = False
+) -> Decision:
+    """Whether a candidate becomes champion; one that ties in every metric does where its change is the `smaller`.
+
+    Raises NotComparable rather than guess.
+    """
+    if refused := objection(new, champion, lower_tier=lower_tier):
+        return Decision(False, refused)
     if better(new, champion, ranking):
         return Decision(True, "better than the champion")
+    if smaller and ranking.merits(new.metrics) == ranking.merits(champion.metrics):
+        return Decision(True, "as good as the champion, and a smaller change")
     return Decision(False, "no better than the champion")
+
+
+def objection(new: Verdict, champion: Verdict, *, lower_tier: bool = False) -> str | None:
+    """Why a verdict can not make a champion, however good it is."""
+    if new.mode is not Mode.SUBMIT:
+        raise NotComparable(f"a {new.mode} verdict can not make a champion; promote the candidate first")
+    if not new.valid:
+        return "the judge says that it is no solution"
+    if new.suspect:
+        return f"too good to be believed: {', '.join(new.suspect)} beyond the ceiling"
+    if new.tier.strength < champion.tier.strength and not lower_tier:
+        return f"tier {new.tier} does not replace tier {champion.tier}"
+    return None

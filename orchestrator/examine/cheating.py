@@ -1,7 +1,7 @@
 """Cheats put before the judge: none that solves nothing may come out better than the honest baseline."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -62,15 +62,25 @@ class Bar:
 async def try_cheats(parts: Parts, runs: Sequence[Rehearsal], findings: Findings, width: int) -> list[Tried]:
     """Every oracle, some at a time. Raises Unavailable when the engine fails."""
     baseline = runs[0].outputs
-    bar = Bar(parts.ranking, [run.verdict.metrics for run in runs if run.verdict])
+    bar = bar_of(parts, runs)
     made = oracles(baseline, parts.ranking.metrics)
+    return await some_at_a_time(made, lambda oracle: _try(parts, oracle, baseline, bar), findings, width)
+
+
+def bar_of(parts: Parts, runs: Sequence[Rehearsal]) -> Bar:
+    return Bar(parts.ranking, [run.verdict.metrics for run in runs if run.verdict])
+
+
+async def some_at_a_time(
+    made: Sequence[Oracle], attempt: Callable[[Oracle], Awaitable[Tried]], findings: Findings, width: int
+) -> list[Tried]:
     places = asyncio.Semaphore(max(1, width))
     done = 0
 
     async def one(oracle: Oracle) -> Tried:
         nonlocal done
         async with places:
-            tried = await _try(parts, oracle, baseline, bar)
+            tried = await attempt(oracle)
             done += 1
             findings.doing(f"cheats: {done} of {len(made)}")
             return tried
@@ -90,7 +100,11 @@ async def _try(parts: Parts, oracle: Oracle, baseline: Mapping[str, bytes], bar:
         return Tried(oracle, Fate.KEPT_OUT, "invalid: it left no output")
     if outputs == baseline:
         return Tried(oracle, Fate.KEPT_OUT, "only outputs that the task names are taken")
-    judgement = await judged(parts, outputs)
+    return fate_of(parts, oracle, await judged(parts, outputs), bar)
+
+
+def fate_of(parts: Parts, oracle: Oracle, judgement: Judgement, bar: Bar) -> Tried:
+    """What the judge's word makes of a cheat."""
     if judgement.result is None:
         return Tried(oracle, Fate.CRASHED, f"invalid: {judgement.fault}", last_words(judgement))
     values = judgement.result.values

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from orchestrator.change import File, Tree
 from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.examine.answering import try_answers
 from orchestrator.examine.cheating import tell_cheats, try_cheats
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
 from orchestrator.examine.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
 from orchestrator.judge.data import judge_files
+from orchestrator.judge.relay import judge_helpers
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.loop.guards import guard_record, run_guard
 from orchestrator.loop.workbench import Free, Parts
@@ -65,6 +67,8 @@ async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
             )
             return Checkup()
     tuned = await _check_tuning(parts, findings) if parts.task.tune else None
+    if parts.task.heldout:
+        await _check_heldout(parts, findings)
     for spec in parts.task.guards:
         await _check_guard(parts, spec, done[0], findings)
     return Checkup(tuple(done), await _search_for_gold(parts, done, findings), tuned)
@@ -82,7 +86,7 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
         text = f"the baseline does not run: {run.ending}: {run.reason}"
         findings.add(Section.WIRING, Sign.FAIL, text, _advice(parts, run), log=run.log)
         return False
-    findings.add(Section.WIRING, Sign.OK, f"the baseline runs and leaves {_names(run.outputs)}")
+    findings.add(Section.WIRING, Sign.OK, _what_it_did(run))
     if not run.scored or run.verdict is None:
         log = run.judgement.log if run.judgement else b""
         findings.add(Section.WIRING, Sign.FAIL, f"the judge gives no score: {why_not(run)}", log=log)
@@ -104,6 +108,13 @@ def _advice(parts: Parts, run: Rehearsal) -> str:
     if run.reason == NO_OUTPUT:
         return "let it write into the folder that $BLASTDOOR_OUT names"
     return "its log is below" if run.log else ""
+
+
+def _what_it_did(run: Rehearsal) -> str:
+    if run.calibration is None:
+        return f"the baseline runs and leaves {_names(run.outputs)}"
+    channel = f"an empty call takes {run.calibration.median_s:.2g} s, give or take {run.calibration.jitter_s:.2g} s"
+    return f"the baseline loads and the judge calls it {run.calibration.calls} times; {channel}"
 
 
 def _names(outputs: Mapping[str, bytes]) -> str:
@@ -141,6 +152,18 @@ async def _check_tuning(parts: Parts, findings: Findings) -> Rehearsal:
     return run
 
 
+async def _check_heldout(parts: Parts, findings: Findings) -> None:
+    """Whether it works; what the baseline scores there is not told, here no more than anywhere."""
+    findings.doing("the held-out split")
+    run = await rehearse(parts, Mode.HELDOUT)
+    if run.scored:
+        findings.add(Section.WIRING, Sign.OK, "the held-out split scores the baseline, too")
+    else:
+        log = run.judgement.log if run.judgement else run.log
+        text = f"the held-out split does not score the baseline: {why_not(run)}"
+        findings.add(Section.WIRING, Sign.FAIL, text, "correct [heldout], or take it out", log=log)
+
+
 async def _check_guard(parts: Parts, spec: GuardSpec, run: Rehearsal, findings: Findings) -> None:
     findings.doing(f"guard {spec.name}")
     try:
@@ -160,6 +183,9 @@ async def _search_for_gold(parts: Parts, runs: Sequence[Rehearsal], findings: Fi
     canary = new_canary()
     if parts.tier is not Tier.SHARED:
         findings.doing("a canary beside the gold")
+    if parts.tier is Tier.RELAY:
+        await rehearse(with_canary(parts, canary))
+    elif parts.tier is Tier.DATA:
         await judged(with_canary(parts, canary), runs[0].outputs)
     findings.doing("a look around in the candidate's chamber")
     return await look_around(parts, canary)
@@ -171,7 +197,9 @@ def with_canary(parts: Parts, canary: str) -> Parts:
     folder = next(iter(snapshot.gold), "gold/x").rpartition("/")[0]
     name = f"{folder}/.blastdoor-canary" if folder else ".blastdoor-canary"
     gold = Tree({**snapshot.gold, name: File(canary.encode())})
-    return replace(parts, judge=replace(parts.judge, files=judge_files(snapshot.judge, gold)))
+    return replace(
+        parts, judge=replace(parts.judge, files=judge_files(snapshot.judge, gold, judge_helpers(parts.tier)))
+    )
 
 
 async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheats: bool, width: int) -> None:
@@ -179,6 +207,8 @@ async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheat
     if parts.tier is Tier.SHARED:
         text = "not tried: in one chamber with the judge, a candidate needs no cheat but a result file of its own"
         findings.add(Section.CHEATS, Sign.WARN, text)
+    elif cheats and parts.tier is Tier.RELAY:
+        tell_cheats(await try_answers(parts, found.runs, findings, width), findings)
     elif cheats:
         tell_cheats(await try_cheats(parts, found.runs, findings, width), findings)
     else:
@@ -228,7 +258,8 @@ def _within_reach(parts: Parts) -> dict[str, str]:
     """Digest → place of everything that a candidate reads."""
     snapshot = parts.jobs.snapshot
     found = {hashlib.sha256(file.data).hexdigest(): f"workspace/{name}" for name, file in snapshot.tree.items()}
-    for name, path in {**snapshot.inputs, **snapshot.tune_inputs}.items():
+    every = (snapshot.inputs, snapshot.tune_inputs, snapshot.heldout_inputs)
+    for name, path in (item for inputs in every for item in inputs.items()):
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         found |= {digest: f"/inputs/{name}" for file in files if (digest := _digest_of(file))}
     return found

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import TooLarge
 from orchestrator.examine.rehearsal import NODE, engine_trouble_is_no_finding
 from orchestrator.loop.jobs import Image, together
@@ -17,6 +17,7 @@ from orchestrator.loop.trial import job_of
 from orchestrator.loop.workbench import Parts
 from orchestrator.text import short
 from sandbox import Bundle, Job, Limits
+from sandbox import Mode as JobMode
 
 MARK = "blastdoor-canary-"
 _MARKED = re.compile(rb"blastdoor-canary-[0-9a-f]{32}")
@@ -99,8 +100,11 @@ async def look_around(parts: Parts, canary: str) -> LookedAround:
             "output_bytes": job.limits.output_bytes + _REPORT_BYTES,
         }
     )
+    # Where a judge calls it, the baseline alone would wait for ever: its files are looked at, and it is not run.
+    serves = parts.tier is Tier.RELAY
     changed = {
-        "command": ("sh", "-c", _LOOK_AROUND, "sh", report, *job.command),
+        "command": ("sh", "-c", _LOOK_AROUND, "sh", report, *(("true",) if serves else job.command)),
+        "mode": JobMode.BATCH,
         "env": {**job.env, DECOY_VARIABLE: in_variable},
         "limits": limits,
     }
@@ -113,7 +117,7 @@ async def look_around(parts: Parts, canary: str) -> LookedAround:
     told = ran.outcome.outputs.get(report, b"")[:_REPORT_BYTES]
     marks = {match[0].decode() for match in _MARKED.finditer(told)}
     places = [line.split(b":", 1)[0] for line in told.split(b"\n") if canary.encode() in line]
-    cpu_s, peak = _measured(told.decode("utf-8", "replace"))
+    cpu_s, peak = (None, None) if serves else _measured(told.decode("utf-8", "replace"))
     return LookedAround(
         cpu_s=cpu_s,
         memory_peak=peak,

@@ -3,17 +3,20 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.change import Tree
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint
-from orchestrator.domain.records import Spent
+from orchestrator.domain.records import Calibration, Spent
 from orchestrator.domain.verdict import Mode, Tier, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement, read_result
+from orchestrator.judge.relay import Met
+from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.judging import verdict_of
-from orchestrator.loop.trial import ENDINGS, for_judge, job_of
+from orchestrator.loop.relaying import ended_by, freed_by, relayed, scored
+from orchestrator.loop.trial import for_judge, job_of
 from orchestrator.loop.workbench import Parts
 from sandbox import Refused, Unavailable, Usage
 
@@ -38,6 +41,8 @@ class Rehearsal:
     judgement: Judgement | None = None
     verdict: Verdict | None = None
     missing: tuple[str, ...] = ()
+    calibration: Calibration | None = None
+    functions: tuple[str, ...] = ()
 
     @property
     def scored(self) -> bool:
@@ -55,6 +60,8 @@ class Rehearsal:
 
 async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT, *, tree: Tree | None = None, node: str = NODE) -> Rehearsal:
     """Once: the tree that is given, or the workspace as it stands. Raises Unavailable when the engine fails."""
+    if parts.tier is Tier.RELAY:
+        return await rehearse_calls(parts, mode, tree=tree, node=node)
     started = time.monotonic()
     job, bundle = job_of(parts, node, mode, parts.jobs.snapshot.tree if tree is None else tree)
     try:
@@ -87,6 +94,49 @@ async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT, *, tree: Tree | None 
         verdict=verdict,
         missing=tuple(parts.ranking.missing(verdict.metrics)) if verdict else (),
     )
+
+
+async def rehearse_calls(
+    parts: Parts,
+    mode: Mode = Mode.SUBMIT,
+    *,
+    tree: Tree | None = None,
+    node: str = NODE,
+    command: tuple[str, ...] = (),
+) -> Rehearsal:
+    """The same where the judge calls the candidate; `command` is run in the place of the task's own."""
+    started = time.monotonic()
+    try:
+        met = await relayed(parts, node, mode, parts.jobs.snapshot.tree if tree is None else tree, command=command)
+    except Refused as error:
+        return Rehearsal(Ending.INVALID, str(error), Usage(), b"", time.monotonic() - started, Spent())
+    if free := freed_by(met):
+        raise Unavailable(str(free))
+    outcome = met.candidate.outcome
+    seen = Rehearsal(
+        ending=None,
+        reason="",
+        usage=replace(outcome.usage, run_s=met.candidate.busy_s) if outcome else Usage(),
+        log=outcome.log_tail if outcome else b"",
+        clock_s=time.monotonic() - started,
+        spent=met.candidate.spent,
+        fingerprint=parts.jobs.fingerprint(outcome.facts, mode) if outcome else {},
+        calibration=met.calibration,
+        functions=met.functions,
+    )
+    if ended := ended_by(met, parts.task.target(mode).limits.wall):
+        return replace(seen, ending=ended.ending, reason=ended.reason)
+    return _judged_calls(parts, met, seen, mode)
+
+
+def _judged_calls(parts: Parts, met: Met, seen: Rehearsal, mode: Mode) -> Rehearsal:
+    found = scored(parts, met, seen.fingerprint, mode)
+    if found.fault == BROKE_OFF:
+        raise Unavailable(found.judgement.detail)
+    judgement = found.judgement
+    if found.fault and judgement.result is not None:
+        judgement = replace(judgement, result=None, fault=found.fault)
+    return replace(seen, judgement=judgement, verdict=found.verdict)
 
 
 async def judged(parts: Parts, outputs: Mapping[str, bytes], mode: Mode = Mode.SUBMIT, node: str = NODE) -> Judgement:

@@ -47,10 +47,11 @@ def contract_variables(mode: Mode, node: str) -> dict[str, str]:
     }
 
 
-def judge_files(code: Tree, gold: Tree) -> Tree:
-    """The judge's folder as its chamber sees it: code, gold, and our helper where the task has none of its own."""
-    helper = (Path(__file__).parent / "guest" / HELPER).read_bytes()
-    return Tree({**Tree.of({f"judge/{HELPER}": helper}), **_beneath("judge", code), **_beneath("judge", gold)})
+def judge_files(code: Tree, gold: Tree, more: Tree | None = None) -> Tree:
+    """The judge's folder as its chamber sees it: code, gold, and our helpers where the task has none of its own."""
+    helper = Tree.of({HELPER: (Path(__file__).parent / "guest" / HELPER).read_bytes()})
+    parts = (helper, more or Tree(), code, gold)
+    return Tree({path: file for part in parts for path, file in _beneath("judge", part).items()})
 
 
 def chosen_outputs(outputs: Mapping[str, bytes], patterns: tuple[str, ...]) -> dict[str, bytes]:

@@ -3,9 +3,11 @@
 This is the package's face; everything else is private to it.
 """
 
+from orchestrator.ledger.address import Address
 from orchestrator.ledger.artifacts import Artifacts, Collected, Usage
 from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, Verified, canonical, seal
 from orchestrator.ledger.errors import (
+    Away,
     Busy,
     ChainBroken,
     Corrupt,
@@ -21,12 +23,14 @@ from orchestrator.ledger.errors import (
 )
 from orchestrator.ledger.export import read_head, to_csv, to_jsonl, verify_jsonl, write_head
 from orchestrator.ledger.lock import CampaignLock, Holder, held_by
-from orchestrator.ledger.store import Ledger, Request, Snapshot
+from orchestrator.ledger.store import Ledger, Request, Snapshot, Where
 
 __all__ = [
     "GENESIS",
     "START",
+    "Address",
     "Artifacts",
+    "Away",
     "Busy",
     "CampaignLock",
     "ChainBroken",
@@ -50,6 +54,7 @@ __all__ = [
     "Snapshot",
     "Usage",
     "Verified",
+    "Where",
     "canonical",
     "held_by",
     "read_head",

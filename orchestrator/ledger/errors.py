@@ -10,6 +10,7 @@ LedgerError
 ├─ Fenced         another orchestrator took the campaign over
 ├─ Held           another orchestrator works on the campaign
 ├─ Busy           another process keeps the database locked
+├─ Away           the database can not be reached; what was written before is whole
 ├─ ReadOnly       it can not be written
 └─ Full           no space is left; what was written before is whole
 """
@@ -72,6 +73,10 @@ class Busy(LedgerError):
     """Another process keeps the database locked."""
 
 
+class Away(LedgerError):
+    """The database can not be reached, or went away and did not come back in time."""
+
+
 class ReadOnly(LedgerError):
     """It can not be written."""
 
@@ -79,7 +84,7 @@ class ReadOnly(LedgerError):
 class Full(LedgerError):
     """No space is left. What was being written is not there; what was written before is whole."""
 
-    def __init__(self, where: Path) -> None:
+    def __init__(self, where: Path | str) -> None:
         super().__init__(f"no space left for {where}: free some and resume; nothing was lost")
 
 

@@ -35,6 +35,9 @@ class Holder:
         return f"pid {self.pid} on host {self.host}, since {self.since}"
 
 
+UNKNOWN = Holder(0, "unknown", "a moment ago")
+
+
 class CampaignLock:
     """Held from `acquire` (or `with`) to `release`. Children do not inherit it."""
 
@@ -61,9 +64,7 @@ class CampaignLock:
                 _close_in_children()
                 _introduce(self._file)
                 return
-        holder = _holder(self.path)
-        who = f" ({holder})" if holder else ""
-        raise Held(f"another orchestrator{who} works on this campaign; stop it or wait")
+        raise in_use(_holder(self.path))
 
     def release(self) -> None:
         if self._file is not None:
@@ -91,7 +92,7 @@ def held_by(path: Path) -> Holder | None:
             return None
     finally:
         os.close(file)
-    return _holder(path) or Holder(0, "unknown", "a moment ago")
+    return _holder(path) or UNKNOWN
 
 
 _HELD: "weakref.WeakSet[CampaignLock]" = weakref.WeakSet()
@@ -135,16 +136,33 @@ def _is_locked(file: int) -> bool:
     return bool(struct.unpack(_LOCK, found)[0] != fcntl.F_UNLCK)
 
 
-def _introduce(file: int) -> None:
+def introduction() -> str:
+    """What a holder says about itself."""
     about = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+    return json.dumps(about)
+
+
+def introduced(text: str | bytes) -> Holder | None:
+    try:
+        about = json.loads(text)
+        return Holder(int(about["pid"]), str(about["host"]), str(about["since"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def in_use(holder: Holder | None) -> Held:
+    who = f" ({holder})" if holder else ""
+    return Held(f"another orchestrator{who} works on this campaign; stop it or wait")
+
+
+def _introduce(file: int) -> None:
     os.ftruncate(file, 0)
-    os.pwrite(file, json.dumps(about).encode(), 0)
+    os.pwrite(file, introduction().encode(), 0)
 
 
 def _holder(path: Path) -> Holder | None:
     try:
         with path.open("rb") as file:
-            about = json.loads(file.read(_TEXT_BYTES))
-        return Holder(int(about["pid"]), str(about["host"]), str(about["since"]))
-    except (OSError, ValueError, KeyError, TypeError):
+            return introduced(file.read(_TEXT_BYTES))
+    except OSError:
         return None

@@ -1,15 +1,20 @@
 """The tables. Events are appended and never touched; all else can be made again from them, but for the inbox."""
 
-from sqlalchemy import CheckConstraint, Column, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, MetaData, Table, Text
 
 VERSION = 1
+
+# SQLite's own integers are as long, and only by this name are they the key of the table itself.
+_LONG = BigInteger().with_variant(Integer(), "sqlite")
+# Compared byte by byte: an order that depends on the server's language changes when its libraries do.
+_KEY = Text().with_variant(Text(collation="C"), "postgresql")
 
 metadata = MetaData()
 
 meta = Table(
     "meta",
     metadata,
-    Column("key", Text, primary_key=True),
+    Column("key", _KEY, primary_key=True),
     Column("value", Text, nullable=False),
 )
 
@@ -17,11 +22,11 @@ meta = Table(
 events = Table(
     "events",
     metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("seq", _LONG, primary_key=True, autoincrement=False),
     Column("at", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
-    Column("epoch", Integer, nullable=False),
+    Column("epoch", _LONG, nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
 )
@@ -30,8 +35,8 @@ events = Table(
 projection = Table(
     "projection",
     metadata,
-    Column("kind", Text, primary_key=True),
-    Column("id", Text, primary_key=True),
+    Column("kind", _KEY, primary_key=True),
+    Column("id", _KEY, primary_key=True),
     Column("body", Text, nullable=False),
 )
 
@@ -39,11 +44,10 @@ projection = Table(
 requests = Table(
     "requests",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", Integer, primary_key=True, autoincrement=False),
     Column("at", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 # One row. Whoever raises the epoch last is the only one whose events are taken.
@@ -51,6 +55,6 @@ fence = Table(
     "fence",
     metadata,
     Column("id", Integer, CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
-    Column("epoch", Integer, nullable=False),
+    Column("epoch", _LONG, nullable=False),
     Column("holder", Text, nullable=False),
 )

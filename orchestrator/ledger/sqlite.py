@@ -2,16 +2,18 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Insert, QueuePool, create_engine, event
+from sqlalchemy import Connection, Engine, Insert, QueuePool, create_engine, event, func, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
-from orchestrator.ledger.chain import GENESIS
+from orchestrator.ledger.chain import GENESIS, START, Head
+from orchestrator.ledger.database import Standing
 from orchestrator.ledger.errors import (
     Busy,
     Corrupt,
@@ -22,7 +24,10 @@ from orchestrator.ledger.errors import (
     ReadOnly,
     translating_os_errors,
 )
-from orchestrator.ledger.schema import projection
+from orchestrator.ledger.lock import Holder
+from orchestrator.ledger.schema import events, fence, metadata, projection
+
+T = TypeVar("T")
 
 APPLICATION = 0x426C4472  # "BlDr": tells our files from other SQLite databases
 BUSY_S = 10.0
@@ -57,6 +62,80 @@ _TRIGGERS = (
     """CREATE TRIGGER requests_new BEFORE INSERT ON requests WHEN EXISTS (SELECT 1 FROM requests WHERE id = NEW.id)
     BEGIN SELECT RAISE(ABORT, 'requests never change'); END""",
 )
+
+# Asked with every append, so in one statement: who may write, and what the next record follows.
+_STAND = select(fence.c.epoch, fence.c.holder, events.c.seq, events.c.hash).select_from(
+    fence.outerjoin(events, events.c.seq == select(func.max(events.c.seq)).scalar_subquery())
+)
+
+
+def _upsert() -> Insert:
+    statement = insert(projection)
+    return statement.on_conflict_do_update(
+        index_elements=[projection.c.kind, projection.c.id], set_={"body": statement.excluded.body}
+    )
+
+
+class Sqlite:
+    """A file. Who may work on it is settled by the lock beside it, so there is none in here."""
+
+    # Built once: building a statement costs more than running it.
+    upsert = _upsert()
+    writing = {"writes": True}  # noqa: RUF012  nobody changes it
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name = str(path)
+
+    def prepare(self) -> None:
+        make_file(self._path)
+
+    def open_engine(self, *, read_only: bool) -> Engine:
+        """Raises Missing and NotALedger."""
+        if not self._path.exists():
+            raise Missing(f"there is no ledger {self._path}; start a campaign first")
+        if not self._path.is_file():
+            raise NotALedger(f"{self._path} is not a file; name the ledger itself")
+        return open_engine(self._path, read_only=read_only)
+
+    def settle(self, engine: Engine) -> None:
+        """Write-ahead logging: readers and the writer do not wait for each other. The file remembers it."""
+        with engine.connect() as connection:
+            # Straight to the driver, because it must be outside of any transaction.
+            connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+
+    def make_tables(self, connection: Connection) -> None:
+        metadata.create_all(connection, checkfirst=False)
+        for trigger in _TRIGGERS:
+            connection.exec_driver_sql(trigger)
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+
+    def is_ours(self, connection: Connection) -> bool:
+        return connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
+
+    def is_empty(self, connection: Connection) -> bool:
+        unmarked = connection.exec_driver_sql("PRAGMA application_id").scalar() == 0
+        return unmarked and connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar() == 0
+
+    def standing(self, connection: Connection) -> Standing:
+        row = connection.execute(_STAND).one()
+        return Standing(row.epoch, row.holder, START if row.seq is None else Head(row.seq, row.hash))
+
+    def lock(self, connection: Connection) -> bool:
+        del connection
+        return True
+
+    def unlock(self, connection: Connection) -> None: ...
+
+    def held_by(self, connection: Connection) -> Holder | None:
+        del connection
+        return None
+
+    def attempt(self, work: Callable[[], T], *, patient: bool = True) -> T:
+        """Once: a file does not come back by waiting."""
+        del patient
+        with translating(self._path):
+            return work()
 
 
 def open_engine(path: Path, *, read_only: bool) -> Engine:
@@ -101,37 +180,6 @@ def make_file(path: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
-
-
-def use_log(engine: Engine) -> None:
-    """Write-ahead logging: readers and the writer do not wait for each other. The file remembers it."""
-    with engine.connect() as connection:
-        # Straight to the driver, because it must be outside of any transaction.
-        connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
-
-
-def mark(connection: Connection) -> None:
-    """Within the transaction that makes the tables."""
-    for trigger in _TRIGGERS:
-        connection.exec_driver_sql(trigger)
-    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-
-
-def is_ours(connection: Connection) -> bool:
-    return connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
-
-
-def is_empty(connection: Connection) -> bool:
-    """Whether the database was never filled: the file was made, then its maker was killed."""
-    unmarked = connection.exec_driver_sql("PRAGMA application_id").scalar() == 0
-    return unmarked and connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar() == 0
-
-
-def upsert() -> Insert:
-    statement = insert(projection)
-    return statement.on_conflict_do_update(
-        index_elements=[projection.c.kind, projection.c.id], set_={"body": statement.excluded.body}
-    )
 
 
 @contextmanager

@@ -1,35 +1,35 @@
 """The ledger: events and what they add up to, written together, on disk for good before anyone is told.
 
-It is called straight from the event loop: a commit takes well under a millisecond, and its cost depends on what is
-appended and not on what is there. Any number of processes may read; one orchestrator at a time writes, which the
-epoch proves and the database enforces.
+It is called straight from the event loop: a commit takes well under a millisecond in a file and a few in a database
+nearby, and its cost depends on what is appended and not on what is there. Any number of processes may read; one
+orchestrator at a time writes, which the epoch proves and the database enforces.
 """
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, insert, select, update
 
-from orchestrator.ledger import sqlite
+from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Entry, Head, Record, Verified, link, verify
-from orchestrator.ledger.errors import Exists, Fenced, Missing, NewerVersion, NotALedger, ReadOnly
-from orchestrator.ledger.schema import VERSION, events, fence, meta, metadata, projection, requests
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.errors import Corrupt, Exists, Fenced, LedgerError, Missing, NewerVersion, NotALedger, ReadOnly
+from orchestrator.ledger.lock import Holder, in_use
+from orchestrator.ledger.schema import VERSION, events, fence, meta, projection, requests
+from orchestrator.ledger.sqlite import Sqlite
 
 PAGE = 1000
+
+T = TypeVar("T")
+Where = Path | Address
 
 # Built once: building a statement costs more than running it.
 _LAST = select(events.c.seq, events.c.hash).order_by(events.c.seq.desc()).limit(1)
 _FENCE = select(fence.c.epoch, fence.c.holder)
 _APPEND = insert(events)
-_KEEP = sqlite.upsert()
-# Asked with every append, so in one statement: who may write, and what the next record follows.
-_STAND = select(fence.c.epoch, fence.c.holder, events.c.seq, events.c.hash).select_from(
-    fence.outerjoin(events, events.c.seq == select(func.max(events.c.seq)).scalar_subquery())
-)
 _FORGET = delete(projection).where(projection.c.kind == bindparam("k"), projection.c.id == bindparam("i"))
 
 Rows = dict[tuple[str, str], str]
@@ -53,57 +53,86 @@ class Request:
 
 
 class Ledger:
-    """Make one with `create` or `open`. Every method raises LedgerErrors and nothing else."""
+    """Make one with `create` or `open`. Every method raises LedgerErrors and nothing else.
 
-    def __init__(self, path: Path, engine: Engine, *, read_only: bool) -> None:
-        self.path = path
+    Where the connection to a database is lost, it is made again and the work is done again, within a bound; nothing
+    is lost by that and nothing is done twice.
+    """
+
+    def __init__(self, where: Where, database: Database, engine: Engine, *, read_only: bool) -> None:
+        self.where = where
         self.epoch: int | None = None
+        self._database = database
         self._engine = engine
-        self._writer = engine.execution_options(writes=True)
+        self._writer = engine.execution_options(**database.writing)
         self._read_only = read_only
         self._connection: Connection | None = None
+        self._holding = False
         self._turn = threading.Lock()
 
     @classmethod
-    def create(cls, path: Path) -> "Ledger":
-        """Whole or not at all: one that was killed here leaves a file that counts as missing."""
-        sqlite.make_file(path)
-        engine = sqlite.open_engine(path, read_only=False)
+    def create(cls, where: Where) -> "Ledger":
+        """Whole or not at all: one that was killed here leaves something that counts as missing."""
+        database = _database(where)
+        database.prepare()
+        engine = database.open_engine(read_only=False)
+
+        def make() -> None:
+            with engine.connect() as connection, connection.begin():
+                _refuse_what_is_there(connection, database)
+            database.settle(engine)
+            with engine.execution_options(**database.writing).begin() as connection:
+                _refuse_what_is_there(connection, database)
+                database.make_tables(connection)
+                connection.execute(insert(meta), [{"key": "schema", "value": str(VERSION)}])
+                connection.execute(insert(fence), [{"id": 1, "epoch": 0, "holder": ""}])
+
         try:
-            with sqlite.translating(path):
-                with engine.connect() as connection, connection.begin():
-                    _refuse_what_is_there(connection, path)
-                sqlite.use_log(engine)
-                with engine.execution_options(writes=True).begin() as connection:
-                    _refuse_what_is_there(connection, path)
-                    metadata.create_all(connection, checkfirst=False)
-                    connection.execute(insert(meta), [{"key": "schema", "value": str(VERSION)}])
-                    connection.execute(insert(fence), [{"id": 1, "epoch": 0, "holder": ""}])
-                    sqlite.mark(connection)
+            database.attempt(make, patient=False)
         except BaseException:
             engine.dispose()
             raise
-        return cls(path, engine, read_only=False)
+        return cls(where, database, engine, read_only=False)
 
     @classmethod
-    def open(cls, path: Path, *, read_only: bool = False) -> "Ledger":
-        """Raises Missing, NotALedger, NewerVersion, Corrupt."""
-        if not path.exists():
-            raise Missing(f"there is no ledger {path}; start a campaign first")
-        if not path.is_file():
-            raise NotALedger(f"{path} is not a file; name the ledger itself")
-        engine = sqlite.open_engine(path, read_only=read_only)
+    def open(cls, where: Where, *, read_only: bool = False) -> "Ledger":
+        """Raises Missing, NotALedger, NewerVersion, Corrupt, Away."""
+        database = _database(where)
+        engine = database.open_engine(read_only=read_only)
+
+        def check() -> None:
+            with engine.begin() as connection:
+                _check_version(connection, database)
+
         try:
-            with sqlite.translating(path), engine.begin() as connection:
-                _check_version(connection, path)
+            database.attempt(check, patient=False)
         except BaseException:
             engine.dispose()
             raise
-        return cls(path, engine, read_only=read_only)
+        return cls(where, database, engine, read_only=read_only)
+
+    def hold(self) -> None:
+        """Be the only one at work on the campaign until `close`, on whatever machine others are. Raises Held.
+
+        It is the connection that appends which holds it: who appends holds it still.
+        """
+        with self._turn:
+            self._holding = True
+            self._drop()  # one from before holds nothing
+            try:
+                self._database.attempt(self._connected, patient=False)
+            except LedgerError:
+                self._holding = False
+                raise
+
+    def held_by(self) -> Holder | None:
+        """Who works on the campaign, as far as the database knows; a file leaves that to the lock beside it."""
+        return self._read(self._database.held_by)
 
     def close(self) -> None:
-        if self._connection:
-            self._connection.close()
+        if self._connection and self._holding:
+            self._database.unlock(self._connection)
+        self._drop()
         self._engine.dispose()
 
     def __enter__(self) -> "Ledger":
@@ -114,26 +143,40 @@ class Ledger:
 
     def seize(self, holder: str) -> int:
         """Become the only one who may append. Everything that earlier holders still say is refused."""
-        with self._writing() as connection:
+
+        def work(connection: Connection) -> int:
             connection.execute(update(fence).values(epoch=fence.c.epoch + 1, holder=holder))
-            epoch = int(connection.execute(select(fence.c.epoch)).scalar_one())
-        self.epoch = epoch
-        return epoch
+            return int(connection.execute(select(fence.c.epoch)).scalar_one())
+
+        self.epoch = self._write(work)
+        return self.epoch
 
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
         """All of it or nothing, in one transaction; a row of None goes. Raises Fenced, Full, and other LedgerErrors."""
-        with self._writing() as connection:
+        meant: list[Record] = []
+
+        def work(connection: Connection) -> list[Record]:
+            nonlocal meant
             head = self._checked_head(connection)
-            records = link(head, entries, at, self.epoch or 0)
-            if records:
-                connection.execute(_APPEND, [vars(record) for record in records])
-            kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
-            if kept:
-                connection.execute(_KEEP, kept)
-            gone = [{"k": kind, "i": id_} for (kind, id_), body in rows.items() if body is None]
-            if gone:
-                connection.execute(_FORGET, gone)
-        return records
+            if meant and head == Head(meant[-1].seq, meant[-1].hash):
+                return meant  # an earlier try was committed, only its answer was lost
+            if meant and (head.seq, head.hash) != (meant[0].seq - 1, meant[0].previous):
+                raise Corrupt(f"{self._database.name} has records of this session that it did not write")
+            meant = link(head, entries, at, self.epoch or 0)
+            self._put(connection, meant, rows)
+            return meant
+
+        return self._write(work)
+
+    def _put(self, connection: Connection, records: list[Record], rows: Mapping[tuple[str, str], str | None]) -> None:
+        if records:
+            connection.execute(_APPEND, [vars(record) for record in records])
+        kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
+        if kept:
+            connection.execute(self._database.upsert, kept)
+        gone = [{"k": kind, "i": id_} for (kind, id_), body in rows.items() if body is None]
+        if gone:
+            connection.execute(_FORGET, gone)
 
     def read(self, after: int = 0, limit: int | None = None, kinds: Collection[str] | None = None) -> Iterator[Record]:
         """In order, page by page, each in a transaction of its own: a slow reader holds up nobody.
@@ -145,8 +188,7 @@ class Ledger:
             query = query.where(events.c.kind.in_(kinds))
         while limit is None or limit > 0:
             size = PAGE if limit is None else min(PAGE, limit)
-            with self._reading() as connection:
-                page = connection.execute(query.where(events.c.seq > after).limit(size)).all()
+            page = self._read(_all(query.where(events.c.seq > after).limit(size)))
             for row in page:
                 yield Record(*row)
             if len(page) < size:
@@ -155,34 +197,39 @@ class Ledger:
             limit = None if limit is None else limit - size
 
     def rows(self, kind: str | None = None) -> Rows:
-        with self._reading() as connection:
-            return _rows(connection, kind)
+        return self._read(lambda connection: _rows(connection, kind))
 
     def snapshot(self) -> Snapshot:
         """Rows and head of one moment, whatever the writer does meanwhile."""
-        with self._reading() as connection:
-            return Snapshot(_head(connection), _rows(connection, None))
+        return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, None)))
 
     def head(self) -> Head:
-        with self._reading() as connection:
-            return _head(connection)
+        return self._read(_head)
 
     def holder(self) -> tuple[int, str]:
         """The current epoch, and who seized the ledger for it."""
-        with self._reading() as connection:
-            row = connection.execute(_FENCE).one()
-            return row.epoch, row.holder
+        row = self._read(_all(_FENCE))[0]
+        return row.epoch, row.holder
 
     def ask(self, kind: str, body: str, at: str) -> int:
         """Leave a request for the orchestrator at work; needs no epoch."""
-        with self._writing() as connection:
-            done = connection.execute(insert(requests).returning(requests.c.id), {"at": at, "kind": kind, "body": body})
-            return int(done.scalar_one())
+        seen: int | None = None
+        request = {"at": at, "kind": kind, "body": body}
+
+        def work(connection: Connection) -> int:
+            nonlocal seen
+            self._database.standing(connection)  # in turn with others who write: no number is seen before a lower one
+            if seen is not None and (known := connection.execute(_asked(request, seen)).scalar_one_or_none()):
+                return int(known)  # an earlier try was committed, only its answer was lost
+            seen = int(connection.execute(select(func.coalesce(func.max(requests.c.id), 0))).scalar_one())
+            connection.execute(insert(requests), [{"id": seen + 1, **request}])
+            return seen + 1
+
+        return self._write(work)
 
     def requests(self, after: int = 0) -> list[Request]:
-        with self._reading() as connection:
-            query = select(requests).where(requests.c.id > after).order_by(requests.c.id)
-            return [Request(*row) for row in connection.execute(query)]
+        query = select(requests).where(requests.c.id > after).order_by(requests.c.id)
+        return [Request(*row) for row in self._read(_all(query))]
 
     def verify(self, head: Head | None = None) -> Verified:
         """Walk the whole chain; with a head that was kept, prove that it is on it. Raises ChainBroken."""
@@ -190,27 +237,72 @@ class Ledger:
 
     def _checked_head(self, connection: Connection) -> Head:
         """The last record, once it is sure that we may follow it."""
-        row = connection.execute(_STAND).one()
+        epoch, holder, head = self._database.standing(connection)
         if self.epoch is None:
-            raise Fenced(f"{self.path} was opened without seizing it; seize it before appending")
-        if row.epoch != self.epoch:
-            raise Fenced(f"another orchestrator ({row.holder}) has taken over this campaign; this one must stop")
-        return START if row.seq is None else Head(row.seq, row.hash)
+            raise Fenced(f"{self._database.name} was opened without seizing it; seize it before appending")
+        if epoch != self.epoch:
+            raise Fenced(f"another orchestrator ({holder}) has taken over this campaign; this one must stop")
+        return head
 
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _write(self, work: Callable[[Connection], T]) -> T:
         if self._read_only:
-            raise ReadOnly(f"{self.path} was opened for reading only")
-        with self._turn, sqlite.translating(self.path):
-            # Kept: to take one from the pool and put it back costs as much as a statement.
-            self._connection = self._connection or self._writer.connect()
-            with self._connection.begin():
-                yield self._connection
+            raise ReadOnly(f"{self._database.name} was opened for reading only")
 
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with sqlite.translating(self.path), self._engine.begin() as connection:
-            yield connection
+        def transact() -> T:
+            connection = self._connected()
+            try:
+                with connection.begin():
+                    return work(connection)
+            finally:
+                if connection.invalidated:
+                    self._drop()
+
+        with self._turn:
+            return self._database.attempt(transact)
+
+    def _connected(self) -> Connection:
+        """Kept: to take one from the pool and put it back costs as much as a statement."""
+        if self._connection is None:
+            connection = self._writer.connect()
+            try:
+                if self._holding and not self._database.lock(connection):
+                    raise in_use(self._database.held_by(connection))
+            except BaseException:
+                connection.invalidate()  # not into the pool: it may hold the campaign
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        def transact() -> T:
+            with self._engine.begin() as connection:
+                return work(connection)
+
+        return self._database.attempt(transact)
+
+
+def _database(where: Where) -> Database:
+    if isinstance(where, Path):
+        return Sqlite(where)
+    # Only who keeps a ledger there pays for loading it.
+    from orchestrator.ledger.postgres import Postgres
+
+    return Postgres(where)
+
+
+def _all(query: Select[Any]) -> Callable[[Connection], Sequence[Any]]:
+    return lambda connection: connection.execute(query).all()
+
+
+def _asked(request: Mapping[str, str], after: int) -> Select[Any]:
+    same = [requests.c[name] == value for name, value in request.items()]
+    return select(func.min(requests.c.id)).where(requests.c.id > after, *same)
 
 
 def _head(connection: Connection) -> Head:
@@ -225,18 +317,18 @@ def _rows(connection: Connection, kind: str | None) -> Rows:
     return {(row.kind, row.id): row.body for row in connection.execute(query)}
 
 
-def _refuse_what_is_there(connection: Connection, path: Path) -> None:
-    if not sqlite.is_empty(connection):
-        raise Exists(f"{path} is there already; open it, or name another file")
+def _refuse_what_is_there(connection: Connection, database: Database) -> None:
+    if not database.is_empty(connection):
+        raise Exists(f"{database.name} is there already; open it, or name another")
 
 
-def _check_version(connection: Connection, path: Path) -> None:
-    if sqlite.is_empty(connection):
-        raise Missing(f"{path} is empty; start a campaign first")
-    if not sqlite.is_ours(connection):
-        raise NotALedger(f"{path} is not a ledger of blastdoor; name another file")
+def _check_version(connection: Connection, database: Database) -> None:
+    if database.is_empty(connection):
+        raise Missing(f"{database.name} is empty; start a campaign first")
+    if not database.is_ours(connection):
+        raise NotALedger(f"{database.name} is not a ledger of blastdoor; name another")
     text = connection.execute(select(meta.c.value).where(meta.c.key == "schema")).scalar_one_or_none()
     if text is None or not text.isdecimal():
-        raise NotALedger(f"{path} does not say its version; name another file")
+        raise NotALedger(f"{database.name} does not say its version; name another")
     if int(text) > VERSION:
-        raise NewerVersion(str(path), int(text), VERSION)
+        raise NewerVersion(database.name, int(text), VERSION)

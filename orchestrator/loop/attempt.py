@@ -6,23 +6,32 @@ from datetime import datetime, timedelta
 from pydantic import ValidationError
 
 from orchestrator.budget import Account, Amounts, Quarantine, Requeue
-from orchestrator.change import Refusal, Tree, difference
+from orchestrator.change import Reason, Refusal, Tree, difference
+from orchestrator.change.size import lines_changed
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Node, Purpose, Role, Run
 from orchestrator.domain.verdict import Mode
 from orchestrator.loop import steps
+from orchestrator.loop.again import CanNotCompare
 from orchestrator.loop.book import stamp
 from orchestrator.loop.candidate import point_in
-from orchestrator.loop.cohorts import NoBaseline, open_cohort
+from orchestrator.loop.certification import certify
+from orchestrator.loop.certifying import JudgeReplay, OpenTest, Repeat, RepeatChampion, Replay
+from orchestrator.loop.cohorts import open_cohort
 from orchestrator.loop.guards import check_guard
+from orchestrator.loop.heldout import ask_before_end, ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked, worst_of_trial
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.proposers import Brief, Exhausted, Stalled
+
+
+class NothingNew(Exception):
+    """All that was proposed is known already. It is not run again, and nobody pays."""
 
 
 class Attempt:
@@ -32,6 +41,7 @@ class Attempt:
         self._bench = bench
         self._name = node
         self._tuning = bench.task.tune is not None
+        self._where = ""
 
     @property
     def _node(self) -> Node:
@@ -51,7 +61,9 @@ class Attempt:
         except Exhausted as error:
             self._cancel(str(error))
             return str(error)
-        except NoBaseline as error:
+        except NothingNew as error:
+            self._cancel(str(error))
+        except CanNotCompare as error:
             self._end(steps.End(Ending.SCORED, False, str(error)))
         except asyncio.CancelledError:
             interrupt(self._bench, self._name, killed=True)
@@ -61,7 +73,8 @@ class Attempt:
     def _next(self) -> steps.Step:
         bench = self._bench
         tunes = self._tuning and self._node.role is not Role.CONTROL
-        return steps.next_step(bench.state, self._name, bench.ranking, tunes=tunes)
+        step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
+        return ask_before_end(bench.state, self._node, step, bench.task.heldout)
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node
@@ -78,25 +91,51 @@ class Attempt:
                 await judge_trial(bench, trial)
             case steps.OpenCohort(cohort, trial):
                 await open_cohort(bench, cohort, trial)
+            case Replay() | JudgeReplay() | OpenTest() | Repeat() | RepeatChampion():
+                await certify(bench, node.id, step)
             case steps.CheckGuard(name):
                 guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == name)
                 await check_guard(bench, node.id, guard)
+            case steps.AskHeldOut():
+                await ask_heldout(bench, node.id)
 
     async def _propose(self) -> None:
+        """Until something is offered that was not tried before."""
         bench, node = self._bench, self._node
         tree = bench.tree(node.parent or "")
-        proposals = [self._brought(node.injection)] if node.injection else await self._ask_proposer(node, tree)
-        if not proposals:
-            raise Free(Ending.STALLED, "the proposer offered nothing")
-        drafts = [self._draft(node, number, proposal, tree) for number, proposal in enumerate(proposals, start=1)]
-        bench.book.record(*drafts)
+        rounds = 1 if node.injection else _ROUNDS
+        for again in range(rounds):
+            proposals = (
+                [self._brought(node.injection)] if node.injection else await self._ask_proposer(node, tree, again)
+            )
+            if not proposals:
+                raise Free(Ending.STALLED, "the proposer offered nothing")
+            if drafts := self._new_drafts(node, proposals, tree):
+                bench.book.record(*drafts)
+                return
+        raise NothingNew(f"what is proposed was tried before{self._where}")
+
+    def _new_drafts(self, node: Node, proposals: list[Proposal], tree: Tree) -> list[e.Proposed]:
+        """Without those that lead to files that this run has seen."""
+        past = self._bench.pasts[Role.CONTROL if node.role is Role.CONTROL else Role.SEARCH]
+        drafts: list[e.Proposed] = []
+        seen: set[str] = set()
+        for proposal in proposals:
+            draft = self._draft(node, len(drafts) + 1, proposal, tree)
+            digest = draft.tree
+            if digest and past.knows(digest):
+                self._where = f": {past.first_with(digest)} has the same files"
+            elif digest is None or digest not in seen:
+                drafts.append(draft)
+                seen.add(digest or "")
+        return drafts
 
     def _brought(self, injection: int) -> Proposal:
         record = self._bench.state.injections[injection]
         text = self._bench.artifacts.get(record.change).decode()
         return Proposal(operator="inject", description=record.description, text=text)
 
-    async def _ask_proposer(self, node: Node, tree: Tree) -> list[Proposal]:
+    async def _ask_proposer(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
         bench = self._bench
         tune = bench.task.tune
         brief = Brief(
@@ -107,6 +146,8 @@ class Attempt:
             tree=tree,
             parent_params=self._parent_point(node, tree),
             count=tune.trials if tune and node.role is not Role.CONTROL else 1,
+            again=again,
+            past=bench.pasts[node.role],
         )
         try:
             async with asyncio.timeout(bench.propose_s):
@@ -131,7 +172,10 @@ class Attempt:
         try:
             digest = bench.next_tree(tree, proposal).digest
         except Refusal as refusal:
-            refused = str(refusal)
+            if refusal.reason is Reason.NO_EFFECT:
+                digest = tree.digest
+            else:
+                refused = str(refusal)
         return e.Proposed(
             node=node.id,
             draft=number,
@@ -195,7 +239,9 @@ class Attempt:
         message = f"{node.id}: {node.description or why}"
         commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
         diff = bench.artifacts.put(difference(before, tree).encode("utf-8", "surrogateescape"))
-        promoted = e.Promoted(node=node.id, draft=draft, why=why, commit=commit, diff=diff)
+        promoted = e.Promoted(
+            node=node.id, draft=draft, why=why, commit=commit, diff=diff, size=lines_changed(bench.root, tree)
+        )
         # What a trial of the baseline says is kept with its draft, like that of any other.
         itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=tree.digest)
         bench.book.note(*([itself] if draft == 0 else []), promoted)
@@ -251,5 +297,7 @@ def _seed(run: Run, role: Role) -> int:
     return run.seed + (run.number - 1) * _RUN_SEED + (_CONTROL_SEED if role is Role.CONTROL else 0)
 
 
+# How often a proposer is asked again when all that it offers is known.
+_ROUNDS = 8
 _RUN_SEED = 7_919
 _CONTROL_SEED = 1_000_003

@@ -18,11 +18,13 @@ from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.requests import Inbox
+from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 
 _POLL_S = 0.2
 # An engine that is down must not use up the proposals, which may have been paid for.
 _LOST_IN_A_ROW = 2
+_REPEATS_IN_A_ROW = 20
 # A node's name is that of a branch, and so of a file.
 _LONGEST_NAME = 200
 
@@ -36,13 +38,20 @@ class Finished:
 class Campaign:
     """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended.
 
-    `width` is this session's; without one it is the run's.
+    `width` is this session's; without one it is the run's. `selection` says where branches start, if not at the best.
     """
 
     def __init__(
-        self, bench: Workbench, stop: Stop, deadline: Stop, rate: RateLimit | None = None, width: int | None = None
+        self,
+        bench: Workbench,
+        stop: Stop,
+        deadline: Stop,
+        rate: RateLimit | None = None,
+        width: int | None = None,
+        selection: BestAtTasks | None = None,
     ) -> None:
         self._bench = bench
+        self._selection = selection
         self._width = width or bench.state.run.width
         self._stop = stop
         self._deadline = deadline
@@ -52,6 +61,7 @@ class Campaign:
         self._asked_to_stop: str | None = None
         self._lost = 0
         self._exhausted: dict[Role, str] = {}
+        self._nothing_new: dict[Role, int] = {}
         self._inbox = Inbox(bench, self._cancel)
 
     def stop(self, why: str) -> None:
@@ -113,29 +123,42 @@ class Campaign:
             return _LATER
         if self._bench.state.campaign.waiting:
             return self._open_injected()
-        if reason := self._stop.reason(self._progress()):
+        reason = self._stop.reason(self._progress())
+        if reason and not self._control_may_draw():
             return reason
         if self._rate and self._rate.wait(time.monotonic()) > 0:
             return _LATER
-        return self._open_next()
+        return self._catch_up(reason) if reason else self._open_next()
 
     def _open_next(self) -> str | None:
         bench = self._bench
         if self._slots_are_promised():
             return _LATER
-        if control_is_due(bench.state) and Role.CONTROL not in self._exhausted:
-            drawn = bench.state.count(Role.CONTROL) + 1
-            if not (through := bench.proposers[Role.CONTROL].exhausted(drawn)):
-                return self._open(Opening(bench.state.run.root, Role.CONTROL))
-            self._exhausted[Role.CONTROL] = through
+        if self._control_may_draw():
+            return self._open(Opening(bench.state.run.root, Role.CONTROL))
         proposer = bench.proposers[Role.SEARCH]
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
             return _LATER if self._has_queued() else reason
-        opening = next_opening(bench.state, bench.ranking, branching=proposer.branching, width=self._width)
+        opening = next_opening(
+            bench.state, bench.ranking, branching=proposer.branching, width=self._width, selection=self._selection
+        )
         if opening is None:
             return _LATER
         return self._open(opening)
+
+    def _control_may_draw(self) -> bool:
+        bench = self._bench
+        if not control_is_due(bench.state) or Role.CONTROL in self._exhausted:
+            return False
+        if through := bench.proposers[Role.CONTROL].exhausted(bench.state.count(Role.CONTROL) + 1):
+            self._exhausted[Role.CONTROL] = through
+        return not through
+
+    def _catch_up(self, reason: str) -> str | None:
+        """A rule has stopped the search; the control still gets what it is owed, so that all of it can be compared."""
+        found = self._open(Opening(self._bench.state.run.root, Role.CONTROL))
+        return found if found in (None, _LATER) else reason
 
     def _open_injected(self) -> str | None:
         state = self._bench.state
@@ -221,8 +244,17 @@ class Campaign:
             if record.phase is not Phase.ENDED:
                 ended = e.AttemptEnded(node=node, ending=Ending.CANCELLED, why="cancelled by a person")
                 self._bench.book.record(*refund_all(self._bench, record), ended)
-        elif not task.cancelled() and (exhausted := task.result()):
-            self._exhausted[self._bench.state.nodes[node].role] = exhausted
+        elif not task.cancelled():
+            self._see_what_is_left(self._bench.state.nodes[node], task.result())
+
+    def _see_what_is_left(self, node: Node, exhausted: str | None) -> None:
+        """A proposer that says so has nothing more, and so has one that only repeats itself."""
+        repeats = self._nothing_new.get(node.role, 0) + 1 if node.ending is Ending.CANCELLED else 0
+        self._nothing_new[node.role] = repeats
+        if exhausted is None and repeats >= _REPEATS_IN_A_ROW:
+            exhausted = f"{repeats} times in a row nothing new was proposed; {node.why}"
+        if exhausted:
+            self._exhausted[node.role] = exhausted
 
     async def _end_all(self) -> list[BaseException]:
         """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""

@@ -1,21 +1,16 @@
 """A new cohort: the fleet or the criteria changed, so the baseline and the champion are measured again there."""
 
-import asyncio
-
 from orchestrator.domain import events as e
 from orchestrator.domain.fingerprint import difference
 from orchestrator.domain.records import Node, Purpose
-from orchestrator.domain.verdict import Mode, decide
-from orchestrator.loop.interruption import interrupt
-from orchestrator.loop.judging import judge_trial
-from orchestrator.loop.money import unbooked, worst_of_trial
-from orchestrator.loop.trial import run_trial
-from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.domain.verdict import decide
+from orchestrator.loop.again import CanNotCompare, run_ended_again
+from orchestrator.loop.workbench import Workbench
 
 _TRIES = 3
 
 
-class NoBaseline(Exception):
+class NoBaseline(CanNotCompare):
     """The cohort has no baseline, so nothing in it can be kept; the message says why."""
 
 
@@ -44,6 +39,9 @@ async def _better_of(bench: Workbench, root: Node, old: Node, cohort: str) -> No
         again = await _measured(bench, old, cohort)
     except NoBaseline:
         return root
+    if bench.certify.noisy:
+        # It was proven better once; one score of each is no reason to go back.
+        return again
     found = decide(again.verdicts[cohort], root.verdicts[cohort], bench.ranking, lower_tier=bench.state.run.lower_tier)
     return again if found.kept else root
 
@@ -66,22 +64,7 @@ async def _measured(bench: Workbench, node: Node, cohort: str) -> Node:
 
 
 async def _rerun(bench: Workbench, node: Node) -> None:
-    hold = f"{node.id}#rerun-{node.trials + 1}"
-    amounts = worst_of_trial(bench, Mode.SUBMIT)
-    if shortage := bench.book.accounts.shortage(amounts):
-        raise NoBaseline(f"the caps leave no room for a baseline in the new cohort ({shortage})")
-    bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
     try:
-        trial = await run_trial(bench, node.id, Purpose.RERUN, node.promoted or 0, bench.tree(node.id))
-        if bench.state.trials[trial].ending is None:
-            await judge_trial(bench, trial)
-    except Free:
-        spent = unbooked(bench.state.nodes[node.id])
-        bench.book.record(e.Refunded(hold=hold, node=node.id, spent=spent.as_row()))
-        raise
-    except asyncio.CancelledError:
-        # The attempt that wanted it ends itself; this trial is another node's.
-        interrupt(bench, node.id)
-        raise
-    spent = unbooked(bench.state.nodes[node.id])
-    bench.book.record(e.Settled(hold=hold, node=node.id, spent=spent.as_row()))
+        await run_ended_again(bench, node.id, Purpose.RERUN)
+    except CanNotCompare as error:
+        raise NoBaseline(f"a new cohort has no baseline: {error}") from error

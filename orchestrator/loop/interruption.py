@@ -7,6 +7,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import order_of
 from orchestrator.domain.records import Node, Phase, Spent
+from orchestrator.domain.verdict import Mode
 from orchestrator.loop.money import refund_all, trial_job
 from orchestrator.loop.workbench import Workbench
 from sandbox import Job
@@ -38,6 +39,7 @@ def reconcile(bench: Workbench) -> list[str]:
     state = bench.state
     holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds}
     running = {trial.node for trial in state.trials.values() if not trial.ended or trial.judging}
+    running |= {node.id for node in state.nodes.values() if node.asking is not None}
     opened = {name for name in state.unfinished if state.nodes[name].phase is Phase.OPEN}
     touched = sorted(holders | running | opened, key=order_of)
     for name in touched:
@@ -52,13 +54,17 @@ def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
         if not trial.ended:
             spent = _at_most(bench, trial_job(bench, mode), trial.started_at)
             ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=WHY, spent=spent))
-        elif trial.judging:
+        if trial.judging:  # in relay mode, at the same time
             spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)
             ends.append(e.JudgingEnded(trial=trial.id, judging=trial.judging, spent=spent, interrupted=True))
     if node.guarding:
         guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == node.guarding)
         spent = _at_most(bench, bench.jobs.guard(guard), node.guarding_since)
         ends.append(e.GuardEnded(node=node.id, guard=guard.name, passed=False, spent=spent, interrupted=True))
+    if node.asking is not None:
+        jobs = (bench.jobs.trial(Mode.HELDOUT), bench.jobs.judge(Mode.HELDOUT))
+        spent = sum((_at_most(bench, job, node.asking_since) for job in jobs), Spent())
+        ends.append(e.HeldOutAsked(node=node.id, query=node.asking, spent=spent, interrupted=True))
     return ends
 
 

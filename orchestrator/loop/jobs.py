@@ -11,8 +11,11 @@ from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
 from orchestrator.domain.records import Guard
 from orchestrator.domain.verdict import Mode
 from orchestrator.judge.data import contract_variables
+from orchestrator.judge.relay import HELPERS_FOLDER
+from orchestrator.loop.backstop import chamber_limits, relays
 from orchestrator.task import Snapshot, Task
-from sandbox import Bundle, Input, Job, Limits
+from sandbox import Bundle, Input, Job, Limits, Needs
+from sandbox import Mode as JobMode
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Jobs:
-    """All jobs of one run. `inputs` and `tune_inputs` are in the store already."""
+    """All jobs of one run. The inputs of every mode are in the store already."""
 
     task: Task
     snapshot: Snapshot
@@ -34,9 +37,10 @@ class Jobs:
     inputs: tuple[Input, ...]
     tune_inputs: tuple[Input, ...]
     backend: str
+    heldout_inputs: tuple[Input, ...] = ()
 
     def trial(self, mode: Mode) -> Job:
-        """The candidate's job; it is told whether it is tuned or counts."""
+        """The candidate's job; it is told whether it is tuned or counts, never that the split is held out."""
         return self._trials[mode]
 
     @cached_property
@@ -50,19 +54,27 @@ class Jobs:
 
     def _trial(self, mode: Mode) -> Job:
         task, target = self.task, self.task.target(mode)
-        env = {**target.env, "BLASTDOOR_MODE": mode.value}
+        env = {**target.env, "BLASTDOOR_MODE": (Mode.TUNE if mode is Mode.TUNE else Mode.SUBMIT).value}
         if task.trial.steps is not None:
             env["BLASTDOOR_STEPS"] = str(task.trial.steps)
+        if relays(task):
+            env["PYTHONPATH"] = ":".join([f"/work/src/{HELPERS_FOLDER}", *filter(None, [env.get("PYTHONPATH")])])
         return Job(
             command=target.command,
             build=task.trial.build,
             image=self.image.name,
             env=env,
             workdir=task.trial.workdir,
+            mode=self._mode,
             loopback=task.trial.loopback,
-            limits=target.limits,
+            limits=chamber_limits(task, mode)[0],
+            needs=Needs(live_log=True, stop=True) if task.pruning and mode is Mode.SUBMIT else Needs(),
             inputs=self.inputs_of(mode),
         )
+
+    @property
+    def _mode(self) -> JobMode:
+        return JobMode.RELAY if relays(self.task) else JobMode.BATCH
 
     def shared(self, mode: Mode, node: str) -> Job:
         """Legacy evaluators: the judge's command beside the candidate, in one chamber. The lowest tier."""
@@ -87,7 +99,7 @@ class Jobs:
         )
 
     def inputs_of(self, mode: Mode) -> tuple[Input, ...]:
-        return self.tune_inputs if mode is Mode.TUNE else self.inputs
+        return {Mode.TUNE: self.tune_inputs, Mode.HELDOUT: self.heldout_inputs}.get(mode, self.inputs)
 
     def fingerprint(self, facts: Mapping[str, str], mode: Mode) -> Fingerprint:
         """What a trial ran on and against: the chamber's own line from before delivery, then what we know."""
@@ -102,7 +114,7 @@ class Jobs:
         judge = (snapshot.digests["judge"], self.judge(mode).command, self.judge_image.digest, self.task.judge.mode)
         return {
             "backend": self.backend,
-            "limits": _digest(job.limits.model_dump(mode="json")),
+            "limits": _digest(self.task.target(mode).limits.model_dump(mode="json")),
             "steps": str(self.task.trial.steps or ""),
             "image": self.image.digest,
             "inputs": _digest([(item.name, item.digest) for item in job.inputs]),
@@ -111,12 +123,14 @@ class Jobs:
         }
 
     def _judge(self, mode: Mode, image: Image) -> Job:
+        target = self.task.target(mode)
         return Job(
-            command=self.task.target(mode).judge,
+            command=target.judge,
             image=image.name,
-            env=self.task.judge.env,
+            env=target.judge_env,
             workdir="judge",
-            limits=self.task.judge.limits,
+            mode=self._mode,
+            limits=chamber_limits(self.task, mode)[1],
             inputs=self.inputs_of(mode),
         )
 

@@ -18,6 +18,8 @@ from orchestrator.loop.workbench import Free, Parts, Workbench
 async def judge_trial(bench: Workbench, name: str) -> None:
     """Record a verdict or a fault for a trial. Raises Free when the judge is broken, not the candidate."""
     trial = bench.state.trials[name]
+    if trial.judged:  # as in relay mode, where the judge was there while it ran
+        return
     judging = f"{name}/judge"
     bench.book.record(e.JudgingIntended(trial=name, judging=judging))
     with _closing(bench, name, judging):

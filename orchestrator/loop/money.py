@@ -27,17 +27,32 @@ def usage(spent: Spent) -> Amounts:
 
 
 def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
-    """Slot, trial, two judgings (the second on the baseline, should the first break) and every guard."""
+    """Slot, trial, two judgings (the second on the baseline, should the first break), the same for a replay, every
+    guard, and held-out.
+    """
     total = worst_of_trial(bench, Mode.SUBMIT)
+    if role in (Role.SEARCH, Role.INJECTED) and bench.certify.replays:
+        total += worst_of_trial(bench, Mode.SUBMIT)
     if role is not Role.CONTROL:
         for guard in guards:
             total += usage(bench.door.worst(bench.jobs.guard(guard)))
+        total += worst_of_asking(bench)
     return slot(role) + total
+
+
+def worst_of_asking(bench: Parts) -> Amounts:
+    """One trial on the held-out split and one judging; nothing where the task has none."""
+    if bench.task.heldout is None:
+        return Amounts()
+    judging = usage(bench.judge.door.worst(bench.jobs.judge(Mode.HELDOUT)))
+    return usage(bench.door.worst(bench.jobs.trial(Mode.HELDOUT))) + judging
 
 
 def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
     judging = usage(bench.judge.door.worst(bench.jobs.judge(mode)))
-    return usage(bench.door.worst(trial_job(bench, mode))) + judging + judging
+    trial = usage(bench.door.worst(trial_job(bench, mode)))
+    # Where the judge calls, a second judging needs the baseline itself, not what it left.
+    return trial + judging + judging + (trial if bench.tier is Tier.RELAY else Amounts())
 
 
 def trial_job(parts: Parts, mode: Mode) -> Job:

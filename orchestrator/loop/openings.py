@@ -7,6 +7,7 @@ from orchestrator.domain.node import parent_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import better
+from orchestrator.loop.selection import BestAtTasks
 
 _AT_WORK = (Phase.OPEN, Phase.QUEUED)
 
@@ -20,8 +21,13 @@ class Opening:
     injection: int | None = None
 
 
-def next_opening(state: State, ranking: Ranking, *, branching: bool, width: int) -> Opening | None:
-    """The next step of a branch that waits, else a new branch; None when as many branches work as may."""
+def next_opening(
+    state: State, ranking: Ranking, *, branching: bool, width: int, selection: BestAtTasks | None = None
+) -> Opening | None:
+    """The next step of a branch that waits, else a new branch; None when as many branches work as may.
+
+    A new branch starts at the champion, or where the selection says.
+    """
     run = state.run
     at_work = 0
     for branch, members in state.branches.items():
@@ -32,8 +38,10 @@ def next_opening(state: State, ranking: Ranking, *, branching: bool, width: int)
         at_work += last.phase in _AT_WORK
     if at_work >= width:
         return None
+    number = state.campaign.branches + 1
+    start = selection.start_of(number) if selection and branching else None
     champion = state.champion(run) if branching else None
-    return Opening(champion.id if champion else run.root, Role.SEARCH, state.campaign.branches + 1, 1)
+    return Opening(start or (champion.id if champion else run.root), Role.SEARCH, number, 1)
 
 
 def control_is_due(state: State) -> bool:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Draft, Node, Purpose, Role, Trial
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Decision, better, decide
+from orchestrator.domain.verdict import Decision, better
+from orchestrator.loop.certifying import CertifyStep, certified
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,21 @@ class CheckGuard:
 
 
 @dataclass(frozen=True)
+class AskHeldOut:
+    pass
+
+
+@dataclass(frozen=True)
 class End:
     ending: Ending
     kept: bool
     why: str
 
 
-Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CheckGuard | End
+Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | AskHeldOut | End
 
 
-def next_step(state: State, name: str, ranking: Ranking, *, tunes: bool) -> Step:
+def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool) -> Step:
     """`tunes` says whether this attempt still may tune."""
     node = state.nodes[name]
     if node.promoted is None:
@@ -74,7 +81,7 @@ def next_step(state: State, name: str, ranking: Ranking, *, tunes: bool) -> Step
         return End(Ending.INVALID, False, f"the judge can not score it: {trial.fault}")
     if node.role is Role.BASELINE and tunes and (step := _tune(state, node, 0)):
         return step
-    return _conclude(state, node, trial, ranking)
+    return _conclude(state, node, trial, ranking, certify)
 
 
 def tune_trial(state: State, node: Node, draft: int) -> Trial | None:
@@ -126,7 +133,7 @@ def _alike(draft: Draft, other: Draft) -> bool:
     return bool(draft.verdict and other.verdict and draft.verdict.cohort == other.verdict.cohort)
 
 
-def _conclude(state: State, node: Node, trial: Trial, ranking: Ranking) -> Step:
+def _conclude(state: State, node: Node, trial: Trial, ranking: Ranking, certify: Certify) -> Step:
     verdict = trial.verdict
     if verdict is None or not verdict.valid:
         return End(Ending.INVALID, False, "the judge says that it is no solution")
@@ -134,12 +141,11 @@ def _conclude(state: State, node: Node, trial: Trial, ranking: Ranking) -> Step:
         return End(Ending.SCORED, True, "baseline")
     if node.role is Role.CONTROL:
         return End(Ending.SCORED, False, "control: compared in the report, never a parent or champion")
-    run = state.run
-    champion = run.champions.get(verdict.cohort)
+    champion = state.run.champions.get(verdict.cohort)
     if champion is None:
         return OpenCohort(verdict.cohort, trial.id)
-    decision = decide(verdict, state.nodes[champion].verdicts[verdict.cohort], ranking, lower_tier=run.lower_tier)
-    return _guarded(state, node, decision)
+    found = certified(state, node, verdict, state.nodes[champion], ranking, certify)
+    return _guarded(state, node, found) if isinstance(found, Decision) else found
 
 
 def _guarded(state: State, node: Node, decision: Decision) -> Step:

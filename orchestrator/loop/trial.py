@@ -1,37 +1,27 @@
 """One candidate in one chamber: intent, run, and what came of it as one event."""
 
 from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.fingerprint import cohort_of
 from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
 from orchestrator.judge.data import chosen_outputs
+from orchestrator.loop.endings import ENDINGS as ENDINGS
 from orchestrator.loop.jobs import bundle_of, together
+from orchestrator.loop.pruning import Hearing
+from orchestrator.loop.relaying import candidate_bundle, run_relay
 from orchestrator.loop.workbench import Free, Parts, Workbench
-from sandbox import Bundle, Job, Report
+from orchestrator.pruning import Watch
+from sandbox import Bundle, Job
 from sandbox import Ending as ChamberEnding
-
-# What a chamber's ending means here. A broken protocol can only be the candidate's doing: it speaks with PID 1's voice.
-ENDINGS: dict[ChamberEnding, Ending | None] = {
-    ChamberEnding.COMPLETED: None,
-    ChamberEnding.FAILED: Ending.FAILED,
-    ChamberEnding.BUILD_FAILED: Ending.BUILD_FAILED,
-    ChamberEnding.BUILD_TIMED_OUT: Ending.TIMED_OUT,
-    ChamberEnding.TIMED_OUT: Ending.TIMED_OUT,
-    ChamberEnding.OUT_OF_MEMORY: Ending.OUT_OF_MEMORY,
-    ChamberEnding.PROCESS_LIMIT: Ending.FAILED,
-    ChamberEnding.WORK_FULL: Ending.FAILED,
-    ChamberEnding.LOG_OVERFLOW: Ending.FAILED,
-    ChamberEnding.OUTPUT_REFUSED: Ending.INVALID,
-    ChamberEnding.PROTOCOL: Ending.TAMPERED,
-    ChamberEnding.STOPPED: Ending.PRUNED,
-    ChamberEnding.KILLED: Ending.INFRASTRUCTURE,
-}
 
 
 class LiveLog:
@@ -48,9 +38,6 @@ class LiveLog:
         self._file.write(text + "\n")
         self._file.flush()
 
-    def report(self, report: Report) -> None:
-        pass  # its line is in the log like any other
-
     def close(self) -> None:
         if self._file:
             self._file.close()
@@ -60,20 +47,26 @@ class LiveLog:
 async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree) -> str:
     """The trial's id, its end recorded. Raises Free when the ending is not the candidate's to pay."""
     trial = f"{node}-{bench.state.nodes[node].trials + 1}"
+    if bench.tier is Tier.RELAY:
+        intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft)
+        with closing(LiveLog(bench.live / f"{trial}.log")) as live:
+            await run_relay(bench, intent, tree, Hearing(live.line, lambda _: None))
+        return trial
     job, bundle = job_of(bench, node, purpose.mode, tree)
     bench.book.record(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft))
     log = LiveLog(bench.live / f"{trial}.log")
+    hearing = Hearing(log.line, partial(_watch, bench, trial, purpose.mode))
     try:
-        ran = await bench.door.run(job, bundle, log)
+        ran = await bench.door.run(job, bundle, hearing, hearing)
     except NotStarted as error:
         bench.book.record(e.TrialEnded(trial=trial, ending=error.ending, reason=str(error)))
         raise Free(error.ending, str(error)) from error
     except BrokeOff as error:
-        _broke_off(bench, trial, error)
+        _broke_off(bench, trial, error, hearing)
     except TooLarge as error:
         bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error)))
     else:
-        bench.book.note(_ended(bench, trial, purpose.mode, ran))
+        bench.book.note(_ended(bench, trial, purpose.mode, ran, hearing))
     finally:
         log.close()
     ended = bench.state.trials[trial]
@@ -84,6 +77,8 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
 
 def job_of(parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
     """What runs, and the files with it: the candidate alone, or in shared mode with the judge beside it."""
+    if parts.tier is Tier.RELAY:
+        return parts.jobs.trial(mode), candidate_bundle(tree)
     if parts.tier is Tier.SHARED:
         files = together(bundle_of(tree, "candidate"), bundle_of(parts.judge.files))
         return parts.jobs.shared(mode, node), files
@@ -95,19 +90,31 @@ def for_judge(parts: Parts, outputs: Mapping[str, bytes]) -> dict[str, bytes]:
     return chosen_outputs(outputs, () if parts.tier is Tier.SHARED else parts.task.trial.outputs)
 
 
-def _broke_off(bench: Workbench, trial: str, error: BrokeOff) -> None:
+def _watch(bench: Workbench, trial: str, mode: Mode, facts: Mapping[str, str]) -> Watch | None:
+    """Whoever watches a trial, once its chamber told on what it runs."""
+    if bench.pruning is None:
+        return None
+    return bench.pruning.watch(trial, cohort_of(bench.jobs.fingerprint(facts, mode), bench.ranking.binds))
+
+
+def _broke_off(bench: Workbench, trial: str, error: BrokeOff, hearing: Hearing) -> None:
     """Once hostile bytes are inside, only a control job that fails as well makes the ending free."""
+    heard = {"reports": hearing.reports(), "pruning": hearing.look}
     if error.proven:
-        ended = e.TrialEnded(trial=trial, ending=Ending.INFRASTRUCTURE, reason=str(error), spent=error.spent)
+        ended = e.TrialEnded(trial=trial, ending=Ending.INFRASTRUCTURE, reason=str(error), spent=error.spent, **heard)
         bench.book.record(ended)
         raise Free(Ending.INFRASTRUCTURE, str(error)) from error
     reason = f"{error}; a control job passed, so the candidate pays"
-    bench.book.record(e.TrialEnded(trial=trial, ending=Ending.FAILED, reason=reason, spent=error.spent))
+    bench.book.record(e.TrialEnded(trial=trial, ending=Ending.FAILED, reason=reason, spent=error.spent, **heard))
 
 
-def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran) -> e.TrialEnded:
+def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: Hearing) -> e.TrialEnded:
     outcome = ran.outcome
     ending, reason = ENDINGS[outcome.ending], outcome.reason
+    if hearing.asked_to_stop and outcome.ending in (ChamberEnding.STOPPED, ChamberEnding.KILLED):
+        # Who does not heed the order is killed for it, and pays like any other: else that would be a way to a refund.
+        why = hearing.look.why if hearing.look else ""
+        ending, reason = Ending.PRUNED, f"{why}; {reason}" if reason else why
     outputs = for_judge(bench, outcome.outputs)
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"
@@ -120,4 +127,6 @@ def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran) -> e.TrialEnded:
         log=bench.artifacts.put(outcome.log_tail) if outcome.log_tail else None,
         fingerprint=dict(bench.jobs.fingerprint(outcome.facts, mode)),
         spent=ran.spent,
+        reports=hearing.reports(unreadable=outcome.usage.bad_reports),
+        pruning=hearing.look,
     )

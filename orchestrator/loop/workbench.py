@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestrator.budget import RefundPolicy
 from orchestrator.change import Policy, Tree
+from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.proposal import Proposal
@@ -20,7 +21,9 @@ from orchestrator.judge.data import DataJudge
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
 from orchestrator.loop.candidate import next_tree
+from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
+from orchestrator.loop.pruning import Pruning
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
 
@@ -58,6 +61,10 @@ class Parts:
     def tier(self) -> Tier:
         return Tier(self.task.judge.mode)
 
+    @property
+    def certify(self) -> Certify:
+        return self.task.certify.certify()
+
 
 @dataclass(frozen=True)
 class Workbench(Parts):
@@ -75,6 +82,7 @@ class Workbench(Parts):
     draw: Callable[[], float]
     cohort_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     complaints: dict[str, str] = field(default_factory=dict)
+    pruning: Pruning | None = None
 
     @property
     def state(self) -> State:
@@ -91,6 +99,11 @@ class Workbench(Parts):
     def _read(self) -> Callable[[str], Tree]:
         """A parent is read for each of its children, a candidate for every trial and guard."""
         return lru_cache(maxsize=_TREES_KEPT)(self.candidates.read)
+
+    @cached_property
+    def pasts(self) -> dict[Role, History]:
+        """What each proposer may look back on; they must hear of every event that follows."""
+        return {role: History(self.state, self.ranking, role, self.root.digest, self.tree) for role in self.proposers}
 
     def next_tree(self, tree: Tree, proposal: Proposal) -> Tree:
         """Raises Refusal for a change that the policy, or the tree, does not take."""

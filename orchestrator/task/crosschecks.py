@@ -12,12 +12,13 @@ from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
 from orchestrator.domain.metric import Rule
+from orchestrator.domain.verdict import Mode
 from orchestrator.task.conditions import check_conditions
 from orchestrator.task.errors import Key, Wrong
 from orchestrator.task.explaining import nearest
 from orchestrator.task.files import plain_names
 from orchestrator.task.model import Task
-from orchestrator.task.sections import NEED_A_SPACE, Repository
+from orchestrator.task.sections import NEED_A_SPACE, HeldOutSpec, Repository
 
 STATE = ".blastdoor"
 
@@ -28,7 +29,9 @@ def check(task: Task, folder: Path) -> list[Notice]:
     """All checks that need no repository to be read."""
     check_sections(task)
     check_places(task, folder)
-    warnings = list(_weights_without_effect(task))
+    warnings = [*_weights_without_effect(task), *_certify_without_effect(task)]
+    if task.judge.mode == "relay" and task.trial.outputs:
+        warnings.append((("trial", "outputs"), 'has no effect; with judge.mode = "relay" nothing is harvested'))
     if isinstance(task.workspace, str):
         names = plain_names(folder / task.workspace, ("workspace",))
         warnings += check_names(task, names)
@@ -42,15 +45,59 @@ def check_sections(task: Task) -> None:
         for at, metric in enumerate(task.metrics):
             if "weight" not in metric.model_fields_set:
                 raise Wrong(("metrics", at), 'has no weight, but ranking.rule is "weighted"; give every metric one')
+    _check_certify(task)
     for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
         if proposer in NEED_A_SPACE and not task.parameters:
-            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]')
+            other = ", or leave the control out" if name == "control" else ""
+            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}')
     for name in task.tune.inputs if task.tune else ():
         if name not in task.inputs:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
+    if task.heldout:
+        _check_heldout(task, task.heldout)
+    for at, metric in enumerate(task.metrics):
+        if metric.timing and task.judge.mode != "relay":
+            text = 'is measured where the judge calls the candidate; set judge.mode = "relay", or take it out'
+            raise Wrong(("metrics", at, "timing"), text)
     if task.parameters:
         check_conditions(task.parameters.space)
         _check_parameters_file(task, task.parameters.file)
+    if task.pruning and task.judge.mode != "data":
+        text = f'needs judge.mode = "data": with "{task.judge.mode}" no trial can be told to stop; take one of them out'
+        raise Wrong(("pruning", "rule"), text)
+
+
+def _check_certify(task: Task) -> None:
+    certify = task.certify.certify()
+    if not certify.noisy:
+        return
+    if task.ranking.rule is Rule.PARETO:
+        text = '"noisy" needs scores in one order, which "pareto" does not give; use another ranking.rule, or "strict"'
+        raise Wrong(("certify", "rule"), text)
+    if not certify.can_prove():
+        text = (
+            f"{certify.repeats} repeats against {certify.champion} of the champion can not prove anything at an error "
+            f"of {certify.error:g}; raise repeats and champion"
+        )
+        raise Wrong(("certify", "repeats"), text)
+
+
+def _check_heldout(task: Task, held: HeldOutSpec) -> None:
+    for name in held.inputs:
+        if name not in task.inputs:
+            raise Wrong(("heldout", "inputs", name), "replaces no input; use a name of [inputs]")
+    if task.judge.mode == "shared":
+        text = 'a shared judge shows the held-out gold to the candidate; use judge.mode = "data", or take [heldout] out'
+        raise Wrong(("heldout",), text)
+    if task.target(Mode.HELDOUT).inputs == task.inputs and not judged_otherwise(task):
+        text = "is the development split: same inputs, same judge command, same judge.env; give it other data"
+        raise Wrong(("heldout",), text)
+
+
+def judged_otherwise(task: Task) -> bool:
+    """Whether the judge is told to score the held-out split by something else than the development split."""
+    real, held = task.target(Mode.SUBMIT), task.target(Mode.HELDOUT)
+    return (real.judge, real.judge_env) != (held.judge, held.judge_env)
 
 
 def gold_of(task: Task, folder: Path) -> Path | None:
@@ -77,6 +124,8 @@ def check_places(task: Task, folder: Path) -> None:
         raise Wrong(workspace_key, f"{workspace} lies inside the judge's folder; move it out")
     for key, path in _inputs(task, folder):
         _check_input(key, path, {"the judge's folder": judge, "the gold": gold, "what runs left": folder / STATE})
+    for name, place in task.heldout.inputs.items() if task.heldout else ():
+        _check_looks_alike(("heldout", "inputs", name), folder / place, folder / task.inputs[name])
 
 
 def check_names(task: Task, names: Iterable[str]) -> list[Notice]:
@@ -152,6 +201,8 @@ def _inputs(task: Task, folder: Path) -> Iterator[tuple[Key, Path]]:
         yield ("inputs", name), folder / path
     for name, path in task.tune.inputs.items() if task.tune else ():
         yield ("tune", "inputs", name), folder / path
+    for name, path in task.heldout.inputs.items() if task.heldout else ():
+        yield ("heldout", "inputs", name), folder / path
 
 
 def _check_input(key: Key, path: Path, secrets: dict[str, Path | None]) -> None:
@@ -162,6 +213,14 @@ def _check_input(key: Key, path: Path, secrets: dict[str, Path | None]) -> None:
             raise Wrong(
                 key, f"{path} and {what} ({secret}) lie in each other; candidates see inputs, so keep them apart"
             )
+
+
+def _check_looks_alike(key: Key, held: Path, usual: Path) -> None:
+    """A candidate that finds another name there breaks on it, or knows where it is."""
+    if held.is_dir() != usual.is_dir():
+        raise Wrong(key, f"{held} must be a {'folder' if usual.is_dir() else 'file'} like {usual}")
+    if not held.is_dir() and held.name != usual.name:
+        raise Wrong(key, f"{held} must have the name that candidates look for; call it {usual.name}, in another folder")
 
 
 def _inside(path: Path, folder: Path) -> bool:
@@ -183,3 +242,9 @@ def _weights_without_effect(task: Task) -> Iterator[Notice]:
     for at, metric in enumerate(task.metrics):
         if "weight" in metric.model_fields_set and task.ranking.rule is not Rule.WEIGHTED:
             yield ("metrics", at, "weight"), 'has no effect; it counts only with ranking.rule = "weighted"'
+
+
+def _certify_without_effect(task: Task) -> Iterator[Notice]:
+    for name in () if task.certify.certify().noisy else ("error", "repeats", "champion"):
+        if name in task.certify.model_fields_set:
+            yield ("certify", name), 'has no effect; it counts only with certify.rule = "noisy"'

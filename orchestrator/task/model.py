@@ -6,7 +6,7 @@ every machine.
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, ValidationError
@@ -16,10 +16,13 @@ from orchestrator.domain.verdict import Mode
 from orchestrator.task.errors import TaskError
 from orchestrator.task.sections import (
     Budget,
+    CertifySpec,
     GuardSpec,
+    HeldOutSpec,
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    PruningSpec,
     RankingSpec,
     SearchSpec,
     Section,
@@ -35,13 +38,14 @@ from sandbox import Limits
 
 @dataclass(frozen=True)
 class Target:
-    """What one trial runs against, once the mode is known."""
+    """What one trial runs against, once the mode is known. `env` is the candidate's, `judge_env` the judge's."""
 
     command: tuple[str, ...]
     judge: tuple[str, ...]
     limits: Limits
     env: dict[str, str]
     inputs: dict[str, str]
+    judge_env: dict[str, str]
 
 
 class Task(Section):
@@ -59,8 +63,11 @@ class Task(Section):
     judge: JudgeSpec
     metrics: tuple[MetricSpec, ...] = Field(default=(MetricSpec(),), min_length=1, max_length=64)
     ranking: RankingSpec = RankingSpec()
+    certify: CertifySpec = CertifySpec()
     parameters: Parameters | None = None
     tune: Tune | None = None
+    heldout: HeldOutSpec | None = None
+    pruning: PruningSpec | None = None
     guards: tuple[GuardSpec, ...] = Field(default=(), max_length=64)
     budget: Budget = Budget()
     stall: StallSpec = StallSpec()
@@ -83,17 +90,21 @@ class Task(Section):
         return Policy(editable=self.editable, hidden=self.hidden)
 
     def target(self, mode: Mode) -> Target:
-        """What a trial of this mode runs: the real thing, or the cheaper one."""
-        tune = self.tune if mode is Mode.TUNE else None
-        if not tune:
-            return Target(self.trial.command, self.judge.command, self.limits, self.trial.env, self.inputs)
-        return Target(
-            command=tune.command or self.trial.command,
-            judge=tune.judge or self.judge.command,
-            limits=tune.limits or self.limits,
-            env=self.trial.env | tune.env,
-            inputs=self.inputs | tune.inputs,
-        )
+        """What a trial of this mode runs: the real thing, the cheaper one, or the real thing on held-out data."""
+        real = Target(self.trial.command, self.judge.command, self.limits, self.trial.env, self.inputs, self.judge.env)
+        if mode is Mode.TUNE and (tune := self.tune):
+            return replace(
+                real,
+                command=tune.command or real.command,
+                judge=tune.judge or real.judge,
+                limits=tune.limits or real.limits,
+                env=real.env | tune.env,
+                inputs=real.inputs | tune.inputs,
+            )
+        if mode is Mode.HELDOUT and (held := self.heldout):
+            inputs, env = real.inputs | held.inputs, real.judge_env | held.env
+            return replace(real, judge=held.judge or real.judge, inputs=inputs, judge_env=env)
+        return real
 
     def plain(self) -> dict[str, Any]:
         """Every value, defaults included, as plain JSON."""

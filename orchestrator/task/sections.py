@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Discriminator, Field, Tag, field_validator, model_validator
 
+from orchestrator.domain.certify import Certify, CertifyRule
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS
 from orchestrator.domain.metric import Goal, Metric, Rule
 from orchestrator.task.units import Money, Rate
@@ -25,8 +26,8 @@ from orchestrator.task.words import (
 from sandbox import Limits
 from sandbox.units import Duration
 
-Proposer = Literal["grid", "random", "inject", "tpe", "cmaes", "gp"]
-NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp")
+Proposer = Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"]
+NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp", "mixed")
 Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -67,7 +68,10 @@ class ImageSpec(Section):
 
 
 class JudgeSpec(Section):
-    """Trusted code and gold, in a chamber of their own. Without `gold`, it is the folder `gold`, if that exists."""
+    """Trusted code and gold, in a chamber of their own. Without `gold`, it is the folder `gold`, if that exists.
+
+    `relay`: judge and candidate are there at the same time, and the judge calls.
+    """
 
     command: Command
     folder: Place = "judge"
@@ -77,16 +81,9 @@ class JudgeSpec(Section):
     limits: Limits = Limits()
     image: ImageSpec = ImageSpec()
 
-    @field_validator("mode")
-    @classmethod
-    def _not_yet(cls, value: str) -> str:
-        if value == "relay":
-            raise ValueError('"relay" is not yet there; use "data"')
-        return value
-
 
 class MetricSpec(Section):
-    """A number of the judge's result. `ceiling` is what nobody honest gets past."""
+    """A number of the judge's result. `ceiling` is what nobody honest gets past; `timing` marks measured seconds."""
 
     name: Name = "score"
     goal: Goal = Goal.HIGHER
@@ -94,6 +91,7 @@ class MetricSpec(Section):
     binds: tuple[str, ...] = DEFAULT_BINDS
     target: Number | None = None
     ceiling: Number | None = None
+    timing: bool = False
 
     @field_validator("binds")
     @classmethod
@@ -116,6 +114,19 @@ class RankingSpec(Section):
     rule: Rule = Rule.LEXICOGRAPHIC
 
 
+class CertifySpec(Section):
+    """When a better score counts as an improvement."""
+
+    rule: CertifyRule = CertifyRule.STRICT
+    error: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
+    repeats: int = Field(default=20, ge=1, le=10_000)
+    champion: int = Field(default=20, ge=1, le=10_000)
+    replay: bool = True
+
+    def certify(self) -> Certify:
+        return Certify(**{name: getattr(self, name) for name in CertifySpec.model_fields})
+
+
 class Tune(Section):
     """The cheaper target. What is not given is as in a real trial; `env` and `inputs` replace name by name."""
 
@@ -130,6 +141,47 @@ class Tune(Section):
     def _is_cheaper(self) -> Self:
         if not (self.command or self.limits or self.env or self.inputs or self.judge):
             raise ValueError("is not cheaper than a trial; give one of command, limits, env, inputs, judge")
+        return self
+
+
+class HeldOutSpec(Section):
+    """A split that is judged only when a candidate is about to be kept. `env` is the judge's: the candidate's would
+    tell it where it is.
+    """
+
+    step: float = Field(gt=0, allow_inf_nan=False)
+    inputs: Inputs = Field(default_factory=dict)
+    judge: Command | None = None
+    env: Env = Field(default_factory=dict)
+    queries: int = Field(default=100, ge=1, le=1_000_000)
+    gate: bool = True
+
+    @model_validator(mode="after")
+    def _is_another_split(self) -> Self:
+        if not (self.inputs or self.judge or self.env):
+            raise ValueError("is the development split again; give one of inputs, judge, env")
+        return self
+
+
+class PruningSpec(Section):
+    """When a trial is ended early, by the values that it reports. None is the rule's own default."""
+
+    rule: Literal["median", "halving", "wilcoxon", "curve"]
+    goal: Goal | None = None
+    warmup: int | None = Field(default=None, ge=0, le=2**53)
+    every: int | None = Field(default=None, ge=1, le=2**53)
+    startup: int = Field(default=5, ge=1, le=1_000_000)
+    spare: float = Field(default=0.1, ge=0, le=1, allow_inf_nan=False)
+    reduction: int | None = Field(default=None, ge=2, le=1000)
+    least: int | None = Field(default=None, ge=1, le=2**53)
+    threshold: float | None = Field(default=None, gt=0, lt=1, allow_inf_nan=False)
+
+    def _of_its_rule(self) -> Self:
+        own = {"halving": ("reduction", "least"), "median": ("warmup", "every")}
+        fits = own.get(self.rule, ("warmup", "every", "threshold"))
+        for name in ("warmup", "every", "reduction", "least", "threshold"):
+            if getattr(self, name) is not None and name not in fits:
+                raise ValueError(f'"{name}" means nothing to the rule {self.rule}, which knows {", ".join(fits)}')
         return self
 
 
@@ -173,6 +225,7 @@ class SearchSpec(Section):
     depth: int | None = Field(default=None, ge=1, le=1000)
     saturates: tuple[Resource, ...] | None = None
     control: Literal["grid", "random"] | None = None
+    selection: Literal["champion", "tasks"] | None = None
 
 
 def _kind_of_workspace(value: object) -> str:

@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.change import Tree
 from orchestrator.domain.verdict import Mode
-from orchestrator.task.crosschecks import check_names, check_places, gold_of
+from orchestrator.task.crosschecks import check_names, check_places, gold_of, judged_otherwise
 from orchestrator.task.errors import Key, TaskError, Wrong, dotted
 from orchestrator.task.files import FILES, input_digest, plain_names, read_tree
 from orchestrator.task.model import Task
@@ -20,8 +20,9 @@ class Snapshot:
     """Names in `judge` and `gold` are relative to the judge's folder: both together are that folder.
 
     Inputs are too large to hold: they stay where they are, and their digest tells whether they are still the same.
-    `tune_inputs` are all that a tune trial sees. `digests` has one SHA-256 for each of task, workspace, judge, gold,
-    inputs and tune_inputs. `commit` is that of a workspace that is a repository.
+    `tune_inputs` are all that a tune trial sees, `heldout_inputs` all that one on held-out data does. `digests` has
+    one SHA-256 for each of task, workspace, judge, gold, inputs and tune_inputs, and heldout_inputs where the task has
+    [heldout]. `commit` is that of a workspace that is a repository.
     """
 
     tree: Tree
@@ -31,6 +32,7 @@ class Snapshot:
     tune_inputs: Mapping[str, Path]
     digests: Mapping[str, str]
     commit: str | None = None
+    heldout_inputs: Mapping[str, Path] = field(default_factory=dict)
 
 
 def snapshot(task: Task, folder: Path) -> Snapshot:
@@ -51,7 +53,9 @@ def _taken(task: Task, folder: Path) -> Snapshot:
     judge, gold = _judge(task, folder)
     inputs = _paths(task.target(Mode.SUBMIT).inputs, folder)
     tune_inputs = _paths(task.target(Mode.TUNE).inputs, folder)
-    seals = {path: input_digest(path, ("inputs",)) for path in {*inputs.values(), *tune_inputs.values()}}
+    heldout_inputs = _paths(task.target(Mode.HELDOUT).inputs, folder) if task.heldout else {}
+    paths = {*inputs.values(), *tune_inputs.values(), *heldout_inputs.values()}
+    seals = {path: input_digest(path, ("inputs",)) for path in paths}
     digests = {
         "task": task.digest,
         "workspace": tree.digest,
@@ -60,7 +64,17 @@ def _taken(task: Task, folder: Path) -> Snapshot:
         "inputs": _sealed((name, seals[path]) for name, path in inputs.items()),
         "tune_inputs": _sealed((name, seals[path]) for name, path in tune_inputs.items()),
     }
-    return Snapshot(tree, judge, gold, inputs, tune_inputs, digests, commit)
+    if task.heldout:
+        digests["heldout_inputs"] = _sealed((name, seals[path]) for name, path in heldout_inputs.items())
+        _refuse_same_split(task, digests)
+    return Snapshot(tree, judge, gold, inputs, tune_inputs, digests, commit, heldout_inputs)
+
+
+def _refuse_same_split(task: Task, digests: Mapping[str, str]) -> None:
+    """Copies under other names are the development split, too."""
+    if digests["heldout_inputs"] == digests["inputs"] and not judged_otherwise(task):
+        text = "hold the very files of the development split; held-out data must be other data"
+        raise Wrong(("heldout", "inputs"), text)
 
 
 def _workspace(task: Task, folder: Path) -> tuple[str | None, Tree]:

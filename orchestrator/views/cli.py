@@ -3,44 +3,53 @@
 import itertools
 import logging
 import os
+import re
 import sys
 import traceback
 from typing import Never
 
 import click
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from orchestrator import logs
 from orchestrator.git import GitError
 from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
 from orchestrator.task import TaskError
-from orchestrator.views import campaign, chamber, judging, running
+from orchestrator.views import campaign, chamber, judging, live, running
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import CannotOpen
 from sandbox import Lost, Refused, Unavailable
 from sandbox.units import format_size
 
+_PASSWORD = re.compile(r"://[^/?#@]*:[^@]*@|[?&](ssl)?password=")
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="blastdoor")
 @click.option("--verbose", is_flag=True, help="Show debug logs, and the trace of an error.")
+@click.option("--ledger", "url", metavar="URL", help="Database of the ledger; without a password, see docs/ledger.md.")
 @click.pass_context
-def cli(context: click.Context, verbose: bool) -> None:
+def cli(context: click.Context, verbose: bool, url: str | None) -> None:
     """Runs code that a machine wrote to win, behind a door that holds."""
     logs.configure(logging.DEBUG if verbose else logging.WARNING)
     if unknown := unknown_variables():
         known = ", ".join(variable_names())
         raise click.UsageError(f"the variable {unknown[0]} is not a setting; settings are {known}")
+    if url and _PASSWORD.search(url):
+        raise click.UsageError(
+            "--ledger takes no password, since everybody on this machine can read a command line; put it into"
+            f" BLASTDOOR_LEDGER, into {user_file()} or into ~/.pgpass"
+        )
     try:
-        context.obj = Settings()
+        context.obj = Settings(ledger=SecretStr(url)) if url else Settings()
     except ValidationError as error:
         raise click.UsageError(f"settings (BLASTDOOR_… or {user_file()}): {first_line(error)}") from None
     except ValueError as error:
         raise click.UsageError(f"{user_file()} is not TOML: {error}") from None
 
 
-for command in (*running.commands, *judging.commands, *campaign.commands, *chamber.commands):
+for command in (*running.commands, *judging.commands, *campaign.commands, *live.commands, *chamber.commands):
     cli.add_command(command)
 
 
@@ -61,7 +70,7 @@ def first_line(error: ValidationError) -> str:
 def main() -> Never:
     """Run a command; errors become one line on stderr and a documented exit code."""
     # The flag of ours, which stands before the command; a candidate's own words come after it.
-    verbose = "--verbose" in list(itertools.takewhile(lambda word: word.startswith("-"), sys.argv[1:]))
+    verbose = "--verbose" in list(itertools.takewhile(lambda word: word not in cli.commands, sys.argv[1:]))
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else Exit.OK)

@@ -1,6 +1,7 @@
 """The only place that constructs: from settings and a task folder to working parts."""
 
 from orchestrator.wiring.engine import docker_config, docker_site
+from orchestrator.wiring.ledgers import campaign_lock
 from orchestrator.wiring.opening import CannotOpen, How, Opened, open_campaign, parts_of_run
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.planning import Plan, plan_campaign
@@ -18,6 +19,7 @@ __all__ = [
     "Site",
     "ask",
     "campaign_folder",
+    "campaign_lock",
     "docker_config",
     "docker_site",
     "open_campaign",

@@ -20,6 +20,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Role, Run
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
+from orchestrator.loop.backstop import side_by_side
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.interruption import reconcile
@@ -29,8 +30,10 @@ from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.wiring.ledgers import take_ledger
 from orchestrator.wiring.options import Flags, Options, resolve
-from orchestrator.wiring.parts import make_deadline, make_parts, make_proposer, make_stop
+from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
+from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.site import Site
 
@@ -77,7 +80,7 @@ async def open_campaign(
     folder = folder or campaign_folder(task_folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with CampaignLock(folder / "lock"):
-        ledger = _ledger(folder, how)
+        ledger = _ledger(folder, how, settings or Settings())
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
@@ -85,8 +88,8 @@ async def open_campaign(
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
-            proposer = make_proposer(options["proposer"], task)
-            form = shape_of(task, options, proposer, site.ceiling(task.limits))
+            proposer = make_proposer(options["proposer"], task, tree=taken.tree)
+            form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
@@ -95,9 +98,19 @@ async def open_campaign(
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
+            book.observers += [past.on_event for past in bench.pasts.values()]
+            if bench.pruning:
+                book.observers.append(bench.pruning.on_event)
             rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
             yield Opened(
-                Campaign(bench, make_stop(options), make_deadline(options), rate, form.width),
+                Campaign(
+                    bench,
+                    make_stop(options),
+                    make_deadline(options),
+                    rate,
+                    form.width,
+                    make_selection(options, book),
+                ),
                 bench,
                 options,
                 form,
@@ -118,15 +131,12 @@ def shape_of(task: Task, options: Options, proposer: Proposer, ceiling: int) -> 
     )
 
 
-def _ledger(folder: Path, how: How) -> Ledger:
+def _ledger(folder: Path, how: How, settings: Settings) -> Ledger:
     """One that was made but never used, by somebody who died at once, counts as none."""
-    path = folder / "ledger.sqlite3"
     try:
-        return Ledger.open(path)
+        return take_ledger(folder, settings, make=how is How.START)
     except Missing:
-        if how is not How.START:
-            raise CannotOpen(f"there is no campaign in {folder}; start one with `run`") from None
-        return Ledger.create(path)
+        raise CannotOpen(f"there is no campaign in {folder}; start one with `run`") from None
 
 
 def _checked_how(book: Book, folder: Path, how: How) -> How:
@@ -213,6 +223,7 @@ async def _bench(
         live=folder / "live",
         # Spreads retries out; nothing depends on it being hard to guess.
         draw=random.Random().random,  # noqa: S311
+        pruning=make_pruning(task, parts.ranking, book.state),
     )
 
 

@@ -27,6 +27,7 @@ class Flags:
     width: int | None = None
     depth: int | None = None
     seed: int | None = None
+    selection: str | None = None
 
 
 @dataclass(frozen=True)

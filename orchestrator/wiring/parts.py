@@ -1,40 +1,48 @@
 """Small parts, made from a task and its options."""
 
 from orchestrator.budget import Stop, stops
-from orchestrator.domain.metric import Ranking
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.metric import Goal, Ranking
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import Door
 from orchestrator.judge.data import DataJudge, judge_files
+from orchestrator.judge.relay import judge_helpers
+from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
+from orchestrator.loop.pruning import Pruning
+from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
-from orchestrator.proposers import Grid, Injected, Proposer, Random
-from orchestrator.task import Snapshot, Task, TaskError
+from orchestrator.pruning import Rule
+from orchestrator.task import PruningSpec, Snapshot, Task, TaskError
 from orchestrator.wiring.options import Options
+from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
 from sandbox import Job, Limits
 
 
-def make_proposer(name: str, task: Task, *, control: bool = False) -> Proposer:
-    """Raises TaskError for one that needs a space where the task has none."""
-    if name == "inject":
-        return Injected()
-    if task.parameters is None:
-        raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer inject")
-    space = task.parameters.space
-    if name == "random":
-        return Random(space, branching=not control)
-    try:
-        if name == "grid":
-            return Grid(space, task.tune.trials if task.tune and not control else 1)
-        from orchestrator.proposers.samplers import make_sampler  # its libraries take time to load
-
-        return make_sampler(name, space, make_ranking(task))
-    except ValueError as error:
-        raise TaskError(f"parameters.space: {error}") from None
+def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:
+    """With the curves of all trials that the state has."""
+    if task.pruning is None:
+        return None
+    rule = _make_rule(task.pruning, task.pruning.goal or ranking.metrics[0].goal)
+    return Pruning(task.pruning, rule, ranking, state)
 
 
-def make_ranking(task: Task) -> Ranking:
-    return Ranking(tuple(spec.metric() for spec in task.metrics), task.ranking.rule)
+def _make_rule(spec: PruningSpec, goal: Goal) -> Rule:
+    """Optuna and numpy are loaded here, and only for a task that prunes."""
+    if spec.rule == "curve":
+        from orchestrator.pruning.extrapolation import Extrapolation
+
+        return Extrapolation(goal, spec.startup, spec.threshold or 0.05)
+    if spec.rule == "wilcoxon":
+        from orchestrator.pruning.wilcoxon import Wilcoxon
+
+        return Wilcoxon(goal, spec.startup, spec.threshold or 0.1)
+    from orchestrator.pruning.optunas import Halving, Median
+
+    if spec.rule == "halving":
+        return Halving(goal, spec.startup, spec.reduction or 4, spec.least or 1)
+    return Median(goal, spec.startup)
 
 
 def make_stop(options: Options) -> Stop:
@@ -58,8 +66,18 @@ def make_deadline(options: Options) -> Stop:
     return stops.never() if options["wall"] is None else stops.elapsed(seconds=options["wall"])
 
 
+def make_selection(options: Options, book: Book) -> BestAtTasks | None:
+    """None where every branch starts at the champion."""
+    if options["selection"] != "tasks":
+        return None
+    selection = BestAtTasks(book.state)
+    book.observers.append(selection.on_event)
+    return selection
+
+
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
-    """Bakes the images and stores the inputs, unless they are there."""
+    """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
+    check_site(task, site)
     image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
     jobs = Jobs(
         task=task,
@@ -69,14 +87,25 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
         inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
         tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
         backend=site.name,
+        heldout_inputs=tuple(site.add_input(name, path) for name, path in taken.heldout_inputs.items()),
     )
     judge = DataJudge(
         door=make_door(site, judge_image, task.stall.provision),
         jobs={mode: jobs.judge(mode) for mode in Mode},
-        files=judge_files(taken.judge, taken.gold),
+        files=judge_files(taken.judge, taken.gold, judge_helpers(Tier(task.judge.mode))),
     )
     door = make_door(site, image, task.stall.provision)
     return Parts(task=task, jobs=jobs, door=door, judge=judge, ranking=make_ranking(task))
+
+
+def check_site(task: Task, site: Site) -> None:
+    """Raises TaskError for what the task needs and the backend lacks."""
+    can = site.backend.capabilities
+    if task.pruning and not (can.stop and can.live_log):
+        raise TaskError(f"[pruning] needs a backend that can stop a trial, which {site.name} can not; take it out")
+    if task.judge.mode == "relay" and not can.relay:
+        where = f"this backend ({can.boundary}) has no relay"
+        raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:

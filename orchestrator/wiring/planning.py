@@ -5,15 +5,17 @@ from pathlib import Path
 
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import longest
+from orchestrator.loop.backstop import chamber_limits, relays, side_by_side
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
+from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
-from orchestrator.wiring.parts import make_proposer
+from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
-from sandbox import DockerConfig
+from sandbox import DockerConfig, Limits
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,14 @@ class Plan:
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, config: DockerConfig) -> Plan:
     """Raises TaskError for a task that would not run. Starts nothing, writes nothing."""
     task = load_task(folder)
-    snapshot(task, folder)
+    tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
-    form = shape_of(task, options, make_proposer(options["proposer"], task), local_ceiling(task.limits))
-    # As an attempt reserves it: the trial, two judgings, every guard.
-    limits = [task.target(Mode.SUBMIT).limits, task.judge.limits, task.judge.limits]
-    limits += [guard.limits for guard in task.guards]
+    proposer = make_proposer(options["proposer"], task, tree=tree)
+    form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
+    jobs = _worst(task)
     spare = spare_of(config)
-    seconds = [longest(it, builds=bool(task.trial.build) and n == 0, spare_s=spare) for n, it in enumerate(limits)]
-    usd = sum(config.rates.per_second(it) * time for it, time in zip(limits, seconds, strict=True))
+    seconds = [longest(limits, builds=builds, spare_s=spare) for limits, builds in jobs]
+    usd = sum(config.rates.per_second(limits) * time for (limits, _), time in zip(jobs, seconds, strict=True))
     attempts = options["attempts"]
     return Plan(
         options=options,
@@ -51,13 +52,27 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
         attempts=attempts,
         usd=usd * (attempts or 0),
         wall_s=sum(seconds) * (attempts or 0) / form.width,
-        measured_s=_measured(folder) if how is not How.START else None,
+        measured_s=_measured(folder, settings) if how is not How.START else None,
     )
 
 
-def _measured(folder: Path) -> float | None:
-    if not (campaign_folder(folder) / "ledger.sqlite3").exists():
+def _worst(task: Task) -> list[tuple[Limits, bool]]:
+    """Chambers as an attempt reserves them, and whether they build: the trial and two judgings (where the judge calls,
+    the baseline's trial too), the same for its replay, every guard, the held-out split.
+    """
+    own, judge = chamber_limits(task, Mode.SUBMIT)
+    builds = bool(task.trial.build)
+    trial = [(own, builds)] * (2 if relays(task) else 1) + [(judge, False)] * 2
+    jobs = trial * (2 if task.certify.certify().replays else 1) + [(guard.limits, False) for guard in task.guards]
+    if task.heldout:
+        own, judge = chamber_limits(task, Mode.HELDOUT)
+        jobs += [(own, builds), (judge, False)]
+    return jobs
+
+
+def _measured(folder: Path, settings: Settings) -> float | None:
+    if not has_ledger(campaign_folder(folder)):
         return None
-    with read_campaign(folder) as reading:
+    with read_campaign(folder, settings) as reading:
         spent = [node.spent.milliseconds for node in reading.state.nodes.values() if node.verdict]
     return sum(spent) / len(spent) / 1000 if spent else None

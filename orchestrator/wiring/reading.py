@@ -11,7 +11,9 @@ from orchestrator.domain.state import State
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Head, Ledger, Missing, held_by
 from orchestrator.loop.book import read_accounts, stamp, utc_now
+from orchestrator.settings import Settings
 from orchestrator.task import Task
+from orchestrator.wiring.ledgers import open_ledger
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,16 @@ def campaign_folder(task_folder: Path) -> Path:
 
 
 @contextmanager
-def read_campaign(task_folder: Path) -> Iterator[Reading]:
-    """Raises LedgerError where there is no campaign, or none that can be read."""
+def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterator[Reading]:
+    """Raises LedgerError where there is no campaign, or none that can be read. Without settings, the user's count."""
     folder = campaign_folder(task_folder)
-    ledger = Ledger.open(folder / "ledger.sqlite3", read_only=True)
+    ledger = open_ledger(folder, settings, read_only=True)
     try:
         seen = ledger.snapshot()
         state = State.from_rows(seen.rows)
         if not state.opened:
             raise Missing(f"no campaign has begun in {folder} yet; blastdoor run starts one")
-        holder = held_by(folder / "lock")
+        holder = held_by(folder / "lock") or ledger.held_by()
         artifacts = Artifacts(folder / "artifacts")
         yield Reading(
             state=state,
@@ -60,9 +62,9 @@ def read_campaign(task_folder: Path) -> Iterator[Reading]:
         ledger.close()
 
 
-def ask(task_folder: Path, kind: str, body: dict[str, object]) -> int:
+def ask(task_folder: Path, kind: str, body: dict[str, object], settings: Settings | None = None) -> int:
     """Put a request into the inbox; whoever works on the campaign takes it, or the next resume does."""
-    ledger = Ledger.open(campaign_folder(task_folder) / "ledger.sqlite3")
+    ledger = open_ledger(campaign_folder(task_folder), settings)
     try:
         return ledger.ask(kind, json.dumps(body), stamp(utc_now()))
     finally:

@@ -6,7 +6,7 @@ import socket
 from sandbox.errors import Unavailable
 from sandbox.wire.demux import Demultiplexer, Stream
 
-RECEIVE_BYTES = 65_536
+RECEIVE_BYTES = 262_144
 
 
 class DockerLink:

@@ -100,6 +100,8 @@ class Log:
         self._tail = bytearray()
         self._lines_left = cap // MEAN_LINE_BYTES + SPARE_LINES
         self.count = 0
+        # Lines that begin like a report and are none; counted here, because whoever listens only hears what is one.
+        self.bad_reports = 0
 
     @property
     def tail(self) -> bytes:
@@ -143,7 +145,9 @@ class Log:
 
     def _hand_on(self, line: bytes) -> None:
         report = parse_report(line)
-        if report and self._on_report:
+        if report is None:
+            self.bad_reports += line.startswith(REPORT_PREFIX.rstrip())
+        elif self._on_report:
             self._on_report(report)
         if self._on_line:
             self._on_line(printable(line.removesuffix(b"\r")))

@@ -17,13 +17,14 @@ from orchestrator.wiring import How
 from sandbox import Job
 from tests.crash.fate import Fate, die_within
 from tests.orchestrator.loop.books import check_books, ledger_of
+from tests.orchestrator.loop.noise import gaussian, noisy
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import CPU, GUARD, TUNE, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, scripted, write_task
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`changes_at` is the node from which on chambers run on other hardware."""
+    """`changes_at` is the node from which on chambers run on other hardware, `sigma` how far scores spread."""
 
     parts: tuple[str, ...]
     flags: dict[str, Any]
@@ -31,13 +32,17 @@ class Kind:
     changes_at: str = ""
     attempts: int = 12
     drafts: int = 1
+    sigma: float = 0.0
 
 
 KINDS = {
     "wide": Kind((TUNE, GUARD), {"width": 3}, drafts=2),
     "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True, drafts=2),
     "moving": Kind((CPU, GUARD), {"width": 1, "control": "random"}, changes_at="1.9"),
+    "held": Kind((CPU, HELDOUT, GUARD), {"width": 1}, changes_at="1.7"),
     "short": Kind((CPU, TUNE, GUARD), {"width": 1}, changes_at="1.2", attempts=2),
+    "noisy": Kind((noisy(8, 6), GUARD), {"width": 1}, sigma=1.0),
+    "tested": Kind((noisy(5, 5),), {"width": 1}, attempts=1, sigma=0.1),
 }
 
 
@@ -71,6 +76,7 @@ async def _work(folder: Path, kind: Kind) -> None:
     proposed = [drafts(number, kind.drafts) for number in range(1, kind.attempts + 1)]
     how = How.RESUME if _is_begun(folder) else How.START
     async with scripted(folder, script, *proposed, branching=kind.branching, how=how, **kind.flags) as session:
+        script.noise = gaussian(session.bench.state, kind.sigma) if kind.sigma else None
         script.on_open = _moving(session.bench.state, script, kind.changes_at)
         await session.run(60)
 

@@ -73,28 +73,30 @@ def rounds(base: Path, kind: str, count: int) -> int:
     return in_turn(range(count), some)
 
 
-def test_killed_at_every_point(tmp_path: Path) -> None:
-    """A short campaign with tuning, a guard and a change of the fleet, killed once after each of its effects.
+@pytest.mark.parametrize("kind", ["short", "tested"])
+def test_killed_at_every_point(tmp_path: Path, kind: str) -> None:
+    """A short campaign, killed once after each of its effects: one with tuning, a guard, replays and a change of the
+    fleet, and one whose scores are noisy.
 
     To die before one is to die after the one before it; only what runs in a chamber goes on in between.
     """
-    expected, points = calm(tmp_path, "short")
+    expected, points = calm(tmp_path, kind)
     numbers = [number for number, point in enumerate(points, start=1) if point.startswith(("after", "before Session"))]
 
     def some(share: Sequence[int]) -> int:
         with Nursery(TARGET) as nursery:
             for number in share:
-                folder = make(tmp_path / str(number), "short")
+                folder = make(tmp_path / str(number), kind)
                 where = f"point {number}: {points[number - 1]}"
-                assert nursery.child(folder=str(folder), kind="short", at=number) == -9, where
-                assert nursery.child(folder=str(folder), kind="short") == 0, where
-                assert seen("short", checked(folder, "short")) == expected, where
+                assert nursery.child(folder=str(folder), kind=kind, at=number) == -9, where
+                assert nursery.child(folder=str(folder), kind=kind) == 0, where
+                assert seen(kind, checked(folder, kind)) == expected, where
         return len(share)
 
     assert in_turn(numbers, some) == len(numbers) > 100
 
 
-@pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
+@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "held", "noisy"])
 def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole."""
     assert rounds(tmp_path, kind, 4) >= 4
@@ -102,7 +104,7 @@ def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", ["wide", "deep", "moving"])
+@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "noisy"])
 def test_killed_again_and_again(tmp_path: Path, kind: str) -> None:
     """The same, more than two hundred times in all."""
     assert rounds(tmp_path, kind, 70) >= 70

@@ -209,8 +209,9 @@ def test_flags_of_search() -> None:
 
 
 @pytest.mark.parametrize("page", DOCS, ids=named)
-def test_python_examples(page: Path) -> None:
-    """What an example imports can be imported, and it is Python."""
+def test_python_examples(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an example imports can be imported, and it is Python. Modules of judges and candidates are beside them."""
+    monkeypatch.syspath_prepend(guest.__path__[0])
     for text in fences(page, "python"):
         for module, name in imported(ast.parse(text)):
             found = importlib.import_module(module)
@@ -218,10 +219,8 @@ def test_python_examples(page: Path) -> None:
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
-    """A judge's helper is beside the judge, not here."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            module = "orchestrator.judge.guest.blastdoor_judge" if node.module == "blastdoor_judge" else node.module
-            yield from ((module, alias.name) for alias in node.names)
+            yield from ((node.module, alias.name) for alias in node.names)

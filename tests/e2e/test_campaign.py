@@ -179,12 +179,15 @@ def test_python_in_ten_lines(tmp_path: Path) -> None:
     assert asyncio.run(search(task, how=How.RESUME, attempts=3, settings=settings)).champion
 
 
-@pytest.mark.parametrize("name", ["circle_packing", "digits"])
-def test_examples_run(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "seed", "width"),
+    [("circle_packing", "1", "2"), ("digits", "1", "2"), ("matmul_discovery", "3", "1"), ("tuning", "1", "2")],
+)
+def test_examples_run(tmp_path: Path, name: str, seed: str, width: str) -> None:
     """Each example has a baseline, beats it within a few attempts, and its judge is outside."""
     task = tmp_path / name
     shutil.copytree(ROOT / "examples" / name, task, ignore=shutil.ignore_patterns(".blastdoor", "__pycache__"))
-    said("run", task, "--attempts", "4", "--seed", "1")
+    said("run", task, "--attempts", "4", "--seed", seed, "--width", width)
     with read_campaign(task) as reading:
         champion = reading.state.champion()
         assert champion

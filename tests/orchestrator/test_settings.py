@@ -56,3 +56,22 @@ def test_settings_do_not_change() -> None:
     """What was read once stays."""
     with pytest.raises(ValidationError):
         setattr(Settings(), "runtime", "other")  # noqa: B010  the type checker knows it too
+
+
+def test_ledger_is_a_secret(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The URL of a database is kept as it is given, and never shown, also when it is refused."""
+    monkeypatch.setenv("BLASTDOOR_LEDGER", "postgresql://me:canary@host/db")
+    settings = Settings()
+    assert settings.ledger is not None
+    assert settings.ledger.get_secret_value() == "postgresql://me:canary@host/db"
+    assert "canary" not in f"{settings} {settings!r} {settings.model_dump()} {settings.model_dump_json()}"
+    for text in ("mysql://me:canary@host/db", "canary", ""):
+        monkeypatch.setenv("BLASTDOOR_LEDGER", text)
+        with pytest.raises(ValidationError, match="must be a URL like postgresql://") as caught:
+            Settings()
+        assert "canary" not in str(caught.value)
+    monkeypatch.delenv("BLASTDOOR_LEDGER")
+    own_settings.write_text('ledgr = "postgresql://me:canary@host/db"\n')
+    with pytest.raises(ValidationError, match="ledgr") as caught:
+        Settings()
+    assert "canary" not in str(caught.value)

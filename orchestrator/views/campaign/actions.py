@@ -19,6 +19,7 @@ from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     chosen_node,
+    given_settings,
     holder_of,
     json_option,
     node_argument,
@@ -33,7 +34,7 @@ _DESCRIPTION = 500
 
 def ask(reading: Reading, task: Path, kind: str, body: dict[str, Any], what: str, as_json: bool) -> None:
     """Leave the request, and say in one line what will happen and when."""
-    number = wiring.ask(task, kind, body)
+    number = wiring.ask(task, kind, body, given_settings())
     if as_json:
         print_json({"request": number, "kind": kind, "body": body, "holder": holder_of(reading)})
         return

@@ -77,11 +77,18 @@ def chart(
     below = legend([point.look for point in points], unicode, width, [stair])
     if not any(point.score is not None for point in points):
         return Text("\n").join([head, Text("nothing is scored yet", _FAINT), *below])
-    # Beside the plot: head, axis, the line without a score, the numbers below it, the legend.
-    rows = max(MIN_ROWS, height - 4 - len(below))
-    axis = axis_of([point.score for point in points if point.score is not None], [step.score for step in steps], rows)
-    body = _body(points, steps, axis, width, lines, unicode)
+    body = plot(points, steps, width=width, height=height - 1 - len(below), unicode=unicode)
     return Text("\n").join([head, *body, *below])
+
+
+def plot(
+    points: Sequence[Point], steps: Sequence[Step], *, width: int, height: int, unicode: bool = True
+) -> Iterator[Text]:
+    """The dots alone: no head and no legend. There must be a score among them."""
+    # Below the rows: the axis, the line without a score, the numbers.
+    rows = max(MIN_ROWS, height - 3)
+    axis = axis_of([point.score for point in points if point.score is not None], [step.score for step in steps], rows)
+    return _body(points, steps, axis, width, _UNICODE if unicode else _ASCII, unicode)
 
 
 def _body(

@@ -80,6 +80,22 @@ def _guard_ended(event: e.GuardEnded) -> str:
     return f"{event.node} {passed} the guard {event.guard}{_because(event.reason)}"
 
 
+def _certification_opened(event: e.CertificationOpened) -> str:
+    return f"{event.node} is tested against {event.champion} (test {event.number}, level {event.level:.3g})"
+
+
+def _held_out_asked(event: e.HeldOutAsked) -> str:
+    asked = f"{event.node} on the held-out split (query {event.query})"
+    if event.interrupted:
+        return f"{asked}: interrupted, nothing was learnt"
+    if event.fault:
+        return f"{asked}: no score ({event.fault})"
+    if event.released is None:
+        return f"{asked}: not comparable"
+    told = "better" if event.better else "not better"
+    return f"{asked}: {told}; the ladder stands at {figures.score(event.released)}{_cost(event.spent)}"
+
+
 _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
     e.RunStarted: _run_started,
@@ -98,9 +114,12 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.TrialEnded: _trial_ended,
     e.JudgingIntended: lambda event: f"judge looks at {'the baseline for ' * event.on_baseline}{event.trial}",
     e.JudgingEnded: _judging_ended,
+    e.CertificationOpened: _certification_opened,
     e.GuardIntended: lambda event: f"{event.node} is checked by the guard {event.guard}",
     e.GuardEnded: _guard_ended,
     e.GuardAdded: lambda event: f"{event.node} and all below it get the guard {event.guard.name}",
+    e.HeldOutIntended: lambda event: f"{event.node} is run on the held-out split ({event.query} of {event.queries})",
+    e.HeldOutAsked: _held_out_asked,
     e.KillIntended: lambda event: f"{event.node} is killed{_because(event.why)}",
     e.KillConfirmed: lambda event: f"{event.node} is dead",
     e.AttemptEnded: _attempt_ended,

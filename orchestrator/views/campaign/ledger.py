@@ -13,10 +13,11 @@ from typing import Any
 import click
 from rich.text import Text
 
-from orchestrator.ledger import Artifacts, CampaignLock, ChainBroken, Collected, Ledger, read_head, write_head
+from orchestrator.ledger import Artifacts, ChainBroken, Collected, Ledger, read_head, write_head
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
+    given_settings,
     holder_of,
     json_option,
     json_text,
@@ -27,7 +28,7 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.tail import told_of
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import Reading
+from orchestrator.wiring import Reading, campaign_lock
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _YOUNG_S = 3600.0
@@ -108,7 +109,7 @@ def collect(task: Path, dry_run: bool, as_json: bool) -> None:
         if holder := holder_of(reading):
             raise click.UsageError(f"{holder} works on this campaign; stop it or wait")
         before = reading.artifacts.usage()
-        with CampaignLock(reading.folder / "lock"):
+        with campaign_lock(reading.folder, given_settings()):
             removed = _collected(reading, dry_run)
     if as_json:
         print_json({"removed": removed.count, "bytes": removed.bytes, "of": before.count, "dry_run": dry_run})

@@ -15,6 +15,7 @@ from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
 from orchestrator.git import GitError
 from orchestrator.ledger import LedgerError
+from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError
 from orchestrator.text import printable
 from orchestrator.views.campaign.screen import prepare_streams
@@ -42,10 +43,16 @@ def open_campaign(task: Path) -> Iterator[Reading]:
     """Raises click's UsageError where there is no campaign, or none that has begun."""
     if not task.is_dir():
         raise click.UsageError(f"{task} is not a folder; name the folder of a task")
-    with wiring.read_campaign(task) as reading:
+    with wiring.read_campaign(task, given_settings()) as reading:
         if not reading.state.opened or not reading.state.runs:
             raise click.UsageError(f"nothing was run in {task} yet; blastdoor run {task} starts a campaign")
         yield reading
+
+
+def given_settings() -> Settings | None:
+    """Those of this command, flags included; None outside of one."""
+    context = click.get_current_context(silent=True)
+    return context.find_object(Settings) if context else None
 
 
 def chosen_run(state: State, number: int | None) -> Run:

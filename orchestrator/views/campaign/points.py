@@ -34,10 +34,10 @@ class Step:
 
 def points_of(state: State, metric: Metric, run: Run | None = None) -> list[Point]:
     run = run or state.run
-    return [_point(order, node, metric) for order, node in enumerate(in_order(state, run), 1)]
+    return [point_of(order, node, metric) for order, node in enumerate(in_order(state, run), 1)]
 
 
-def _point(order: int, node: Node, metric: Metric) -> Point:
+def point_of(order: int, node: Node, metric: Metric) -> Point:
     verdict = node.verdict if node.ending and node.ending.scoreable else None
     value = verdict.metrics.get(metric.name) if verdict else None
     if value is not None and not math.isfinite(value):

@@ -1,23 +1,28 @@
 """`blastdoor report`: a campaign as one Markdown document."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from orchestrator.budget import Account, Accounts, shown
-from orchestrator.domain.control import Ahead, Comparison, compare
+from orchestrator.domain.control import Comparison, compare
+from orchestrator.domain.drift import Drift, drift
 from orchestrator.domain.goodput import Goodput, goodput, in_order
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.chart import chart
+from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import diff_of
 from orchestrator.views.campaign.export import STDOUT, writing
+from orchestrator.views.campaign.heldout import heldout_section
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.campaign.opening import (
@@ -30,6 +35,7 @@ from orchestrator.views.campaign.opening import (
     run_option,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -52,8 +58,16 @@ class Material:
         return goodput(self.state, usd=usd, elapsed_s=self.state.campaign.elapsed_s, run=self.run)
 
     @property
+    def savings(self) -> Savings:
+        return savings(self.state, self.run)
+
+    @property
     def comparison(self) -> Comparison:
         return compare(self.state, self.ranking, self.run)
+
+    @property
+    def drift(self) -> Drift | None:
+        return drift(self.state, self.ranking.metrics[0], self.run)
 
     @property
     def winner(self) -> Node | None:
@@ -71,7 +85,9 @@ def report(material: Material) -> str:
         ("Endings", _endings(material.goodput)),
         ("What it cost", _cost(material.accounts)),
         ("Goodput", _goodput(material.goodput)),
-        ("Against the control", [control_sentence(material)]),
+        ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
+        ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
+        ("Pruning", pruning_sentences(material.savings)),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -89,6 +105,8 @@ def _summary(material: Material) -> list[str]:
         f"{figures.plural(counts.ended, 'attempt')} ended, {counts.scored} scored, {counts.kept} kept, in "
         f"{figures.duration(state.campaign.elapsed_s)} of work.",
     ]
+    if (tested := certified(state, in_order(state, run))).tested:
+        lines.append(f"{tested.words}: the others did not stand when they were run again.")
     if state.campaign.stopped and run is state.run:
         lines.append(f"It stopped: {code(state.campaign.stopped)}.")
     return lines
@@ -170,29 +188,6 @@ def _rate(value: float | None) -> str:
     return "" if value is None else f"{value:,.4g}"
 
 
-def control_sentence(material: Material) -> str:
-    """Who is ahead; nothing is said of luck."""
-    found, run = material.comparison, material.run
-    if not run.control:
-        return "No control ran beside the proposer, so nothing says whether it beats chance."
-    if found.ahead is None or not found.attempts:
-        return "Nothing to compare yet: one of the two has no ended attempt."
-    after = f"After {figures.plural(found.attempts, 'attempt')} of each"
-    scores = [
-        f"{code(figures.metrics(best.verdict.metrics, material.ranking.metrics))} at {best.node}"
-        if best
-        else "no score"
-        for best in (found.proposer, found.control)
-    ]
-    if found.ahead is Ahead.NEITHER:
-        both = f"neither {code(run.proposer)} nor the control {code(run.control)}"
-        return f"{after}, {both} is ahead: {scores[0]}, {scores[1]}."
-    first, second = scores if found.ahead is Ahead.PROPOSER else scores[::-1]
-    names = [f"the proposer {code(run.proposer)}", f"the control {code(run.control)}"]
-    ahead, behind = names if found.ahead is Ahead.PROPOSER else names[::-1]
-    return f"{after}, {ahead} is ahead of {behind}: {first}, against {second}. This says who is ahead, not why."
-
-
 def _cohorts(nodes: Iterable[Node], run: Run) -> list[str]:
     scored: dict[str, int] = {}
     for node in nodes:
@@ -218,19 +213,16 @@ def _stalls(nodes: Sequence[Node], state: State) -> list[str]:
 
 
 def record(material: Material) -> dict[str, Any]:
-    found = material.comparison
     return {
         "campaign": material.state.campaign.model_dump(mode="json"),
         "run": material.run.model_dump(mode="json"),
         "winner": material.winner.model_dump(mode="json") if material.winner else None,
         "diff": material.diff,
+        "certified": asdict(certified(material.state, in_order(material.state, material.run))),
         "goodput": material.goodput.record(),
-        "control": {
-            "attempts": found.attempts,
-            "ahead": found.ahead,
-            "proposer": found.proposer.node if found.proposer else None,
-            "control": found.control.node if found.control else None,
-        },
+        "control": control_record(material.comparison),
+        "heldout": material.drift.record() if material.drift else None,
+        "pruning": material.savings.record(),
         "accounts": material.accounts.as_rows(),
     }
 

@@ -1,6 +1,7 @@
 """`blastdoor show NODE`: everything that is known about a node."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.domain.drift import asked_about
 from orchestrator.domain.metric import Metric
-from orchestrator.domain.node import path_to
+from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Draft, Node, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, printable_lines, short
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.certified import facts_for
+from orchestrator.views.campaign.frontier import best_at
+from orchestrator.views.campaign.heldout import heldout_facts
 from orchestrator.views.campaign.history import History, history_of
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.opening import (
@@ -29,6 +34,7 @@ from orchestrator.views.campaign.opening import (
     print_json,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import reports_of
 from orchestrator.views.campaign.screen import open_screen
 
 _FAINT = "bright_black"
@@ -36,15 +42,26 @@ _NOTES = 40
 
 
 def show(
-    state: State, node: Node, metrics: Sequence[Metric], history: History, *, width: int = 100, unicode: bool = True
+    state: State,
+    node: Node,
+    metrics: Sequence[Metric],
+    history: History,
+    *,
+    certified: Mapping[str, str] | None = None,
+    width: int = 100,
+    unicode: bool = True,
 ) -> RenderableType:
     sections: list[tuple[str, RenderableType | None]] = [
         ("path", _path(state, node, metrics, width, unicode)),
         ("proposal", _proposal(node)),
         ("drafts", _drafts(state, node, metrics, history)),
-        ("verdict", _verdict(node, metrics)),
+        ("verdict", _verdict(node, metrics, _best_at(state, node))),
+        ("certified", _facts(certified or {})),
+        ("channel", _channel(state, node)),
         ("trials", _trials(state, node, history)),
+        ("reports", _facts(reports_of(state, node))),
         ("guards", _guards(state, node, history)),
+        ("held-out", _facts(heldout_facts(asked_about(state, node, metrics[0])))),
         ("fingerprint", _fingerprint(state, node)),
         ("artifacts", _artifacts(state, node)),
         ("history", _told(history, width)),
@@ -109,7 +126,11 @@ def _tuned(draft: Draft, metrics: Sequence[Metric]) -> Text:
     return Text(figures.metrics(draft.verdict.metrics, metrics) if draft.verdict else "")
 
 
-def _verdict(node: Node, metrics: Sequence[Metric]) -> RenderableType | None:
+def _best_at(state: State, node: Node) -> list[str]:
+    return best_at(state, state.runs[str(run_of(node.id))]).get(node.id, [])
+
+
+def _verdict(node: Node, metrics: Sequence[Metric], best: Sequence[str]) -> RenderableType | None:
     if not node.verdict:
         return None
     verdict = node.verdict
@@ -117,7 +138,8 @@ def _verdict(node: Node, metrics: Sequence[Metric]) -> RenderableType | None:
         printable(metric): f"{figures.score(value, 10)}{_goal(metric, metrics)}"
         for metric, value in verdict.metrics.items()
     }
-    rows |= {f"task {name}": figures.score(value) for name, value in list(verdict.tasks.items())[:_NOTES]}
+    tasks = list(verdict.tasks.items())[:_NOTES]
+    rows |= {f"task {name}": f"{figures.score(value)}{' (none is better)' * (name in best)}" for name, value in tasks}
     rows |= {"tier": verdict.tier, "mode": verdict.mode, "cohort": verdict.cohort}
     rows |= {"valid": "" if verdict.valid else "no: the judge says that it is no solution"}
     rows |= {"not believed": ", ".join(verdict.suspect)}
@@ -134,6 +156,17 @@ def _others(node: Node, verdict: Verdict) -> Iterator[tuple[str, Verdict]]:
 def _goal(name: str, metrics: Sequence[Metric]) -> str:
     found = [metric for metric in metrics if metric.name == name]
     return f" ({found[0].goal} is better)" if found else ""
+
+
+def _channel(state: State, node: Node) -> RenderableType | None:
+    """How the judge's calls were timed, for every trial in which it called."""
+    found = [(trial.id, trial.calibration) for trial in state.trials_of(node.id) if trial.calibration]
+    told = {
+        name: f"an empty call takes {it.median_s * 1e3:.3g} ms, jitter {it.jitter_s * 1e3:.3g} ms; "
+        f"{figures.plural(it.calls, 'call')}; seed {it.seed}"
+        for name, it in found
+    }
+    return _facts(told)
 
 
 def _trials(state: State, node: Node, history: History) -> RenderableType | None:
@@ -230,7 +263,8 @@ def _cell(text: str) -> Text:
     return Text(short(text, 500))
 
 
-def record(state: State, node: Node, history: History) -> dict[str, Any]:
+def record(state: State, node: Node, history: History, metrics: Sequence[Metric]) -> dict[str, Any]:
+    asked = asked_about(state, node, metrics[0])
     return {
         "node": node.model_dump(mode="json"),
         "path": {name: state.nodes[name].description for name in path_to(node.id)},
@@ -238,6 +272,8 @@ def record(state: State, node: Node, history: History) -> dict[str, Any]:
         "promoted_why": history.promoted_why,
         "trials": [trial.model_dump(mode="json") for trial in state.trials_of(node.id)],
         "guards": [guard.model_dump(mode="json") for guard in state.guards_of(node.id)],
+        "best_at": _best_at(state, node),
+        "heldout": asdict(asked) if asked else None,
         "artifacts": artifacts_of(state, node),
         "events": [event.model_dump(mode="json") | {"at": at} for at, event in history.events],
     }
@@ -253,8 +289,10 @@ def command(node: str, task: Path, as_json: bool) -> None:
         found = chosen_node(reading.state, node)
         history = history_of(reading.ledger, found.id)
         metrics = metrics_for(reading, found)
+        certified = facts_for(reading, found)
     if as_json:
-        print_json(record(reading.state, found, history))
+        print_json(record(reading.state, found, history, metrics) | {"certified": certified})
         return
     screen = open_screen()
-    screen.show(show(reading.state, found, metrics, history, width=screen.width, unicode=screen.unicode))
+    width, unicode = screen.width, screen.unicode
+    screen.show(show(reading.state, found, metrics, history, certified=certified, width=width, unicode=unicode))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,32 @@ from rich.text import Text
 
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.budget.amounts import SLOTS
+from orchestrator.domain.control import compare
+from orchestrator.domain.drift import drift
 from orchestrator.domain.goodput import in_order
-from orchestrator.domain.metric import Metric
+from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
+from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
+from orchestrator.views.campaign.certified import certified
+from orchestrator.views.campaign.control import control_record, control_sentence
+from orchestrator.views.campaign.frontier import best_at, frontier_line
+from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     holder_of,
     json_option,
-    metrics_of,
     open_campaign,
     print_json,
+    ranking_of,
     task_argument,
 )
+from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
 
@@ -44,8 +52,12 @@ class Standing:
 
     state: State
     accounts: Accounts
-    metrics: Sequence[Metric]
+    ranking: Ranking
     holder: str | None
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        return self.ranking.metrics
 
 
 def status(standing: Standing, width: int = 100, unicode: bool = True) -> RenderableType:
@@ -59,10 +71,16 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("shape", Text(printable(state.run.why))),
         ("now", _work_line(standing)),
         ("best", _best_line(state, standing.metrics)),
+        ("tasks", Text(frontier_line(state, state.run))),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
+        ("control", _control_line(standing)),
+        *_heldout_line(standing),
+        ("pruning", Text(pruning_line(savings(state)))),
+        ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
     ):
-        table.add_row(name, value)
+        if value:
+            table.add_row(name, value)
     return Group(
         table,
         Text(),
@@ -110,6 +128,11 @@ def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
     return text.append(f"; {figures.plural(since, 'attempt')} since", "bright_black") if since else text
 
 
+def _heldout_line(standing: Standing) -> list[tuple[str, Text]]:
+    found = drift(standing.state, standing.metrics[0])
+    return [("held-out", Text(heldout_sentence(found), "yellow" if found.worst else ""))] if found else []
+
+
 def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
     return (node.verdicts.get(run.cohort or "") or node.verdict) if node else None
 
@@ -119,6 +142,13 @@ def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
     over = sum(node.phase is Phase.ENDED and node.role is not Role.BASELINE for node in nodes)
     rate = f", {over * 3600 / elapsed:,.0f} attempts an hour" if elapsed > 0 and over else ""
     return Text(f"{figures.plural(over, 'attempt')} ended in {figures.duration(elapsed)} of work{rate}")
+
+
+def _control_line(standing: Standing) -> Text | None:
+    run = standing.state.run
+    if not run.control:
+        return None
+    return Text(control_sentence(compare(standing.state, standing.ranking), run, standing.metrics))
 
 
 def _books(accounts: Accounts, run: Run, unicode: bool) -> Table:
@@ -174,6 +204,7 @@ def record(standing: Standing) -> dict[str, Any]:
     """The same as plain JSON."""
     state, accounts = standing.state, standing.accounts
     best = state.champion()
+    found = drift(state, standing.metrics[0])
     counts = Counter(look_of(node).word for node in in_order(state, state.run))
     return {
         "campaign": state.campaign.model_dump(mode="json"),
@@ -181,6 +212,11 @@ def record(standing: Standing) -> dict[str, Any]:
         "holder": standing.holder,
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
+        "frontier": best_at(state, state.run),
+        "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
+        "heldout": found.record() if found else None,
+        "pruning": savings(state).record(),
+        "certified": asdict(certified(state, in_order(state, state.run))),
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),
@@ -194,7 +230,7 @@ def record(standing: Standing) -> dict[str, Any]:
 
 
 def standing_of(reading: Reading) -> Standing:
-    return Standing(reading.state, reading.accounts, metrics_of(reading), holder_of(reading))
+    return Standing(reading.state, reading.accounts, ranking_of(reading), holder_of(reading))
 
 
 @click.command("status", cls=CampaignCommand)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from orchestrator.examine.checkup import check_gold, check_judge, check_wiring, make_or_tell
 from orchestrator.examine.findings import Findings, Row, Section, Sign
+from orchestrator.loop.backstop import relays, side_by_side
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable, printable_lines
@@ -24,7 +25,8 @@ from orchestrator.views.exits import Exit
 from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
 from orchestrator.wiring import Flags, Site, docker_config, docker_site, resolve
 from orchestrator.wiring.opening import shape_of
-from orchestrator.wiring.parts import make_parts, make_proposer
+from orchestrator.wiring.parts import make_parts
+from orchestrator.wiring.proposers import make_proposer
 
 LOG_LINES = 20
 _CHEATS_AT_ONCE = 4
@@ -85,10 +87,11 @@ async def examine(
     if not found.runs:
         return
     expected = _expected(task, site, settings)
-    tell_noise(parts.ranking, found.runs, findings)
+    tell_noise(parts.ranking, parts.certify, found.runs, findings)
     tell_cost(parts, found, expected, findings)
     tell_profile(parts, found, expected, findings)
-    width = min(_CHEATS_AT_ONCE, site.ceiling(task.judge.limits))
+    at_once = side_by_side(task) if relays(task) else task.judge.limits
+    width = min(_CHEATS_AT_ONCE, site.ceiling(at_once))
     await check_judge(parts, found, findings, cheats=cheats, width=width)
     check_gold(parts, found, findings)
 
@@ -100,7 +103,7 @@ def _expected(task: Task, site: Site, settings: Settings) -> Expected:
         proposer = make_proposer(options["proposer"], task)
     except TaskError as error:
         return Expected(options, None, str(error))
-    return Expected(options, shape_of(task, options, proposer, site.ceiling(task.limits)))
+    return Expected(options, shape_of(task, options, proposer, site.ceiling(side_by_side(task))))
 
 
 def record_of(task: Task, findings: Findings) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.budget import Account, Amounts
+from orchestrator.domain.certify import Certify
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Role
 from orchestrator.domain.verdict import Mode
@@ -31,16 +32,23 @@ class Expected:
     refused: str = ""
 
 
-def tell_noise(ranking: Ranking, runs: Sequence[Rehearsal], findings: Findings) -> None:
+def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], findings: Findings) -> None:
     for metric in ranking.metrics:
         values = [run.verdict.metrics[metric.name] for run in runs if run.verdict]
         _tell_spread(metric, values, findings)
     if len(runs) < 2:
         return
+    if runs[0].calibration:
+        text = "each run draws inputs of its own, and times are what they are: nothing here is the same twice"
+        findings.add(Section.NOISE, Sign.NOTE, text)
+        return
     same_outputs = all(run.outputs == runs[0].outputs for run in runs)
     same_scores = all(
         run.verdict and runs[0].verdict and run.verdict.metrics == runs[0].verdict.metrics for run in runs
     )
+    if not same_scores and not certify.noisy:
+        text = 'certify.rule is "strict", but the baseline does not get the same score twice: luck would be kept'
+        findings.add(Section.NOISE, Sign.WARN, text, 'set certify.rule = "noisy", or take the noise out')
     if same_outputs and not same_scores:
         text = "the outputs are the same in every run, so the noise is the judge's own"
         findings.add(Section.NOISE, Sign.WARN, text, "give the judge a fixed seed: the same outputs deserve one score")
@@ -83,6 +91,10 @@ def tell_cost(parts: Parts, found: Checkup, expected: Expected, findings: Findin
     if found.tuned and found.tuned.clock_s >= clock:
         text = f"the cheaper target takes {_s(found.tuned.clock_s)}, which is not less"
         findings.add(Section.COST, Sign.WARN, text, "make [tune] smaller, or take it out: it must pay for itself")
+    if parts.certify.noisy:
+        repeats, champion = parts.certify.repeats, parts.certify.champion
+        text = f"a candidate that looks better takes up to {repeats} more runs, and every champion {champion}"
+        findings.add(Section.COST, Sign.NOTE, f"{text}; they are not in the figures below")
     worst = _worst(parts)
     _tell_worst(worst, expected.options, findings)
     tuning = found.tuned.clock_s * parts.task.tune.trials if found.tuned and parts.task.tune else 0.0
@@ -135,7 +147,7 @@ def _tell_campaign(attempt_s: float, worst: Amounts, expected: Expected, finding
 
 
 def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Findings) -> None:
-    limits = parts.jobs.trial(Mode.SUBMIT).limits
+    limits = parts.task.target(Mode.SUBMIT).limits
     run_s = max(run.usage.run_s for run in found.runs)
     _tell_share(findings, "time", run_s, limits.wall, _s, "raise limits.wall: a candidate may need longer")
     if parts.task.trial.build:
@@ -144,7 +156,8 @@ def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Fin
     _tell_cpu(parts, found, run_s, findings)
     peak = found.seen.memory_peak
     if peak is None:
-        findings.add(Section.PROFILE, Sign.NOTE, "memory: not measured; this engine tells the chamber nothing of it")
+        why = "the judge calls it" if found.runs[0].calibration else "this engine tells the chamber nothing of it"
+        findings.add(Section.PROFILE, Sign.NOTE, f"memory: not measured; {why}")
     else:
         advice = 'raise limits.memory; search.saturates = ["memory"] if one run fills the machine'
         _tell_share(findings, "memory", peak, limits.memory, _size, advice)
@@ -162,7 +175,8 @@ def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Fin
 def _tell_cpu(parts: Parts, found: Checkup, run_s: float, findings: Findings) -> None:
     cpus = parts.jobs.trial(Mode.SUBMIT).limits.cpus
     if found.seen.cpu_s is None:
-        findings.add(Section.PROFILE, Sign.NOTE, "processor: not measured; the image's shell has no `times`")
+        why = "the judge calls it" if found.runs[0].calibration else "the image's shell has no `times`"
+        findings.add(Section.PROFILE, Sign.NOTE, f"processor: not measured; {why}")
         return
     share = found.seen.cpu_s / max(run_s * cpus, 1e-3)
     text = f"processor: {min(share, 1):.0%} of {cpus:g} busy ({found.seen.cpu_s:.2f} s in {_s(run_s)})"

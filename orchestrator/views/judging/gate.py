@@ -183,6 +183,8 @@ async def _gated(
         return rejection
     # One change beside the baseline, and no tuning: the diff is judged as it is.
     flags = Flags(proposer="inject", width=1, attempts=1, tunes=0)
+    # Kept in a file, whatever the user's setting: what the gate leaves behind stands by itself.
+    settings = settings.model_copy(update={"ledger": None})
     with failures_are_no_verdict(), _folder(keep) as place:
         async with (
             open_site() as site,

@@ -11,7 +11,14 @@ from orchestrator.domain.records import Guard
 from orchestrator.loop.guards import Checked, run_guard
 from orchestrator.settings import Settings
 from orchestrator.text import printable, printable_lines
-from orchestrator.views.campaign.opening import chosen_node, json_option, node_argument, print_json, task_argument
+from orchestrator.views.campaign.opening import (
+    chosen_node,
+    given_settings,
+    json_option,
+    node_argument,
+    print_json,
+    task_argument,
+)
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.exits import Exit
 from orchestrator.views.running.parts import open_place
@@ -47,7 +54,7 @@ def _add(task: Path, name: str, guard: str, line: str, beside_judge: bool) -> in
         node = chosen_node(reading.state, name)
         holder = reading.holder
     record = Guard(name=guard, command=tuple(words), place="judge" if beside_judge else "chamber")
-    wiring.ask(task, "guard", {"node": node.id, "guard": record.model_dump(mode="json")})
+    wiring.ask(task, "guard", {"node": node.id, "guard": record.model_dump(mode="json")}, given_settings())
     when = "within a second" if holder else "at the next blastdoor resume"
     click.echo(f"{printable(guard)} holds for {node.id} and all below it, {when}")
     return Exit.OK

@@ -21,5 +21,5 @@ from orchestrator.wiring import How
 @click.pass_obj
 def command(settings: Settings, /, task: Path, **given: Any) -> int:
     """Go on with the campaign of TASK. Caps may be raised: a cap that is given replaces the old one."""
-    wanted = Wanted(task, How.RESUME, flags_of(given), settings, given["runtime"])
+    wanted = Wanted(task, How.RESUME, flags_of(given), settings, given["runtime"], quiet=given["as_json"])
     return finish(wanted, given["as_json"])

@@ -15,7 +15,7 @@ from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
 from orchestrator.wiring import How
 
-_PROPOSERS = click.Choice(["grid", "random", "inject", "tpe", "cmaes", "gp"])
+_PROPOSERS = click.Choice(["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"])
 
 
 @click.command("run")
@@ -24,6 +24,11 @@ _PROPOSERS = click.Choice(["grid", "random", "inject", "tpe", "cmaes", "gp"])
 @click.option("--seed", type=int, help="At width 1, the same seed gives the same campaign.")
 @cap_options
 @click.option("--depth", type=click.IntRange(min=1), help="Steps in a branch.")
+@click.option(
+    "--selection",
+    type=click.Choice(["champion", "tasks"]),
+    help="Where branches start: the best, or the best at a task.",
+)
 @click.option("--new-run", is_flag=True, help="The criteria changed: begin run 2 (3, …) in the same campaign.")
 @click.option("--from", "start", metavar="NODE", help="With --new-run: begin with this node's files.")
 @click.option("--lower-tier", is_flag=True, help="Let a verdict of a lower tier replace one of a better tier.")
@@ -43,7 +48,8 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
     how = How.NEW_RUN if given["new_run"] else How.START
     if given["dry_run"]:
         return show_plan(task, how, flags_of(given), settings, given["as_json"])
-    wanted = Wanted(task, how, flags_of(given), settings, given["runtime"], given["start"], given["lower_tier"])
+    more = {"start": given["start"], "lower_tier": given["lower_tier"], "quiet": given["as_json"]}
+    wanted = Wanted(task, how, flags_of(given), settings, given["runtime"], **more)
     return finish(wanted, given["as_json"])
 
 

@@ -15,8 +15,9 @@ from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.text import printable
-from orchestrator.views.campaign.follow import Progress
 from orchestrator.views.exits import Exit
+from orchestrator.views.live.progress import Progress
+from orchestrator.views.live.scene import Caps
 from orchestrator.wiring import CannotOpen, Flags, How, Opened, docker_config, docker_site, open_campaign
 
 
@@ -31,6 +32,7 @@ class Wanted:
     runtime: str | None = None
     start: str | None = None
     lower_tier: bool = False
+    quiet: bool = False
 
 
 async def work(wanted: Wanted) -> Finished:
@@ -50,14 +52,18 @@ async def work(wanted: Wanted) -> Finished:
         ) as opened,
     ):
         _say_what_runs(opened)
-        return await _follow(opened)
+        return await _follow(opened, wanted.quiet)
 
 
-async def _follow(opened: Opened) -> Finished:
+async def _follow(opened: Opened, quiet: bool) -> Finished:
     book, bench = opened.bench.book, opened.bench
+    caps = Caps(opened.shape.width, opened.options["wall"], opened.options["patience"])
     try:
-        with Progress(list(bench.ranking.metrics)) as progress, _stopping(opened.campaign):
-            book.observers.append(lambda event, at: progress.on_event(event, at, book.state, book.accounts))
+        with (
+            Progress(book.state, book.accounts, bench.ranking, caps, quiet=quiet) as progress,
+            _stopping(opened.campaign, progress),
+        ):
+            book.observers.append(progress.on_event)
             return await opened.campaign.run()
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else ""
@@ -80,7 +86,7 @@ def _say_what_runs(opened: Opened) -> None:
 
 
 @contextmanager
-def _stopping(campaign: Campaign) -> Iterator[None]:
+def _stopping(campaign: Campaign, progress: Progress) -> Iterator[None]:
     """Ctrl-C ends it cleanly; a second one at once, and then what still runs dies with us."""
     loop = asyncio.get_running_loop()
     asked = False
@@ -88,9 +94,10 @@ def _stopping(campaign: Campaign) -> Iterator[None]:
     def stop() -> None:
         nonlocal asked
         if asked:
+            progress.close()
             os._exit(Exit.INTERRUPTED)
         asked = True
-        click.echo("ending what runs; it is queued for `blastdoor resume` (Ctrl-C again ends at once)", err=True)
+        click.echo("ending what runs (Ctrl-C again ends at once); `blastdoor resume` goes on", err=True)
         campaign.stop(INTERRUPTED)
 
     for number in (signal.SIGINT, signal.SIGTERM):

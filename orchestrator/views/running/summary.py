@@ -6,13 +6,18 @@ from rich.text import Text
 
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import compare
+from orchestrator.domain.drift import drift
 from orchestrator.domain.records import Node
+from orchestrator.domain.savings import savings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
+from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import coloured, diff_of
+from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
+from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
@@ -32,6 +37,10 @@ def show_summary(task: Path, reason: str) -> None:
         _show_winner(screen, reading)
         if reading.state.run.control:
             screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
+        if found := drift(reading.state, metrics[0]):
+            screen.line(Text.assemble(("held-out: ", "bold"), heldout_sentence(found)))
+        if pruned := pruning_line(savings(reading.state)):
+            screen.line(Text.assemble(("pruning: ", "bold"), pruned))
         screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 
@@ -44,6 +53,9 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
             "champion": champion.model_dump(mode="json") if champion else None,
             "nodes": len(reading.state.nodes),
             "accounts": reading.accounts.as_rows(),
+            "control": control_record(compare(reading.state, ranking_of(reading)))
+            if reading.state.run.control
+            else None,
             "elapsed_s": reading.state.campaign.elapsed_s,
             "head": {"seq": reading.head.seq, "hash": reading.head.hash},
         }
@@ -59,15 +71,8 @@ def cost_line(accounts: Accounts, elapsed_s: float) -> str:
 
 
 def _control_line(reading: Reading) -> str:
-    """Who is ahead after equally many attempts; nothing is said of luck."""
     ranking = ranking_of(reading)
-    found = compare(reading.state, ranking)
-    told = [
-        f"{name} {figures.metrics(best.verdict.metrics, ranking.metrics) if best else 'no score'}"
-        for name, best in ((reading.state.run.proposer, found.proposer), ("control", found.control))
-    ]
-    ahead = f"{found.ahead} is ahead" if found.ahead else "nothing to compare yet"
-    return f"after {found.attempts} attempts of each, {ahead} ({'; '.join(told)})"
+    return control_sentence(compare(reading.state, ranking), reading.state.run, ranking.metrics)
 
 
 def _show_winner(screen: Screen, reading: Reading) -> None:

@@ -14,7 +14,7 @@ LOWER = Ranking([Metric(goal=Goal.LOWER)])
 
 @pytest.fixture
 def story() -> Story:
-    told = Story().open(beside="grid")
+    told = Story().open(beside="random")
     told.baseline(1.0)
     return told
 
@@ -82,3 +82,29 @@ def test_other_cohorts_are_left_out(story: Story) -> None:
     found = compare(story.state, HIGHER)
     assert found.attempts == 1
     assert found.ahead is Ahead.CONTROL
+
+
+def test_beaten_takes_more_than_a_better_best(story: Story) -> None:
+    """Ahead by the one best attempt of ten is luck; with all of the best results it is not."""
+    for number in range(10):
+        story.attempt("1", 9.0 if number == 4 else 1.0 + number / 100)
+        story.attempt("1", 2.0 + number / 100, role=Role.CONTROL)
+    found = compare(story.state, HIGHER)
+    assert (found.ahead, found.beaten) == (Ahead.PROPOSER, False)
+    assert found.lead
+    assert (found.lead.looked_at, found.lead.own) == (5, 1)
+    for number in range(10):
+        story.attempt("1", 10.0 + number)
+        story.attempt("1", 1.5, role=Role.CONTROL)
+    assert compare(story.state, HIGHER).beaten
+
+
+def test_a_grid_is_no_chance() -> None:
+    """Beside a grid, who is ahead is told, and nothing of luck."""
+    story = Story().open(beside="grid")
+    story.baseline(1.0)
+    for number in range(6):
+        story.attempt("1", 5.0 + number)
+        story.attempt("1", 1.0, role=Role.CONTROL)
+    found = compare(story.state, HIGHER)
+    assert (found.ahead, found.lead, found.beaten) == (Ahead.PROPOSER, None, False)

@@ -24,6 +24,28 @@ def test_strictly_better_is_kept_and_a_tie_is_not() -> None:
     assert not decide(verdict(0), verdict(1), SCORE).kept
 
 
+def test_tie_with_a_smaller_change() -> None:
+    """The smaller change wins a tie of all metrics, and nothing else: neither a worse score nor a doubtful one."""
+    assert decide(verdict(1), verdict(1), SCORE, smaller=True).why == "as good as the champion, and a smaller change"
+    assert not decide(verdict(0.9), verdict(1), SCORE, smaller=True).kept
+    assert not decide(verdict(1, suspect=("score",)), verdict(1), SCORE, smaller=True).kept
+    assert not decide(verdict(1, tier=Tier.SHARED), verdict(1), SCORE, smaller=True).kept
+    two = Ranking((Metric("score"), Metric("time", Goal.LOWER)), Rule.PARETO)
+    old, new = ({"score": 1.0, "time": time} for time in (1.0, 2.0))
+    assert not decide(verdict(1, metrics=new), verdict(1, metrics=old), two, smaller=True).kept
+    assert decide(verdict(1, metrics=old), verdict(1, metrics=old), two, smaller=True).kept
+
+
+def test_standing() -> None:
+    """One order for what has to be sorted: left to right, or the weighted sum; Pareto has none."""
+    metrics = (Metric("score", weight=2.0), Metric("time", Goal.LOWER, weight=3.0))
+    values = {"score": 5.0, "time": 1.0}
+    assert Ranking(metrics).standing(values) == (5.0, -1.0)
+    assert Ranking(metrics, Rule.WEIGHTED).standing(values) == (7.0,)
+    with pytest.raises(ValueError, match="no single order"):
+        Ranking(metrics, Rule.PARETO).standing(values)
+
+
 def test_lower_is_better() -> None:
     """The goal turns the comparison round."""
     lower = Ranking((Metric("score", Goal.LOWER),))
@@ -45,6 +67,16 @@ def test_tune_is_never_ranked_against_submit() -> None:
             better(*pair, SCORE)
     with pytest.raises(NotComparable, match="promote"):
         decide(tuned, tuned, SCORE)
+
+
+def test_held_out_is_never_ranked() -> None:
+    """D3: not against anything, nor against another of its kind: only the ladder answers for it."""
+    held = verdict(2, mode=Mode.HELDOUT)
+    for pair in ((held, verdict(1)), (verdict(1), held), (held, verdict(1, mode=Mode.TUNE)), (held, held)):
+        with pytest.raises(NotComparable, match="ladder"):
+            better(*pair, SCORE)
+    with pytest.raises(NotComparable):
+        decide(held, verdict(1), SCORE)
 
 
 def test_a_lower_tier_needs_the_flag() -> None:

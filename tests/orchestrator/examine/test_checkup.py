@@ -115,15 +115,45 @@ async def test_a_baseline_beyond_its_own_ceiling(tmp_path: Path) -> None:
     assert "beyond the ceiling" in row.text
 
 
+HELDOUT = '[heldout]\nstep = 0.5\njudge = ["python3", "judge.py", "--held"]\n'
+
+
+async def test_a_held_out_split(tmp_path: Path) -> None:
+    """It is tried with the baseline, and what that scores there is not told."""
+    judge = "import sys\n" + JUDGE.replace("publish(-", "publish(('--held' in sys.argv) * -0.8765 -")
+    findings = await examined(write_task(tmp_path, HELDOUT, files={"judge/judge.py": judge}))
+    assert findings.good
+    assert "8765" not in str(findings.rows)
+    assert "the held-out split scores the baseline, too" in [row.text for row in rows(findings, Section.WIRING)]
+
+
+async def test_a_held_out_split_that_does_not_work(tmp_path: Path) -> None:
+    """Found before a campaign is begun, with the judge's log."""
+    judge = "import sys\nif '--held' in sys.argv: raise SystemExit('no gold for that')\n" + JUDGE
+    row = the_failure(await examined(write_task(tmp_path, HELDOUT, files={"judge/judge.py": judge})))
+    assert row.text.startswith("the held-out split does not score the baseline: judge failed")
+    assert b"no gold for that" in row.log
+
+
 async def test_noise_of_the_trial(tmp_path: Path) -> None:
-    """Scores that differ are told with their spread, and that the outputs differ too."""
+    """Scores that differ are told with their spread, with the rule that fits them, and that the outputs differ too."""
     code = SOLVE.replace("1.0, 2.0", "1.0 + os.getpid() % 1000 / 1e4, 2.0")
     findings = await examined(write_task(tmp_path, files={"workspace/solve.py": code}), runs=3)
-    first, second = rows(findings, Section.NOISE)
+    first, rule, second = rows(findings, Section.NOISE)
     assert first.sign is Sign.WARN
+    assert (rule.sign, rule.advice) == (Sign.WARN, 'set certify.rule = "noisy", or take the noise out')
     assert "in 3 runs" in first.text
     assert "may be luck" in first.advice
     assert second.text.startswith("the outputs differ")
+
+
+async def test_noise_that_is_known(tmp_path: Path) -> None:
+    """A task whose rule is made for noise is not told to change it, but what its repeats cost."""
+    code = SOLVE.replace("1.0, 2.0", "1.0 + os.getpid() % 1000 / 1e4, 2.0")
+    folder = write_task(tmp_path, '[certify]\nrule = "noisy"\n', files={"workspace/solve.py": code})
+    findings = await examined(folder, runs=3)
+    assert not [row for row in rows(findings, Section.NOISE) if "certify.rule" in row.text]
+    assert any("20 more runs" in row.text for row in rows(findings, Section.COST))
 
 
 async def test_noise_of_the_judge(tmp_path: Path) -> None:

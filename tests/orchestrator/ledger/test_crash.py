@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from orchestrator.ledger import Ledger, Missing
+from orchestrator.ledger import Ledger, Missing, Where
+from tests.orchestrator.ledger.writer import told as told_of
 
 pytestmark = pytest.mark.crash
 
@@ -18,9 +21,11 @@ WRITER = Path(__file__).with_name("writer.py")
 ROUNDS = 20
 
 
-def killed_writer(path: Path, lines: int, delay: float) -> int:
+def killed_writer(where: Where, lines: int, delay: float) -> int:
     """Let a writer run, kill it, and return the last turn that it was told is on disk."""
-    with subprocess.Popen([sys.executable, str(WRITER), str(path)], stdout=subprocess.PIPE, text=True) as writer:
+    word, environment = told_of(where)
+    command = [sys.executable, str(WRITER), word]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
         assert writer.stdout is not None
         for _ in range(lines):
             told = int(writer.stdout.readline())
@@ -32,13 +37,13 @@ def killed_writer(path: Path, lines: int, delay: float) -> int:
         return told
 
 
-def test_sigkill_during_appends(path: Path) -> None:
+def test_sigkill_during_appends(where: Where) -> None:
     """After each of many kills: nothing told is missing, no part of a transaction is there, and the chain holds."""
-    Ledger.create(path).close()
+    Ledger.create(where).close()
     chance = random.Random(4)
     for _ in range(ROUNDS):
-        told = killed_writer(path, chance.randint(1, 20), chance.uniform(0, 0.01))
-        with Ledger.open(path, read_only=True) as ledger:
+        told = killed_writer(where, chance.randint(1, 20), chance.uniform(0, 0.01))
+        with Ledger.open(where, read_only=True) as ledger:
             records = ledger.verify().records
             rows = ledger.rows()
             turns = int(rows["count", "turns"])
@@ -47,38 +52,39 @@ def test_sigkill_during_appends(path: Path) -> None:
             assert turns - told in (0, 1)
             last = [json.loads(record.body) for record in ledger.read(after=records - 3)]
             assert [(one["turn"], one["part"]) for one in last] == [(turns, part) for part in range(3)]
-    with Ledger.open(path) as ledger:
+    with Ledger.open(where) as ledger:
         assert ledger.seize("after") == ROUNDS + 1
 
 
 _CREATOR = """
 import sys
-from pathlib import Path
 from orchestrator.ledger import Ledger
+from tests.orchestrator.ledger.writer import found
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
-Ledger.create(Path(sys.argv[1]))
+Ledger.create(found(sys.argv[1]))
 """
 
 
-def test_sigkill_during_creation(tmp_path: Path) -> None:
+def test_sigkill_during_creation(where: Where, tmp_path: Path) -> None:
     """Whenever it is killed, there is a whole ledger afterwards or none, and then one can be made."""
     chance = random.Random(5)
     for number in range(8):
-        path = tmp_path / f"{number}.sqlite3"
-        command = [sys.executable, "-c", _CREATOR, str(path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as creator:
+        one = tmp_path / str(number) if isinstance(where, Path) else replace(where, campaign=uuid.uuid4().hex)
+        word, environment = told_of(one)
+        command = [sys.executable, "-c", _CREATOR, word]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as creator:
             assert creator.stdout is not None
             creator.stdout.readline()
-            time.sleep(chance.uniform(0, 0.03))
+            time.sleep(chance.uniform(0, 0.03 if isinstance(one, Path) else 0.6))
             creator.send_signal(signal.SIGKILL)
-        opened = _open_or_create(path)
+        opened = _open_or_create(one)
         assert opened.seize("x") == 1
         opened.close()
 
 
-def _open_or_create(path: Path) -> Ledger:
+def _open_or_create(where: Where) -> Ledger:
     try:
-        return Ledger.open(path)
+        return Ledger.open(where)
     except Missing:
-        return Ledger.create(path)
+        return Ledger.create(where)

@@ -3,11 +3,15 @@
 # ruff: noqa: S608 - the statements are the test's own
 
 import sqlite3
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from orchestrator.ledger import ChainBroken, Entry, Ledger
+from tests.orchestrator.ledger.raw import Raw
 
 AT = "2026-01-02T03:04:05+00:00"
 
@@ -15,18 +19,12 @@ INSERT = "INTO events (seq, at, kind, body, epoch, previous, hash) "
 LAST = "(SELECT hash FROM events WHERE seq = 5)"
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+REFUSED = {
+    "both": [
         "UPDATE events SET body = '{}' WHERE seq = 2",
-        "UPDATE OR REPLACE events SET seq = 1 WHERE seq = 2",
-        "UPDATE OR IGNORE events SET kind = 'x'",
         "DELETE FROM events WHERE seq = 5",
         "DELETE FROM events",
-        f"INSERT OR REPLACE {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h')",
-        f"REPLACE {INSERT} VALUES (2, 'a', 'k', 'b', 1, 'p', 'h')",
-        f"REPLACE {INSERT} SELECT seq, at, kind, '{{}}', epoch, previous, hash FROM events WHERE seq = 5",
-        f"INSERT OR IGNORE {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h')",
+        f"INSERT {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h')",
         f"INSERT {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h') ON CONFLICT (seq) DO UPDATE SET body = 'x'",
         f"INSERT {INSERT} VALUES (0, 'a', 'k', 'b', 1, {LAST}, 'h')",
         f"INSERT {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h')",
@@ -35,43 +33,71 @@ LAST = "(SELECT hash FROM events WHERE seq = 5)"
         f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, NULL, 'h')",
         f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 0, {LAST}, 'h')",
         f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 2, {LAST}, 'h')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h'), (6, 'a', 'k', 'b', 1, 'h', 'i')",
         "UPDATE fence SET epoch = 0",
         "UPDATE fence SET epoch = 1, holder = 'me'",
         "DELETE FROM fence",
-        "REPLACE INTO fence VALUES (1, 0, 'me')",
+        "INSERT INTO fence VALUES (1, 9, 'me')",
         "INSERT INTO fence VALUES (2, 9, 'me')",
         "UPDATE requests SET body = 'x'",
         "DELETE FROM requests",
+        "INSERT INTO requests VALUES (1, 'a', 'k', 'b')",
+    ],
+    "sqlite": [
+        "UPDATE OR REPLACE events SET seq = 1 WHERE seq = 2",
+        "UPDATE OR IGNORE events SET kind = 'x'",
+        f"INSERT OR REPLACE {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h')",
+        f"REPLACE {INSERT} VALUES (2, 'a', 'k', 'b', 1, 'p', 'h')",
+        f"REPLACE {INSERT} SELECT seq, at, kind, '{{}}', epoch, previous, hash FROM events WHERE seq = 5",
+        f"INSERT OR IGNORE {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h')",
+        "REPLACE INTO fence VALUES (1, 0, 'me')",
         "REPLACE INTO requests VALUES (1, 'a', 'k', 'b')",
     ],
-)
-def test_d4_database_refuses(filled: Ledger, raw: sqlite3.Connection, statement: str) -> None:
+    "postgres": [
+        "TRUNCATE events",
+        "TRUNCATE requests, events CASCADE",
+        "TRUNCATE fence",
+        "UPDATE events SET body = '{}' WHERE false",
+        f"INSERT {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h') ON CONFLICT DO NOTHING",
+        "INSERT INTO fence VALUES (1, 0, 'me') ON CONFLICT (id) DO UPDATE SET epoch = 0",
+        "INSERT INTO requests VALUES (1, 'a', 'k', 'b') ON CONFLICT (id) DO UPDATE SET body = 'x'",
+        "MERGE INTO events USING (VALUES (5)) AS v (n) ON seq = n WHEN MATCHED THEN DELETE",
+    ],
+}
+CASES = [
+    pytest.param(kind, statement, marks=[pytest.mark.postgres] if kind == "postgres" else [])
+    for kind in ("sqlite", "postgres")
+    for statement in REFUSED["both"] + REFUSED[kind]
+]
+
+
+@pytest.mark.parametrize(("kind", "statement"), CASES)
+def test_d4_database_refuses(filled: Ledger, raw: Raw, statement: str) -> None:
     """Events, requests and the fence can not be changed, removed, replaced or put out of order, by no one's hand."""
     filled.ask("pause", "{}", AT)
     before = (list(filled.read()), filled.requests(), filled.holder())
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):
         raw.execute(statement)
     assert (list(filled.read()), filled.requests(), filled.holder()) == before
 
 
-def test_right_insert_is_taken(filled: Ledger, raw: sqlite3.Connection) -> None:
+def test_right_insert_is_taken(filled: Ledger, raw: Raw) -> None:
     """The triggers do not refuse what follows: the cases above fail for their reason alone."""
     raw.execute(f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h')")
     with pytest.raises(ChainBroken, match="record 6"):
         filled.verify()
 
 
-def tampered(raw: sqlite3.Connection, statement: str, *values: object) -> None:
-    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        raw.execute(f"DROP TRIGGER {name}")
-    raw.execute(statement, values)
+def tampered(raw: Raw, statement: str, *values: object) -> None:
+    raw.without_triggers()
+    raw.execute(statement, *values)
 
 
 @pytest.mark.parametrize("column", ["seq", "at", "kind", "body", "epoch", "previous", "hash"])
 @pytest.mark.parametrize("seq", [1, 3, 5])
-def test_d4_tampering_is_found(filled: Ledger, raw: sqlite3.Connection, column: str, seq: int) -> None:
+def test_d4_tampering_is_found(filled: Ledger, raw: Raw, column: str, seq: int) -> None:
     """One changed byte in any column of any row is found, once the triggers are out of the way."""
-    (old,) = raw.execute(f"SELECT {column} FROM events WHERE seq = ?", (seq,)).fetchone()
+    ((old,),) = raw.execute(f"SELECT {column} FROM events WHERE seq = ?", seq)
     new = old + 1000 if isinstance(old, int) else chr(ord(old[0]) ^ 1) + old[1:]
     tampered(raw, f"UPDATE events SET {column} = ? WHERE seq = ?", new, seq)
     with pytest.raises(ChainBroken) as caught:
@@ -79,23 +105,24 @@ def test_d4_tampering_is_found(filled: Ledger, raw: sqlite3.Connection, column: 
     assert caught.value.seq == seq
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
 @pytest.mark.parametrize("column", ["at", "kind", "body", "previous", "hash"])
 @pytest.mark.parametrize("value", ["x'ff00'", "CAST(x'22ff22' AS TEXT)", "3"])
-def test_damage_is_no_crash(filled: Ledger, raw: sqlite3.Connection, column: str, value: str) -> None:
+def test_damage_is_no_crash(filled: Ledger, raw: Raw, column: str, value: str) -> None:
     """Bytes that are no text, or of another type, are a broken chain and not an error of ours."""
     tampered(raw, f"UPDATE events SET {column} = {value} WHERE seq = 3")
     with pytest.raises(ChainBroken):
         filled.verify()
 
 
-def test_removed_row_is_found(filled: Ledger, raw: sqlite3.Connection) -> None:
+def test_removed_row_is_found(filled: Ledger, raw: Raw) -> None:
     """A row that is gone from the middle is missed."""
     tampered(raw, "DELETE FROM events WHERE seq = 3")
     with pytest.raises(ChainBroken, match="record 3"):
         filled.verify()
 
 
-def test_d4_truncation_is_found_with_a_head(filled: Ledger, raw: sqlite3.Connection) -> None:
+def test_d4_truncation_is_found_with_a_head(filled: Ledger, raw: Raw) -> None:
     """An end that was cut off is seen by whoever kept a head."""
     kept = filled.head()
     tampered(raw, "DELETE FROM events WHERE seq > 3")
@@ -106,7 +133,9 @@ def test_d4_truncation_is_found_with_a_head(filled: Ledger, raw: sqlite3.Connect
 
 def test_d4_rewriting_is_found_with_a_head(filled: Ledger, tmp_path: Path) -> None:
     """A ledger written anew, whole in itself, is not the one of the kept head."""
-    with Ledger.create(tmp_path / "forged.sqlite3") as forged:
+    where = filled.where
+    other = tmp_path / "forged" if isinstance(where, Path) else replace(where, campaign=uuid.uuid4().hex)
+    with Ledger.create(other) as forged:
         forged.seize("forger")
         forged.append([Entry("noted", "{}")] * 8, {}, AT)
         assert forged.verify().records == 8

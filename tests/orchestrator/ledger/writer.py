@@ -1,16 +1,30 @@
 """A process that appends until it is killed. Each append is one transaction of three events and two rows.
 
-python writer.py LEDGER
+python writer.py WHERE    a file, or the name of a campaign in the database BLASTDOOR_LEDGER
 """
 
+import os
 import sys
 from pathlib import Path
 
-from orchestrator.ledger import Entry, Ledger, canonical
+from pydantic import SecretStr
+
+from orchestrator.ledger import Address, Entry, Ledger, Where, canonical
+
+
+def found(text: str) -> Where:
+    return Path(text) if "/" in text else Address(SecretStr(os.environ["BLASTDOOR_LEDGER"]), text)
+
+
+def told(where: Where) -> tuple[str, dict[str, str]]:
+    """What to tell a process of it: a word, and its environment. A password is on no command line."""
+    if isinstance(where, Path):
+        return str(where), dict(os.environ)
+    return where.campaign, {**os.environ, "BLASTDOOR_LEDGER": where.url.get_secret_value()}
 
 
 def main() -> None:
-    with Ledger.open(Path(sys.argv[1])) as ledger:
+    with Ledger.open(found(sys.argv[1])) as ledger:
         ledger.seize("writer")
         number = int(ledger.rows().get(("count", "turns"), "0"))
         while True:

@@ -10,6 +10,7 @@ from orchestrator.domain.events import read_event
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger
 from orchestrator.loop.book import BOOKS, book
+from orchestrator.wiring.ledgers import open_ledger
 
 Rows = dict[tuple[str, str], object]
 
@@ -41,5 +42,5 @@ def folded(ledger: Ledger) -> tuple[State, Accounts]:
 @contextmanager
 def ledger_of(folder: Path) -> Iterator[Ledger]:
     """Of a task folder, for reading."""
-    with Ledger.open(folder / ".blastdoor" / "ledger.sqlite3", read_only=True) as ledger:
+    with open_ledger(folder / ".blastdoor", read_only=True) as ledger:
         yield ledger

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ledger import Ledger
 from orchestrator.loop import campaign
+from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 from tests.orchestrator.loop.books import check_books
 from tests.orchestrator.loop.scripted import write_task
 
@@ -15,8 +15,8 @@ from tests.orchestrator.loop.scripted import write_task
 def _checked_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(campaign, "_POLL_S", 0.01)
     yield
-    for path in tmp_path.rglob("ledger.sqlite3"):
-        with Ledger.open(path, read_only=True) as ledger:
+    for folder in {path.parent for name in (FILE, NOTE) for path in tmp_path.rglob(name)}:
+        with open_ledger(folder, read_only=True) as ledger:
             check_books(ledger)
 
 

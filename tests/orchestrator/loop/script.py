@@ -1,7 +1,8 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
-`value` is a candidate's score, `do` how its trial goes, `judge` what the judge makes of its answer. The script holds
-what goes wrong outside of it.
+`value` is a candidate's score, `tasks` are those of single tasks, `do` how its trial goes, `judge` what the judge makes
+of its answer, `then` (as JSON) what is different when it is run once more; `held`, `held do` and `held judge` are the
+same on the held-out split. The script holds what goes wrong outside of it.
 """
 
 import asyncio
@@ -16,6 +17,9 @@ from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
 from sandbox.live import LiveChamber
 from sandbox.wire.demux import Stream
 
+# The digest of the input that the held-out split has in place of the usual one.
+HELD = "1" * 64
+
 
 @dataclass
 class Script:
@@ -28,9 +32,12 @@ class Script:
     guard_cuts: bool = False
     stop_after: float | None = None  # seconds; then chambers are asked to end early
     unsound: tuple[int, ...] = ()  # values that the guard does not let pass
+    ran: set[str] = field(default_factory=set)
+    noise: Callable[[str], float] | None = None  # what is added to a node's score, anew each time
     on_open: Callable[[Job], Awaitable[None]] | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     commands: list[str] = field(default_factory=list)
+    steps: dict[int, int] = field(default_factory=dict)  # the last step that a candidate got to, by its value
 
     async def program(self, guest: Guest) -> int:
         command = guest.job.command[0]
@@ -49,9 +56,15 @@ class Script:
 
     async def _trial(self, guest: Guest) -> int:
         params = _params(guest)
-        do = params.get("do", "answer")
+        held = any(item.digest == HELD for item in guest.job.inputs)
+        do = params.get("held do" if held else "do", "answer")
         if guest.building:
             return int(do == "build failed")
+        if guest.job.command[0] == "trial" and not held:
+            if (known := json.dumps(params)) in self.ran:
+                params |= json.loads(params.get("then", "{}"))
+                do = params.get("do", "answer")
+            self.ran.add(known)
         guest.log(f"value {params['value']}\n".encode())
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
@@ -71,6 +84,8 @@ class Script:
                 stop = asyncio.create_task(guest.stopped.wait())
                 await asyncio.wait({stop, asyncio.create_task(self.gate.wait())}, return_when=asyncio.FIRST_COMPLETED)
                 guest.out["answer.json"] = json.dumps(_params(guest)).encode()
+            case "report":
+                await self._report(guest)
             case "tampered":
                 guest._link.say(Stream.STDOUT, b"I am PID 1\n")
                 await asyncio.sleep(60)
@@ -86,12 +101,31 @@ class Script:
                 await asyncio.sleep(60)
         return 0
 
+    async def _report(self, guest: Guest) -> None:
+        """Says its `curve`, one report a step; told to stop it flushes, and is `deaf` or ends."""
+        params = _params(guest)
+        for step, value in enumerate(json.loads(params["curve"])):
+            report = value if isinstance(value, str) else json.dumps({"step": step, "value": value})
+            guest.log(f"::report {report}\n".encode())
+            self.steps[params["value"]] = step
+            for _ in range(300):  # turns of the loop, not time: whoever listens had its chance to answer
+                await asyncio.sleep(0)
+            if guest.stopped.is_set():
+                guest.out["partial.json"] = json.dumps({"step": step}).encode()
+                if params.get("deaf"):
+                    await asyncio.sleep(60)
+                return
+        guest.out["answer.json"] = json.dumps(params).encode()
+
     async def _judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")
         answer = json.loads(outputs or guest.files["candidate/params.json"])
-        tuning = "--tune" in guest.job.command
-        does = "crash" if self.judge_is_broken else answer.get("judge", "score")
-        score = answer.get("tuned", answer["value"]) if tuning else answer["value"]
+        held, tuning = "--heldout" in guest.job.command, "--tune" in guest.job.command
+        does = "crash" if self.judge_is_broken else answer.get("held judge" if held else "judge", "score")
+        key = "held" if held else "tuned" if tuning else "value"
+        score = answer.get(key, answer["value"])
+        if self.noise and not tuning:
+            score += self.noise(guest.job.env["BLASTDOOR_NODE"])
         match does:
             case "crash":
                 return 1
@@ -113,7 +147,9 @@ class Script:
                 await self.gate.wait()
                 guest.out["result.json"] = json.dumps({"score": score}).encode()
             case _:
-                guest.out["result.json"] = json.dumps({"score": score}).encode()
+                tasks = {str(n): float(it) for n, it in enumerate(answer.get("tasks", "").split(","), 1) if it}
+                told = {"score": score, "tasks": tasks} if tasks else {"score": score}
+                guest.out["result.json"] = json.dumps(told).encode()
         return 0
 
 

@@ -21,7 +21,7 @@ from orchestrator.task import ImageSpec
 from orchestrator.wiring import Flags, How, Site, open_campaign
 from orchestrator.wiring.opening import Opened
 from sandbox import Input, Limits
-from tests.orchestrator.loop.script import Script, ScriptedBackend
+from tests.orchestrator.loop.script import HELD, Script, ScriptedBackend
 
 Point = Mapping[str, Value]
 Act = Callable[[Brief], Awaitable[Sequence[Proposal]]]
@@ -48,6 +48,14 @@ value = {{type = "int", low = 1, high = {high}}}
 LIMITS = '[limits]\nwall = "5s"\ngrace = "1s"\n'
 TUNE = '[tune]\ntrials = 3\ncommand = ["tune"]\njudge = ["judge", "--tune"]\n'
 GUARD = '[[guards]]\nname = "sound"\ncommand = ["guard"]\nlimits = {wall = "5s"}\n'
+HELDOUT = """[inputs]
+data = "dev/data.txt"
+
+[heldout]
+step = 1
+judge = ["judge", "--heldout"]
+inputs = {data = "held/data.txt"}
+"""
 CPU = '[[metrics]]\nname = "score"\nbinds = ["cpu"]\n'
 
 
@@ -59,6 +67,8 @@ def write_task(folder: Path, *more: str, trial: str = "", high: int = 12, limits
         "workspace/params.json": json.dumps({"value": 0}, indent=2) + "\n",
         "workspace/notes.txt": "nothing\n",
         "judge/judge.txt": "one that is scripted\n",
+        "dev/data.txt": "what is developed on\n",
+        "held/data.txt": "what is held out\n",
     }
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -153,8 +163,8 @@ def make_site(script: Script, *, usd_per_second: float = 0.0, ceiling: int = 1) 
     async def bake(_: ImageSpec) -> Image:
         return Image("blastdoor-trial:latest", "d")
 
-    def add_input(name: str, _: Path) -> Input:
-        return Input(name=name, digest="0" * 64)
+    def add_input(name: str, path: Path) -> Input:
+        return Input(name=name, digest=HELD if path.parent.name == "held" else "0" * 64)
 
     def price(_: Limits) -> float:
         return usd_per_second

@@ -14,12 +14,14 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.proposers import Brief, Exhausted
+from orchestrator.wiring import How
 from sandbox.backends.fake import FakeHold
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Proposing, Scripted, make_site, scripted, write_task
 
 # What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
 WORST_S = 3 * (5 + 1 + 100)
+ATTEMPT_S = 2 * WORST_S  # with its replay
 USD_PER_SECOND = 0.01
 
 
@@ -53,8 +55,8 @@ def shuffled(count: int, seed: int) -> list[Point]:
     ("account", "flags"),
     [
         (Account.ATTEMPTS, {"attempts": 7}),
-        (Account.SECONDS, {"seconds": WORST_S * 2.5, "attempts": 12}),
-        (Account.USD, {"usd": WORST_S * 3.2 * USD_PER_SECOND, "attempts": 12}),
+        (Account.SECONDS, {"seconds": ATTEMPT_S * 2.5, "attempts": 12}),
+        (Account.USD, {"usd": ATTEMPT_S * 3.2 * USD_PER_SECOND, "attempts": 12}),
     ],
 )
 async def test_no_interleaving_overruns_a_cap(
@@ -94,7 +96,7 @@ async def test_tuning_under_tight_caps(tmp_path: Path, tunes: int) -> None:
 
 async def test_reservation_waits(folder: Path) -> None:
     """A reservation that does not fit now waits for what is under way; it does not fail."""
-    async with scripted(folder, None, *shuffled(4, 1), width=2, seconds=WORST_S * 1.5) as session:
+    async with scripted(folder, None, *shuffled(4, 1), width=2, seconds=ATTEMPT_S * 1.5) as session:
         open_at_once = watch_caps(session)
         finished = await session.run()
         assert max(open_at_once) == 1
@@ -197,9 +199,40 @@ async def test_control_grows(folder: Path) -> None:
         state, accounts = session.bench.state, session.bench.book.accounts
         roles = [node.role for node in state.nodes.values()]
         assert roles.count(Role.SEARCH) == 3
-        assert roles.count(Role.CONTROL) in (2, 3)
-        assert accounts.used(Account.CONTROL) == roles.count(Role.CONTROL)
+        assert roles.count(Role.CONTROL) == 3
+        assert accounts.used(Account.CONTROL) == 3
         assert accounts.used(Account.ATTEMPTS) == 3
         assert finished.champion is not None
         assert finished.champion.role is Role.SEARCH
         assert compare(state, session.bench.ranking).control is not None
+
+
+@pytest.mark.parametrize("width", [1, 3])
+async def test_control_catches_up(folder: Path, width: int) -> None:
+    """Whatever rule stops the search, the control has as many attempts as it: also after a resume with raised caps."""
+    points: list[Point] = [{"value": value} for value in (9, 3, 4, 5, 6, 7, 8)]
+    counts = []
+    for how, flags in (
+        (How.START, {"control": "random", "attempts": 3, "width": width}),
+        (How.RESUME, {"attempts": 7}),
+    ):
+        async with scripted(folder, None, *points, how=how, **flags) as session:
+            finished = await session.run()
+            state = session.bench.state
+            counts.append((state.count(Role.SEARCH), state.count(Role.CONTROL)))
+            assert "attempts are used" in finished.reason
+            assert compare(state, session.bench.ranking).attempts == counts[-1][0]
+    assert counts == [(3, 3), (7, 7)]
+
+
+async def test_control_has_the_same_limits(folder: Path) -> None:
+    """A trial of the control runs under the limits of any other, and sets as much aside; it is never replayed."""
+    site = make_site(Script())
+    async with scripted(folder, None, {"value": 2}, control="random", attempts=1, site=site) as session:
+        await session.run()
+        state = session.bench.state
+        held = {event.hold: event.amounts for event in session.of(e.Reserved)}
+        [search, control] = [node for node in state.nodes.values() if node.role in (Role.SEARCH, Role.CONTROL)]
+        prints = [state.trials[node.submitted or ""].fingerprint["limits"] for node in (search, control)]
+        assert prints[0] == prints[1]
+        assert held[f"{search.id}#1"]["seconds"] == 2 * held[f"{control.id}#1"]["seconds"]

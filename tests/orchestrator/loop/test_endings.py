@@ -7,17 +7,19 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Node, Phase
 from orchestrator.domain.verdict import Tier
 from orchestrator.loop.workbench import BaselineFailed
+from orchestrator.proposers import Brief
 from orchestrator.wiring import How
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import LIMITS, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import LIMITS, Act, Point, proposal, scripted, write_task
 
 TIGHT = '[limits]\nwall = "0.3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
 
 
-async def played(folder: Path, script: Script, *points: Point) -> tuple[list[Node], int]:
+async def played(folder: Path, script: Script, *points: Point | Act) -> tuple[list[Node], int]:
     """The nodes after the baseline, and how many attempts were charged."""
     async with scripted(folder, script, *points, attempts=10) as session:
         await session.run()
@@ -68,9 +70,9 @@ async def test_nan_is_a_fault(folder: Path) -> None:
 
 
 async def test_refused_change(folder: Path) -> None:
-    """A change that has no effect, or is refused, is invalid and charged; no chamber is opened for it."""
+    """A change that is refused is invalid and charged; no chamber is opened for it."""
     script = Script()
-    (node,), used = await played(folder, script, {"value": 0})
+    (node,), used = await played(folder, script, _forbidden)
     assert (node.ending, used) == (Ending.INVALID, 1)
     assert "refused" in node.why
     assert script.commands == ["trial", "judge"]
@@ -80,9 +82,26 @@ async def test_one_refused_of_several(tmp_path: Path) -> None:
     """With several drafts, the refused ones are left out and the attempt goes on with the others."""
     more = '[tune]\ntrials = 2\ncommand = ["tune"]\n'
     folder = write_task(tmp_path / "task", more)
-    async with scripted(folder, None, [{"value": 0}, {"value": 2}]) as session:
+
+    async def propose(brief: Brief) -> list[Proposal]:
+        return [*await _forbidden(brief), proposal({"value": 2})]
+
+    async with scripted(folder, None, propose) as session:
         await session.run()
         assert session.bench.state.nodes["1.1"].promoted == 2
+
+
+async def _forbidden(_: Brief) -> list[Proposal]:
+    """A change to a file that nobody may touch."""
+    text = "--- /dev/null\n+++ b/other.txt\n@@ -0,0 +1 @@\n+mine\n"
+    return [Proposal(operator="forbidden", description="", text=text)]
+
+
+async def test_change_without_effect(folder: Path) -> None:
+    """Files that were measured already are not measured again; nobody pays."""
+    (node,), used = await played(folder, Script(), {"value": 0})
+    assert (node.ending, used) == (Ending.CANCELLED, 0)
+    assert "1 has the same files" in node.why
 
 
 async def test_too_large_a_bundle(tmp_path: Path) -> None:
@@ -162,4 +181,4 @@ async def test_shared_judge(folder: Path) -> None:
         assert good.verdict is not None
         assert (good.verdict.tier, good.kept) == (Tier.SHARED, True)
         assert bad.ending is Ending.INVALID
-    assert script.commands == ["judge"] * 3
+    assert script.commands == ["judge"] * 4

@@ -94,7 +94,7 @@ async def test_cap_that_a_resume_raised(folder: Path) -> None:
 async def test_new_run(folder: Path) -> None:
     """A new run starts from the workspace with attempts of its own; what the old one left is cancelled."""
     async with scripted(folder, None, {"value": 3}, {"value": 1, "do": "wait"}) as session:
-        session.stop_at(e.TrialIntended, 3)
+        session.stop_at(e.TrialIntended, 4)
         await session.run()
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace("high = 12", "high = 20"))
@@ -174,7 +174,7 @@ async def die_at_trial(folder: Path, node: str) -> None:
 
         def die(event: e.TrialIntended) -> None:
             if event.node == node:
-                with Ledger.open(session.bench.book.ledger.path) as other:
+                with Ledger.open(session.bench.book.ledger.where) as other:
                     other.seize("another")
                 session.campaign.stop("over")
 

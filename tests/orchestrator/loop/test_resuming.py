@@ -116,7 +116,7 @@ async def test_taken_over(folder: Path) -> None:
 
         def seize(event: e.AttemptEnded) -> None:
             if event.node == "1.1":
-                with Ledger.open(session.bench.book.ledger.path) as other:
+                with Ledger.open(session.bench.book.ledger.where) as other:
                     other.seize("another")
 
         session.when(e.AttemptEnded, seize)

@@ -29,7 +29,11 @@ async def test_best_draft_is_promoted(tmp_path: Path) -> None:
         assert (node.params, node.ending) == ({"value": 3, "tuned": 9}, Ending.SCORED)
         assert node.verdict is not None
         assert (node.verdict.mode, node.verdict.metrics) == (Mode.SUBMIT, {"score": 3.0})
-        assert [trial.purpose for trial in state.trials_of("1.1")] == [*[Purpose.TUNE] * 3, Purpose.SUBMIT]
+        assert [trial.purpose for trial in state.trials_of("1.1")] == [
+            *[Purpose.TUNE] * 3,
+            Purpose.SUBMIT,
+            Purpose.REPLAY,
+        ]
         assert (accounts.used(Account.TUNES), accounts.used(Account.ATTEMPTS)) == (3, 1)
 
 
@@ -54,7 +58,8 @@ async def test_tune_verdict_is_never_ranked_against_submit(tmp_path: Path) -> No
 async def test_tuning_pool(tmp_path: Path) -> None:
     """When the pool is used up, tuning is over and the attempts go on without it."""
     folder = write_task(tmp_path / "task", TUNE)
-    async with scripted(folder, None, DRAFTS, DRAFTS, {"value": 4}, tunes=4) as session:
+    others: list[Point] = [{"value": 6, "tuned": 1}, {"value": 7, "tuned": 9}]
+    async with scripted(folder, None, DRAFTS, others, {"value": 4}, tunes=4) as session:
         await session.run()
         state, accounts = session.bench.state, session.bench.book.accounts
         assert accounts.used(Account.TUNES) == 4

@@ -237,14 +237,58 @@ def test_weights_without_effect(make: Make) -> None:
     )
 
 
+def test_noisy_needs_one_order(make: Make) -> None:
+    """Pareto leaves some scores without an order, so there are no ranks to test with."""
+    assert told(make("[ranking]\nrule = 'pareto'\n[certify]\nrule = 'noisy'")) == (
+        f'blastdoor.toml:{NEXT + 3}: certify.rule: "noisy" needs scores in one order, which "pareto" does not give; '
+        'use another ranking.rule, or "strict"'
+    )
+
+
+def test_repeats_that_can_prove_nothing(make: Make) -> None:
+    """Too few measurements would let nothing through, however good: that is told before a night is spent on it."""
+    assert told(make("[certify]\nrule = 'noisy'\nrepeats = 2\nchampion = 3")) == (
+        f"blastdoor.toml:{NEXT + 2}: certify.repeats: 2 repeats against 3 of the champion can not prove anything at an "
+        "error of 0.05; raise repeats and champion"
+    )
+
+
+@pytest.mark.parametrize("key", ["error", "repeats", "champion"])
+def test_certify_without_effect(make: Make, key: str) -> None:
+    """What counts only for noisy scores is said to have no effect on strict ones."""
+    value = 0.01 if key == "error" else 30
+    (warning,) = load_task(make(f"[certify]\n{key} = {value}\n")).warnings
+    assert warning.endswith(f'{NEXT + 1}: certify.{key}: has no effect; it counts only with certify.rule = "noisy"')
+    assert load_task(make(f"[certify]\nrule = 'noisy'\n{key} = {value}\n")).warnings == ()
+
+
 @pytest.mark.parametrize("key", ["proposer", "control"])
 def test_search_without_a_space(make: Make, key: str) -> None:
     """Grid and random need something to draw from."""
+    other = ", or leave the control out" if key == "control" else ""
     assert told(make(f"[search]\n{key} = 'random'")) == (
-        f'blastdoor.toml:{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]'
+        f'blastdoor.toml:{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]{other}'
     )
 
 
 def test_what_people_bring_needs_no_space(make: Make) -> None:
     """A search without [parameters] can still judge changes that people inject."""
     assert load_task(make("[search]\nproposer = 'inject'")).parameters is None
+
+
+def test_timing_without_relay(make: Make) -> None:
+    """A time is only measured where the judge calls the candidate; elsewhere a judge has nothing to measure."""
+    metrics = "[[metrics]]\nname = 'seconds'\ntiming = true\n"
+    assert told(make(metrics)) == (
+        f"blastdoor.toml:{NEXT + 2}: metrics[0].timing: is measured where the judge calls the candidate; "
+        'set judge.mode = "relay", or take it out'
+    )
+    task = load_task(make(f"mode = 'relay'\n{metrics}"))
+    assert (task.judge.mode, task.metrics[0].metric().timing, task.warnings) == ("relay", True, ())
+
+
+def test_outputs_with_relay(make: Make) -> None:
+    """Nothing is harvested where the judge calls, and that is said."""
+    folder = make("mode = 'relay'\n", replaced=("[judge]", "outputs = ['x.json']\n[judge]"))
+    (warning,) = load_task(folder).warnings
+    assert warning.endswith('trial.outputs: has no effect; with judge.mode = "relay" nothing is harvested')

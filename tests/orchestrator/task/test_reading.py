@@ -178,7 +178,7 @@ BAD_VALUES = [
     ("[limits]\ncpus = nan", 1, "limits.cpus: must be a finite number, not nan"),
     ("[limits]\ngpu = 'A100:x'", 1, "limits.gpu: 'A100:x' is not a GPU request; write it like A100:8"),
     ("limits = 5", 0, "judge.limits: must be a table, not 5"),
-    ("mode = 'relay'", 0, 'judge.mode: "relay" is not yet there; use "data"'),
+    ("mode = 'rely'", 0, 'judge.mode: must be "data", "shared" or "relay", not "rely"'),
     ("mode = 'dat'", 0, 'judge.mode: must be "data", "shared" or "relay", not "dat"'),
     ("env = {BLASTDOOR_MODE = 'x'}", 0, "judge.env.BLASTDOOR_MODE: names that start with BLASTDOOR_ or EVO_ are set by "
      "the chamber; choose another"),
@@ -214,8 +214,8 @@ BAD_VALUES = [
     ("[budget]\ntokens = 0x" + "f" * 5000, 1, "budget.tokens: is too large a number; write a smaller one"),
     ("[search]\nsaturates = ['disk']", 1, 'search.saturates[0]: must be "gpu", "memory", "port", "database", "api" or '
      '"cpu", not "disk"'),
-    ("[search]\nproposer = 'llm'", 1, 'search.proposer: must be "grid", "random", "inject", "tpe", "cmaes" or "gp", '
-     'not "llm"'),
+    ("[search]\nproposer = 'llm'", 1, 'search.proposer: must be "grid", "random", "tpe", "cmaes", "gp", "operators", '
+     '"mixed" or "inject", not "llm"'),
     ("[inputs]\n'../x' = 'data'", 1, 'inputs."../x": "../x" is not a name; use letters, digits, ., _ and -, with a '
      "letter or digit first"),
     ("[image]\npip = ['-r x']", 1, 'image.pip[0]: "-r x" looks like an option; name the thing itself'),

@@ -162,6 +162,17 @@ def test_reports_that_are_refused(text: str) -> None:
     assert report(text) is None
 
 
+@pytest.mark.parametrize("piece", [1, 5, 4096])
+def test_refused_reports_are_counted(piece: int) -> None:
+    """Lines that begin like a report and are none are counted, each once; other lines, and good reports, are not."""
+    bad = [b'::report {"step": 1, "value": NaN}', b"::report", b"::report{}", b"::report nonsense", b"::report \xff"]
+    good = [b'::report {"step": 1, "value": 2}', b" ::report nonsense", b"report", b""]
+    log = Log(2**20, lambda _: None)
+    feed(log, b"\n".join([*bad, *good, *bad]), piece)
+    log.close()
+    assert log.bad_reports == 2 * len(bad)
+
+
 def test_reports_at_the_edge() -> None:
     """The greatest step and the longest line pass; one byte more does not."""
     assert report('{"step": 9007199254740991, "value": 0}') == Report(2**53 - 1, 0.0)

@@ -117,7 +117,7 @@ def test_the_report_has_every_part(stage: Stage) -> None:
         "Of that, lost: 1 free ending cost $0.005",
         "comparable useful results",
         "| GPU-hours | 0.000 |  |",
-        "After 1 attempt of each, the proposer `random` is ahead of the control `grid`",
+        "`random` is ahead of the `grid` control: best 2 against 0.7 (+1.3) after 1 attempt of each",
         "c0ffee0000000000",
         "No node stalled or is in quarantine",
     ):
@@ -137,7 +137,7 @@ def test_the_report_of_a_campaign_that_just_began(tmp_path: Path) -> None:
     made.story.open(beside="grid")
     text = made.run("report")
     assert "Nothing is kept yet." in text
-    assert "Nothing to compare yet" in text
+    assert "Nothing to compare with the control yet" in text
 
 
 def test_the_report_goes_to_a_file(stage: Stage, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_a_whole_campaign_can_be_told() -> None:
         e.Proposed(node="1.1", draft=1, operator="o\x1b[2J", description="a\nb\x07"),
         e.AttemptEnded(node="1.1", ending=Ending.FAILED, why="\x1b]0;title\x07"),
         e.TrialEnded(trial="1.1-1", ending=Ending.FAILED, reason="\u202e" + "x" * 1000),
+        e.HeldOutAsked(node="1.1", query=2, released=0.5, step=0.1, fault="\x1b[2J"),
         e.GuardEnded(node="1.1", guard="\r", passed=False, reason="\x9b31m"),
     ],
 )

@@ -135,3 +135,14 @@ def stage_without(stage: Stage) -> str:
     stage.write()
     (stage.campaign / "ledger.sqlite3").unlink()
     return stage.refused("status")
+
+
+def test_who_is_best_at_which_task(stage: Stage) -> None:
+    """Status names the frontier, show marks the tasks at which nobody is better; JSON has both."""
+    stage.story.attempt("1", 1.5, verdict={"tasks": {"easy": 1.0, HOSTILE: 0.0}})
+    stage.story.attempt("1", 1.4, verdict={"tasks": {"easy": 0.5, HOSTILE: 1.0}})
+    text = stage.run("status")
+    assert "1.4 at easy; 1.5 at [red]evil[/red]" in text
+    assert "1 (none is better)" in stage.run("show", "1.4")
+    assert stage.json("status")["frontier"] == {"1.4": ["easy"], "1.5": [HOSTILE]}
+    assert stage.json("show", "1.5")["best_at"] == [HOSTILE]

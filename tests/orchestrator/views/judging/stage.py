@@ -15,8 +15,9 @@ from pathlib import Path
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Site
-from sandbox import Input, Limits
+from sandbox import Input, Limits, Mode
 from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
+from sandbox.wire.demux import Stream
 
 TASK = """name = "guess"
 statement = "Guess three numbers."
@@ -87,7 +88,8 @@ def whole(text: str, path: str = "solve.py") -> str:
 
 @dataclass
 class Stage:
-    """`leaks` puts files of the judge where candidates find them; `blind` has no tools to search with.
+    """`leaks` puts files of the judge where candidates find them; `blind` has no tools to search with; `instead` has
+    words of commands that are replaced.
 
     `judge` stands in for the judge's program, where a process for each of many runs would take too long.
     """
@@ -96,6 +98,7 @@ class Stage:
     judge: Callable[[Mapping[str, bytes]], object] | None = None
     leaks: bool = False
     blind: bool = False
+    instead: Mapping[str, str] = field(default_factory=dict)
     baking: Callable[[ImageSpec], Image] = lambda _: Image("blastdoor-trial:latest", "sha256:" + "1" * 64)
     usd_per_second: float = 0.0
     jobs: list[tuple[str, ...]] = field(default_factory=list)
@@ -137,28 +140,61 @@ class Stage:
             self._leaked |= {f"leaked/{name}": data for name, data in guest.files.items()}
         for name, data in self._leaked.items():
             _put(root / "src" / name, data)
-        words = [_confined(word, root) for word in guest.job.command]
+        words = [_confined(self.instead.get(word, word), root) for word in guest.job.command]
         env = {name: value.replace("/work/", f"{root}/", 1) for name, value in guest.job.env.items()}
         if self.blind:
             words = [word.replace("find", "not-here").replace("grep", "not-here") for word in words]
+        relays = guest.job.mode is Mode.RELAY
         process = await asyncio.create_subprocess_exec(
             *words,
             cwd=root / "src" / guest.job.workdir,
             env={"PATH": os.environ["PATH"], "HOME": str(root / "tmp"), "BLASTDOOR_OUT": str(root / "out"), **env},
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE if relays else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE if relays else asyncio.subprocess.STDOUT,
         )
         try:
+            if relays:
+                return await _carried(guest, process)
             said, _ = await process.communicate()
         finally:
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+                await process.communicate()
         guest.log(said)
         files = [path for path in sorted((root / "out").rglob("*")) if path.is_file()]
         guest.out.update({path.relative_to(root / "out").as_posix(): path.read_bytes() for path in files})
         return process.returncode or 0
+
+
+async def _carried(guest: Guest, process: asyncio.subprocess.Process) -> int:
+    """Frames go in, and whatever the program writes comes out, as it would from a container."""
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    pumps = [
+        asyncio.create_task(_pumped(process.stdout, Stream.STDOUT, guest)),
+        asyncio.create_task(_pumped(process.stderr, Stream.STDERR, guest)),
+        asyncio.create_task(_fed(guest, process.stdin)),
+    ]
+    try:
+        await asyncio.gather(*pumps[:2])
+        return await process.wait()
+    finally:
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+
+async def _pumped(source: asyncio.StreamReader, stream: Stream, guest: Guest) -> None:
+    while data := await source.read(65_536):
+        guest._link.say(stream, data)
+
+
+async def _fed(guest: Guest, target: asyncio.StreamWriter) -> None:
+    while request := await guest.request():
+        nonce, payload = request
+        target.write(len(payload).to_bytes(4, "big") + nonce + payload)
 
 
 def _judged(judge: Callable[[Mapping[str, bytes]], object], guest: Guest) -> int:

@@ -1,0 +1,83 @@
+"""Calls between a judge and a candidate: how long a small one takes, and how fast arrays cross."""
+
+import json
+import statistics
+
+from benchmarks.figure import Figure
+from orchestrator.change import Tree
+from orchestrator.domain.verdict import Mode
+from orchestrator.door import Door
+from orchestrator.judge.data import contract_variables, judge_files
+from orchestrator.judge.relay import CANDIDATE_HELPERS, JUDGE_HELPERS, Met, Seat, helpers, judgement_of, meet
+from orchestrator.loop.jobs import bundle_of, together
+from sandbox import DockerConfig, Job, Limits
+from sandbox import Mode as JobMode
+from sandbox.backends.docker import DockerBackend
+
+CALLS = 1000
+MEGABYTES = 32
+TURNS = 15
+LIMITS = Limits(wall=120, cpus=2, memory="1GiB")
+
+CANDIDATE = """
+from blastdoor_candidate import serve
+def take(data):
+    return len(data)
+def echo(data):
+    return data
+serve(take=take, echo=echo)
+"""
+# Its own clock is trusted here: it is our code, and measures what a judge waits, both ways through the orchestrator.
+JUDGE = f"""
+import time
+from blastdoor_judge import publish
+from blastdoor_relay import relay
+def timed(name, data):
+    started = time.perf_counter()
+    reply = candidate.call(name, data)
+    return time.perf_counter() - started, reply.elapsed
+with relay() as candidate:
+    small = [timed("echo", 7) for _ in range({CALLS})]
+    data = bytes({MEGABYTES} << 20)
+    there = [timed("take", data) for _ in range({TURNS})]
+    back = [timed("echo", data) for _ in range({TURNS})]
+    publish(0.0, tasks={{}}, notes=" ".join(repr(x) for x in []))
+    import json, os
+    from blastdoor_judge import trace
+    trace("small", 0.0)
+    rows = {{"small": small, "there": there, "back": back}}
+    with open(os.environ["BLASTDOOR_TRACES_DIR"] + "/figures.json", "w") as file:
+        json.dump(rows, file)
+"""
+
+
+async def _met(backend: DockerBackend) -> Met:
+    door = Door(backend, Job(command=("true",)), lambda _: 0.0, 120.0, 100.0)
+    candidate = together(bundle_of(Tree.of({"serve.py": CANDIDATE})), bundle_of(helpers(CANDIDATE_HELPERS)))
+    files = judge_files(Tree.of({"judge.py": JUDGE}), Tree(), helpers(JUDGE_HELPERS))
+    job = Job(command=("python3", "serve.py"), mode=JobMode.RELAY, limits=LIMITS)
+    variables = contract_variables(Mode.SUBMIT, "0")
+    judge = Job(command=("python3", "judge.py"), mode=JobMode.RELAY, limits=LIMITS, workdir="judge", env=variables)
+    return await meet(Seat(door, job, candidate, 120.0), Seat(door, judge, bundle_of(files), 120.0))
+
+
+async def measure() -> list[Figure]:
+    backend = await DockerBackend.connect(DockerConfig())
+    try:
+        met = await _met(backend)
+    finally:
+        await backend.close()
+    if met.files is None:
+        raise RuntimeError(f"{judgement_of(met)}")
+    rows = json.loads(met.files["traces/figures.json"])
+    whole = {name: statistics.median(row[0] for row in values) for name, values in rows.items()}
+    small = [row[1] for row in rows["small"]]
+    return [
+        Figure("relay: a small call, as the judge waits for it", whole["small"] * 1000, "ms", "<= 1"),
+        Figure("relay: the same by the orchestrator's clock", statistics.median(small) * 1000, "ms"),
+        Figure("relay: jitter of the channel", met.jitter_s * 1e6, "us"),
+        Figure(
+            f"relay: {MEGABYTES} MiB from judge to candidate", MEGABYTES * 1.048576 / whole["there"], "MB/s", ">= 200"
+        ),
+        Figure(f"relay: {MEGABYTES} MiB there and back, sum of both", 2 * MEGABYTES * 1.048576 / whole["back"], "MB/s"),
+    ]

@@ -1,0 +1,317 @@
+"""Relay mode: the judge calls the candidate. Each is in a chamber of its own; we carry the frames and hold the clock.
+
+The judge is a coroutine: we answer its last request, and its reply is the next one. Its chamber is opened first, the
+candidate's inside of it, so that no hostile byte is delivered before both can be had. Payloads pass through unread;
+what is read here is the first byte of a request, the candidate's list of functions, and the judge's result.
+
+Each side pays for its own time only: the sum over its turns is held against its limit, and the chambers' own limits are
+a backstop. A candidate that falls silent while nobody asks it anything fails at the next call.
+"""
+
+import asyncio
+import re
+import secrets
+import statistics
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NoReturn
+
+from orchestrator.change import Tree
+from orchestrator.domain.records import Calibration, Spent
+from orchestrator.domain.verdict import Tier
+from orchestrator.door import BrokeOff, Door, NotStarted, TooLarge
+from orchestrator.judge.data import Judgement, read_result
+from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
+from orchestrator.text import short
+from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Talk
+
+GUEST = Path(__file__).parent / "guest"
+# Beside the candidate's files, where no change of its own can be.
+HELPERS_FOLDER = ".blastdoor"
+CHEAT = "blastdoor_cheat.py"
+# What the cheat can answer; the guest has the same list.
+CHEAT_ANSWERS = (
+    "nothing",
+    "zero",
+    "one",
+    "true",
+    "NaN",
+    "infinity",
+    "huge",
+    "an empty text",
+    "an empty list",
+    "the question back",
+    "the question with zeros",
+    "an error",
+)
+CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_values.py")
+JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_values.py")
+SEED = "BLASTDOOR_SEED"
+_WARM_UP = 4
+_NULLS = 32
+_FUNCTIONS = 1000
+_RESULT = re.compile(r"result\.json|metrics\.csv|traces/[A-Za-z0-9_.-]{1,200}")
+# Our own timeout comes first, the channel's only if the event loop is late.
+_LATER_S = 60.0
+
+
+class Side(StrEnum):
+    CANDIDATE = "candidate"
+    JUDGE = "judge"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One of the two: its job and files, and the seconds that its own turns may take together."""
+
+    door: Door
+    job: Job
+    bundle: Bundle
+    wall_s: float
+
+
+Trouble = NotStarted | BrokeOff | TooLarge | Refused
+
+
+@dataclass
+class Part:
+    """What is known of one side's chamber. Without an outcome it never ran, or was ended for the other's sake."""
+
+    outcome: Outcome | None = None
+    error: Trouble | None = None
+    spent: Spent = field(default_factory=Spent)
+    busy_s: float = 0.0
+
+
+@dataclass
+class Met:
+    """How a meeting went. `files` is the judge's result; without one, somebody is to blame.
+
+    `late` is whose turns took too long, `unloaded` why the candidate could not be asked at all, `broken` what the judge
+    said that no judge may say.
+    """
+
+    seed: str
+    candidate: Part = field(default_factory=Part)
+    judge: Part = field(default_factory=Part)
+    files: Mapping[str, bytes] | None = None
+    late: Side | None = None
+    unloaded: str = ""
+    broken: str = ""
+    calls: int = 0
+    functions: tuple[str, ...] = ()
+    median_s: float | None = None
+    jitter_s: float = 0.0
+
+    @property
+    def calibration(self) -> Calibration | None:
+        if self.median_s is None:
+            return None
+        return Calibration(seed=self.seed, median_s=self.median_s, jitter_s=self.jitter_s, calls=self.calls)
+
+    @property
+    def judge_log(self) -> bytes:
+        return self.judge.outcome.log_tail if self.judge.outcome else b""
+
+
+def helpers(names: Sequence[str]) -> Tree:
+    """Our modules, as files."""
+    return Tree.of({name: (GUEST / name).read_bytes() for name in names})
+
+
+def judge_helpers(tier: Tier) -> Tree:
+    """What a judge of this tier finds beside it, besides the helper that all of them get."""
+    return helpers(JUDGE_HELPERS) if tier is Tier.RELAY else Tree()
+
+
+async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -> Met:
+    """Seat both, and carry frames until the judge has finished or one can not go on. Raises nothing of theirs."""
+    met = Met(seed=str(secrets.randbits(63)))
+    job = judge.job.model_copy(update={"env": {**judge.job.env, SEED: met.seed}})
+
+    async def with_judge(judge_channel: Channel) -> None:
+        async def with_candidate(candidate_channel: Channel) -> None:
+            talk = _Conversation(met, _Turn(candidate_channel, candidate), _Turn(judge_channel, judge), job.limits)
+            await talk.hold()
+
+        await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
+
+    await _seated(judge, job, met.judge, None, with_judge)
+    return met
+
+
+async def _seated(seat: Seat, job: Job, part: Part, listener: Listener | None, talk: Talk) -> None:
+    """One chamber's life. Its failures are kept in its part: they must not end the other's chamber by an exception."""
+    started = time.monotonic()
+    try:
+        ran = await seat.door.run(job, seat.bundle, listener, talk=talk)
+    except (NotStarted, TooLarge, Refused) as error:
+        part.error = error
+    except BrokeOff as error:
+        part.error, part.spent = error, error.spent
+    except asyncio.CancelledError:
+        # The other side ended, or we were told to stop: what it cost until now is known all the same.
+        part.spent = seat.door.cost(job, time.monotonic() - started)
+        raise
+    else:
+        part.outcome, part.spent = ran.outcome, ran.spent
+
+
+class _TooLate(Exception):
+    """One side has used up its time."""
+
+
+class _Turn:
+    """One side's channel with the time that it has left."""
+
+    def __init__(self, channel: Channel, seat: Seat) -> None:
+        self._channel = channel
+        self.left_s = seat.wall_s
+
+    async def ask(self, payload: bytes) -> Reply:
+        """Raises _TooLate, and ChannelClosed where its chamber has ended."""
+        try:
+            async with asyncio.timeout(self.left_s):
+                reply = await self._channel.call(payload, self.left_s + _LATER_S)
+        except TimeoutError:
+            raise _TooLate from None
+        self.left_s -= reply.elapsed_s
+        if self.left_s <= 0:
+            raise _TooLate
+        return reply
+
+
+class _Refused(Exception):
+    """The candidate could not be loaded, or the judge broke the protocol; it is noted already."""
+
+
+class _Conversation:
+    """Load, calibrate, begin, then request and answer in turn."""
+
+    def __init__(self, met: Met, candidate: _Turn, judge: _Turn, limits: Limits) -> None:
+        self._met = met
+        self._limits = limits
+        self._candidate = candidate
+        self._judge = judge
+
+    async def hold(self) -> None:
+        """Returns in any case: what ended it is in the meeting's record, or in the outcome of a chamber."""
+        met, whole = self._met, (self._candidate.left_s, self._judge.left_s)
+        try:
+            met.functions = await self._load()
+            await self._calibrate()
+            begin = {"median": met.median_s, "jitter": met.jitter_s, "functions": met.functions}
+            answer = b"B" + encode(begin)
+            while met.files is None:
+                request = await self._ask(Side.JUDGE, answer)
+                answer = await self._serve(request.payload)
+        except (_TooLate, _Refused, ChannelClosed):
+            return
+        finally:
+            met.candidate.busy_s = whole[0] - self._candidate.left_s
+            met.judge.busy_s = whole[1] - self._judge.left_s
+
+    async def _ask(self, side: Side, payload: bytes) -> Reply:
+        try:
+            return await (self._judge if side is Side.JUDGE else self._candidate).ask(payload)
+        except _TooLate:
+            self._met.late = side
+            raise
+        except Refused as error:
+            # A judge's chamber takes whatever a candidate's can say, so it is the judge that asked for too much.
+            self._break(Side.JUDGE, str(error))
+
+    async def _load(self) -> tuple[str, ...]:
+        """The candidate's functions, once it has come up; its start counts as its own time."""
+        answer = (await self._ask(Side.CANDIDATE, b"L")).payload
+        try:
+            told = decode(answer[1:])
+        except Malformed:
+            told = None
+        if not isinstance(told, list) or len(told) > _FUNCTIONS or not all(type(it) is str for it in told):
+            self._met.unloaded = "what it answers when it is loaded is no list of functions"
+            raise _Refused
+        if answer[:1] != b"L":
+            self._met.unloaded = f"it does not load: {short(told[-1] if told else '', 200)}"
+            raise _Refused
+        return tuple(told)
+
+    async def _calibrate(self) -> None:
+        """What an empty call takes. The judge's chamber, which is ours, is asked as well: of two medians the smaller is
+        taken off and of two jitters the larger must be passed, so a candidate that is slow to do nothing gains nothing.
+        """
+        times: dict[Side, list[float]] = {side: [] for side in Side}
+        for number in range(_WARM_UP + _NULLS):
+            for side in Side:
+                reply = await self._ask(side, b"N")
+                if reply.payload != b"N":
+                    self._break(side, "an empty call was answered by something")
+                if number >= _WARM_UP:
+                    times[side].append(reply.elapsed_s)
+        spreads = [spread(taken) for taken in times.values()]
+        self._met.median_s = min(median for median, _ in spreads)
+        self._met.jitter_s = max(jitter for _, jitter in spreads)
+
+    async def _serve(self, request: bytes) -> bytes:
+        """What the judge asked for, as the answer that it gets; nothing more once it has finished."""
+        kind = request[:1]
+        if kind == b"F":
+            self._met.files = self._result(request)
+            return b""
+        if kind not in (b"C", b"N"):
+            self._break(Side.JUDGE, "a request that nobody knows")
+        self._met.calls += 1
+        reply = await self._ask(Side.CANDIDATE, request if kind == b"C" else b"N")
+        return b"R" + struct.pack("<d", reply.elapsed_s) + reply.payload
+
+    def _result(self, request: bytes) -> Mapping[str, bytes]:
+        try:
+            files = decode(memoryview(request)[1:])
+        except Malformed as error:
+            files = str(error)
+        if not isinstance(files, dict) or not all(type(data) is bytes for data in files.values()):
+            self._break(Side.JUDGE, f"its result is no set of files ({short(str(files), 100)})")
+        if odd := [name for name in files if not _RESULT.fullmatch(name) or ".." in name]:
+            self._break(Side.JUDGE, f"a file of its result has a name that none has: {short(odd[0], 60)}")
+        if len(files) > self._limits.output_files or sum(map(len, files.values())) > self._limits.output_bytes:
+            self._break(Side.JUDGE, "its result is larger than judge.limits allow")
+        return files
+
+    def _break(self, side: Side, why: str) -> NoReturn:
+        if side is Side.JUDGE:
+            self._met.broken = why
+        else:
+            self._met.unloaded = why
+        raise _Refused
+
+
+def spread(times: Sequence[float]) -> tuple[float, float]:
+    """The median, and what nine of ten differ from it at most."""
+    median = statistics.median(times)
+    off = sorted(abs(taken - median) for taken in times)
+    return median, off[int(0.9 * (len(off) - 1))]
+
+
+def judgement_of(met: Met) -> Judgement:
+    """The judge's result, or the fixed code of what was wrong with it; for a meeting that no candidate ended."""
+    spent, log = met.judge.spent, met.judge_log
+    if met.files is not None:
+        return read_result(met.files, spent, log)
+    if met.late is Side.JUDGE:
+        limit = "its turns together took longer than its limit"
+        return Judgement(spent, fault=f"judge {Ending.TIMED_OUT}", detail=limit, log=log)
+    if met.broken:
+        return Judgement(spent, fault=f"judge {Ending.PROTOCOL}", detail=met.broken, log=log)
+    if isinstance(met.judge.error, BrokeOff):
+        return Judgement(spent, fault="judge broke off", detail=str(met.judge.error), log=log)
+    if met.judge.error is not None:
+        return Judgement(spent, fault="judge can not be run", detail=str(met.judge.error), log=log)
+    outcome = met.judge.outcome
+    if outcome is None or outcome.ending is Ending.COMPLETED:
+        detail = "neither chamber was at work for longer than both may be together"
+        return Judgement(spent, fault="the meeting outlasted its limits", detail=detail, log=log)
+    return Judgement(spent, fault=f"judge {outcome.ending}", detail=outcome.reason, log=log)

@@ -1,0 +1,67 @@
+"""The seam between the ledger and where it is kept: all that one kind of database does in its own way."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol, TypeVar
+
+from sqlalchemy import Connection, Engine, Insert
+
+from orchestrator.ledger.chain import Head
+from orchestrator.ledger.lock import Holder
+
+T = TypeVar("T")
+
+
+class Standing(NamedTuple):
+    """Who may write, and what the next record follows."""
+
+    epoch: int
+    holder: str
+    head: Head
+
+
+class Database(Protocol):
+    """One campaign's place in a database; SQLite's is a file, PostgreSQL's a schema."""
+
+    @property
+    def name(self) -> str:
+        """For a person. It never holds a secret."""
+
+    @property
+    def upsert(self) -> Insert:
+        """A row of the projection, set or replaced."""
+
+    @property
+    def writing(self) -> Mapping[str, object]:
+        """The execution options of a connection that writes."""
+
+    def prepare(self) -> None:
+        """What must be there before anything can be opened to be filled. Raises LedgerErrors."""
+
+    def open_engine(self, *, read_only: bool) -> Engine:
+        """A transaction on it reads one state of the database. With `writing`, it sees what was committed last."""
+
+    def settle(self, engine: Engine) -> None:
+        """What is set once, for good, outside of any transaction."""
+
+    def make_tables(self, connection: Connection) -> None:
+        """With all that the database itself refuses, in the transaction of the caller."""
+
+    def is_empty(self, connection: Connection) -> bool:
+        """Whether it was never filled: whoever wanted to was killed before."""
+
+    def is_ours(self, connection: Connection) -> bool: ...
+
+    def standing(self, connection: Connection) -> Standing:
+        """Asked with every append. Until the transaction ends, nobody else can write."""
+
+    def lock(self, connection: Connection) -> bool:
+        """Hold the campaign for as long as this connection lives; False when another one does."""
+
+    def unlock(self, connection: Connection) -> None: ...
+
+    def held_by(self, connection: Connection) -> Holder | None:
+        """Who holds the campaign, as far as the database knows."""
+
+    def attempt(self, work: Callable[[], T], *, patient: bool = True) -> T:
+        """Do it, with every error as one of ours. `patient` does it again while a connection is lost, within a bound:
+        whether an earlier try came through is for the work to find out."""

@@ -1,0 +1,245 @@
+"""All that is particular to PostgreSQL: one schema a campaign, a lock that holds across hosts, connections that die.
+
+A COMMIT whose answer was lost may have happened. So nothing here is simply repeated: the connection is made anew, and
+the work looks first whether it is done (see `Ledger.append`, which the chain tells).
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from sqlalchemy import Connection, Engine, Insert, create_engine, select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
+
+from orchestrator.ledger.address import Address
+from orchestrator.ledger.chain import START, Head
+from orchestrator.ledger.database import Standing
+from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
+from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
+from orchestrator.ledger.postgres_errors import redacted, translated
+from orchestrator.ledger.postgres_tables import MARK, statements
+from orchestrator.ledger.schema import events, fence, meta, metadata, projection
+
+T = TypeVar("T")
+
+# How long a database may be away before that is an error. The event loop waits meanwhile: a chamber's lease (60 s)
+# must outlive it.
+PATIENCE_S = 10.0
+# Who was killed a moment ago is still connected until the server sees it.
+_GRACE_S = 1.0
+_SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+
+# A host that answers no more is noticed by either side within seconds, instead of hours.
+_CLIENT = {
+    "application_name": "blastdoor",
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 8000,
+}
+_SERVER = {
+    "client_encoding": "UTF8",
+    "idle_in_transaction_session_timeout": "5s",  # one that froze half way lets go of the fence
+    "lock_timeout": "8s",
+    "statement_timeout": "60s",
+    "synchronous_commit": "on",
+    "tcp_keepalives_idle": 5,
+    "tcp_keepalives_interval": 2,
+    "tcp_keepalives_count": 2,
+}
+
+_LAST = select(events.c.seq, events.c.hash).order_by(events.c.seq.desc()).limit(1)
+# A statement of its own: one that waited for the lock reads the rest as it was before the wait.
+_FENCE = select(fence.c.epoch, fence.c.holder).with_for_update()
+_HOLDER = "holder"
+_TABLES = text(
+    "SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = :schema"
+)
+_ABOUT = text(
+    "SELECT obj_description(oid, 'pg_namespace') AS mark, has_schema_privilege(oid, 'USAGE') AS is_open"
+    " FROM pg_catalog.pg_namespace WHERE nspname = :schema"
+)
+_TRY = text("SELECT pg_try_advisory_lock(:key)")
+_UNLOCK = text("SELECT pg_advisory_unlock(:key)")
+_LOCKED = text(
+    "SELECT count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+    " AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())"
+    " AND (classid::bigint << 32) | objid::bigint = :key"
+)
+
+
+def _upsert() -> Insert:
+    statement = insert(projection)
+    return statement.on_conflict_do_update(
+        index_elements=[projection.c.kind, projection.c.id], set_={"body": statement.excluded.body}
+    )
+
+
+class Postgres:
+    """A campaign's schema in a database that may hold many."""
+
+    upsert = _upsert()
+    # Each statement sees what was committed before it: whoever waited for the fence must see what came meanwhile.
+    writing = {"isolation_level": "READ COMMITTED"}  # noqa: RUF012  nobody changes it
+
+    def __init__(self, address: Address) -> None:
+        self._schema = address.schema
+        self._given = _parsed(address)
+        self._secrets = [str(self._given[key]) for key in _SECRETS if self._given.get(key)]
+        self._key = _lock_key(address.campaign)
+        self.database = database_name(address)
+        self.name = f"campaign {address.campaign[:8]} in the database {self.database}"
+
+    def prepare(self) -> None: ...
+
+    def open_engine(self, *, read_only: bool) -> Engine:
+        settings = {**_SERVER, "search_path": f"{self._schema},pg_temp"}
+        if read_only:
+            settings["default_transaction_read_only"] = "on"
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        conninfo = make_conninfo(**{**_CLIENT, **self._given, "options": f"{self._given.get('options', '')} {options}"})
+        # The address goes straight to the driver: what SQLAlchemy never saw it can not print.
+        return create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: _connect(conninfo, self.name),
+            isolation_level="REPEATABLE READ",
+            use_native_hstore=False,
+            hide_parameters=True,
+        )
+
+    def settle(self, engine: Engine) -> None: ...
+
+    def make_tables(self, connection: Connection) -> None:
+        connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+        metadata.create_all(connection, checkfirst=False)
+        for statement in statements(self._schema):
+            connection.exec_driver_sql(statement)
+
+    def is_empty(self, connection: Connection) -> bool:
+        return int(connection.execute(_TABLES, {"schema": self._schema}).scalar_one()) == 0
+
+    def is_ours(self, connection: Connection) -> bool:
+        """Raises ReadOnly: a schema without the right to use it would be passed over, as if it were not there."""
+        about = connection.execute(_ABOUT, {"schema": self._schema}).one_or_none()
+        if about is not None and about.mark == MARK and not about.is_open:
+            raise ReadOnly(f"{self.name} is closed to this user (permission denied); ask its owner for the right")
+        return about is not None and bool(about.mark == MARK)
+
+    def standing(self, connection: Connection) -> Standing:
+        epoch, holder = connection.execute(_FENCE).one()
+        last = connection.execute(_LAST).one_or_none()
+        return Standing(epoch, holder, START if last is None else Head(last.seq, last.hash))
+
+    def lock(self, connection: Connection) -> bool:
+        until = time.monotonic() + _GRACE_S
+        while True:
+            with connection.begin():
+                if connection.execute(_TRY, {"key": self._key}).scalar_one():
+                    connection.execute(_introduce(introduction()))
+                    return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.05)
+
+    def unlock(self, connection: Connection) -> None:
+        # A connection that is lost holds nothing any more.
+        with suppress(DBAPIError), connection.begin():
+            connection.execute(_UNLOCK, {"key": self._key})
+
+    def held_by(self, connection: Connection) -> Holder | None:
+        if not connection.execute(_LOCKED, {"key": self._key}).scalar_one():
+            return None
+        about = connection.execute(select(meta.c.value).where(meta.c.key == _HOLDER)).scalar_one_or_none()
+        return introduced(about or "") or UNKNOWN
+
+    def attempt(self, work: Callable[[], T], *, patient: bool = True) -> T:
+        if not patient:
+            try:
+                return self._once(work)
+            except Away as error:
+                line = f"{self.name} can not be reached ({error}); start it, or mend the setting `ledger`"
+                raise Away(line) from None
+        # A campaign that another holds now may be held by our own connection that died, for as long as the server
+        # has not noticed.
+        retrying = Retrying(
+            stop=stop_after_delay(PATIENCE_S),
+            wait=wait_exponential(multiplier=0.05, max=1.0),
+            retry=retry_if_exception_type((Away, Held)),
+            reraise=True,
+        )
+        try:
+            done: T = retrying(self._once, work)
+        except Away as error:
+            raise Away(
+                f"{self.name} went away and was not back after {PATIENCE_S:g} s ({error}); nothing that was recorded"
+                " is lost: once it is back, go on with blastdoor resume"
+            ) from None
+        return done
+
+    def _once(self, work: Callable[[], T]) -> T:
+        with self._translating():
+            return work()
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Without the cause: what it says was not looked through for secrets."""
+        try:
+            yield
+        except DBAPIError as error:
+            raise translated(self.name, error.orig, self._secrets) from None
+        except psycopg.Error as error:
+            raise translated(self.name, error, self._secrets) from None
+        except SQLAlchemyError as error:
+            raise LedgerError(f"{self.name}: {redacted(str(error), self._secrets)}") from None
+        except UnicodeEncodeError:
+            raise LedgerError(f"{self.name} can not hold text with lone surrogates; escape them first") from None
+
+
+def database_name(address: Address) -> str:
+    """Which database it is, without who asks and how. Raises LedgerError for a URL that can not be read."""
+    given = _parsed(address)
+    host, port = given.get("host") or given.get("hostaddr") or "the local socket", given.get("port")
+    return f"{given.get('dbname') or given.get('user') or 'of this user'} on {host}{f':{port}' if port else ''}"
+
+
+def _parsed(address: Address) -> dict[str, Any]:
+    try:
+        given = conninfo_to_dict(address.url.get_secret_value())
+    except psycopg.Error:
+        # What the library says may quote the password.
+        raise LedgerError(
+            "the ledger's URL can not be read; write it as postgresql://user:password@host:port/database, with"
+            " characters like @ : / ? # % in a name or in the password as %40 and so on"
+        ) from None
+    if any(not port.isdecimal() for port in str(given.get("port") or "0").split(",") if port):
+        raise LedgerError(
+            "the port in the ledger's URL is no number; a password with : or / must be written with %3A, %2F"
+        )
+    return given
+
+
+def _connect(conninfo: str, name: str) -> "psycopg.Connection[Any]":
+    connection = psycopg.connect(conninfo)
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        connection.close()
+        raise LedgerError(f"{name} keeps text as {encoding}; make a database with ENCODING 'UTF8'")
+    return connection
+
+
+def _lock_key(campaign: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"blastdoor campaign {campaign}".encode()).digest()[:8], signed=True)
+
+
+def _introduce(about: str) -> Insert:
+    statement = insert(meta).values(key=_HOLDER, value=about)
+    return statement.on_conflict_do_update(index_elements=[meta.c.key], set_={"value": about})

@@ -1,0 +1,59 @@
+"""Running a candidate once more, with a reservation of its own: for a new cohort, or because its score is noisy."""
+
+import asyncio
+
+from orchestrator.domain import events as e
+from orchestrator.domain.records import Node, Purpose, Trial
+from orchestrator.domain.verdict import Mode
+from orchestrator.loop.interruption import interrupt
+from orchestrator.loop.judging import judge_trial
+from orchestrator.loop.money import unbooked, usage, worst_of_trial
+from orchestrator.loop.trial import run_trial
+from orchestrator.loop.workbench import Free, Workbench
+
+
+class CanNotCompare(Exception):
+    """What a candidate would have to be compared with can not be measured; the message says why."""
+
+
+async def run_again(bench: Workbench, name: str, purpose: Purpose, hold: str) -> None:
+    """One trial more and its judging. Nothing waits for money: raises CanNotCompare where the caps leave no room.
+
+    A trial that only waits for its judge, since somebody died there, is not run again. On Free, or when it is
+    cancelled, the hold stays open: whoever owns the node closes it.
+    """
+    amounts = worst_of_trial(bench, Mode.SUBMIT)
+    if shortage := bench.book.accounts.shortage(amounts):
+        raise CanNotCompare(f"the caps leave no room for one more {purpose} of {name} ({shortage})")
+    node = bench.state.nodes[name]
+    bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
+    trial = _unjudged(bench, node, purpose)
+    if trial is None:
+        done = await run_trial(bench, name, purpose, node.promoted or 0, bench.tree(name))
+        trial = bench.state.trials[done]
+    if trial.ending is None:
+        await judge_trial(bench, trial.id)
+    # Only its own part: what else the node spent belongs to its attempt.
+    spent = usage(bench.state.nodes[name].spent - node.spent)
+    bench.book.record(e.Settled(hold=hold, node=name, spent=spent.as_row()))
+
+
+async def run_ended_again(bench: Workbench, name: str, purpose: Purpose) -> None:
+    """The same for a node whose own attempt is over, for another one. One at a time: whoever calls has the lock."""
+    hold = f"{name}#{purpose}-{bench.state.nodes[name].trials + 1}"
+    try:
+        await run_again(bench, name, purpose, hold)
+    except Free:
+        spent = unbooked(bench.state.nodes[name])
+        bench.book.record(e.Refunded(hold=hold, node=name, spent=spent.as_row()))
+        raise
+    except asyncio.CancelledError:
+        # The attempt that wanted it ends itself; this trial is another node's.
+        interrupt(bench, name)
+        raise
+
+
+def _unjudged(bench: Workbench, node: Node, purpose: Purpose) -> Trial | None:
+    trials = [trial for trial in bench.state.trials_of(node.id) if trial.purpose is purpose]
+    last = trials[-1] if trials else None
+    return last if last and last.ended and last.ending is None and not last.judged else None

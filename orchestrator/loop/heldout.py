@@ -1,0 +1,253 @@
+"""The held-out split: asked about a candidate that is about to be kept, and answered by the ladder alone.
+
+The exact score lives in this module's variables and nowhere else. Nothing that the trial or its judge left is kept,
+since a candidate could print its inputs; and no score, whatever the cause, is answered like a score that is no better,
+since a candidate could choose between the two.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from orchestrator.domain import events as e
+from orchestrator.domain import ladder
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.fingerprint import Fingerprint, cohort_of
+from orchestrator.domain.metric import Metric
+from orchestrator.domain.records import HeldOut, Node, Role, Spent
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.door import BrokeOff, NotStarted, TooLarge
+from orchestrator.judge.data import Judgement
+from orchestrator.loop import relaying, steps
+from orchestrator.loop.interruption import interrupt
+from orchestrator.loop.judging import verdict_of
+from orchestrator.loop.money import unbooked, worst_of_asking
+from orchestrator.loop.trial import ENDINGS, for_judge, job_of
+from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.task import HeldOutSpec
+
+_TRIES = 3
+
+
+def ask_before_end(state: State, node: Node, step: steps.Step, spec: HeldOutSpec | None) -> steps.Step:
+    """The last step before a candidate is kept, where the task has a held-out split. Pure, like the other steps."""
+    if spec is None or not isinstance(step, steps.End) or not step.kept:
+        return step
+    if not node.heldout:
+        return steps.AskHeldOut() if state.campaign.asked < spec.queries else _unasked(state, node, step, spec)
+    answer = next(iter(node.heldout.values()))
+    return _of_baseline(step, answer) if node.role is Role.BASELINE else _of_candidate(step, answer, spec)
+
+
+def _unasked(state: State, node: Node, step: steps.End, spec: HeldOutSpec) -> steps.End:
+    if node.role is Role.BASELINE or not spec.gate:
+        return step
+    used = f"the held-out split was asked {state.campaign.asked} times, all that heldout.queries allows"
+    return steps.End(step.ending, False, f"{step.why}, but {used}: nothing more is promoted")
+
+
+def _of_baseline(step: steps.End, answer: HeldOut) -> steps.End:
+    if answer.released is not None:
+        return step
+    why = f"it has no score on the held-out split: {answer.fault}; correct [heldout], blastdoor check tells more"
+    return steps.End(Ending.INVALID, False, why)
+
+
+def _of_candidate(step: steps.End, answer: HeldOut, spec: HeldOutSpec) -> steps.End:
+    if answer.better:
+        return steps.End(step.ending, True, f"{step.why}, and better on the held-out split")
+    told = "not better on the held-out split" if answer.released is not None else "not comparable on the held-out split"
+    if spec.gate:
+        return steps.End(step.ending, False, f"{step.why}, but {told}")
+    return steps.End(step.ending, True, f"{step.why}, though {told}")
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """`merit` is None where there is no score that counts; `fault` says why in a fixed code."""
+
+    spent: Spent
+    cohort: str = ""
+    merit: float | None = None
+    fault: str = ""
+
+
+async def ask_heldout(bench: Workbench, name: str) -> None:
+    """Record what the ladder says of a node. Raises Free when a chamber could not be had; it counts all the same."""
+    if bench.state.nodes[name].role is Role.BASELINE:
+        await _ask_baseline(bench, name)
+        return
+    query = _intend(bench, name)
+    scored = await _scored(bench, name, query)
+    cohort = scored.cohort or next(reversed(bench.state.run.ladders), "")
+    try:
+        await _have_ladder(bench, cohort)
+    except Free:
+        bench.book.record(e.HeldOutAsked(node=name, query=query, spent=scored.spent, interrupted=True))
+        raise
+    found = _answer(bench, cohort, scored.merit)
+    bench.book.record(
+        e.HeldOutAsked(
+            node=name,
+            query=query,
+            cohort=cohort,
+            better=bool(found and found.better),
+            released=_first_metric(bench).merit(found.released) if found else None,
+            step=_spec(bench).step,
+            spent=scored.spent,
+        )
+    )
+
+
+def _answer(bench: Workbench, cohort: str, merit: float | None) -> ladder.Answer | None:
+    """None where the baseline has no value that it could be compared with."""
+    released = bench.state.run.ladders.get(cohort)
+    if released is None:
+        return None
+    return ladder.answer(merit, _first_metric(bench).merit(released), _spec(bench).step)
+
+
+async def _ask_baseline(bench: Workbench, root: str) -> None:
+    """Its rounded score is where a ladder starts. One that has been started stays as it is, wherever this lands."""
+    query = _intend(bench, root)
+    scored = await _scored(bench, root, query)
+    step, metric = _spec(bench).step, _first_metric(bench)
+    released, fault = bench.state.run.ladders.get(scored.cohort), scored.fault
+    if released is None and scored.merit is not None:
+        value = ladder.rounded(scored.merit, step)
+        released = None if value is None else metric.merit(value)
+        fault = "more steps than can be counted" if value is None else ""
+    bench.book.record(
+        e.HeldOutAsked(
+            node=root,
+            query=query,
+            cohort=scored.cohort,
+            released=released,
+            step=step,
+            fault=fault,
+            spent=scored.spent,
+        )
+    )
+
+
+async def _have_ladder(bench: Workbench, cohort: str) -> None:
+    """On other machines, or after a new cohort, the baseline is asked there first, as often as the counts allow."""
+    async with bench.cohort_lock:
+        for _ in range(_TRIES):
+            state = bench.state
+            if cohort in state.run.ladders or state.campaign.asked >= _spec(bench).queries:
+                return
+            if not await _ask_baseline_again(bench, state.run.root):
+                return
+
+
+async def _ask_baseline_again(bench: Workbench, root: str) -> bool:
+    """With a hold of its own, as a re-run for a new cohort has; False where the caps leave no room for it."""
+    amounts = worst_of_asking(bench)
+    if bench.book.accounts.shortage(amounts):
+        return False
+    hold = f"{root}#heldout-{bench.state.campaign.asked + 1}"
+    bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
+    try:
+        await _ask_baseline(bench, root)
+    except Free:
+        spent = unbooked(bench.state.nodes[root])
+        bench.book.record(e.Refunded(hold=hold, node=root, spent=spent.as_row()))
+        raise
+    except asyncio.CancelledError:
+        # The attempt that wanted it ends itself; this trial is another node's.
+        interrupt(bench, root)
+        raise
+    spent = unbooked(bench.state.nodes[root])
+    bench.book.record(e.Settled(hold=hold, node=root, spent=spent.as_row()))
+    return True
+
+
+def _intend(bench: Workbench, name: str) -> int:
+    query = bench.state.campaign.asked + 1
+    bench.book.record(e.HeldOutIntended(node=name, query=query, queries=_spec(bench).queries))
+    return query
+
+
+async def _scored(bench: Workbench, name: str, query: int) -> _Scored:
+    try:
+        return await _run_and_judge(bench, name)
+    except Free as free:
+        bench.book.record(e.HeldOutAsked(node=name, query=query, spent=free.spent, interrupted=True))
+        raise
+
+
+async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
+    """Nobody listens to the chamber, and what it leaves goes to the judge and no further."""
+    if bench.tier is Tier.RELAY:
+        return await _called(bench, name)
+    job, bundle = job_of(bench, name, Mode.HELDOUT, bench.tree(name))
+    try:
+        ran = await bench.door.run(job, bundle)
+    except NotStarted as error:
+        raise Free(error.ending, f"no chamber for the held-out split: {error}") from error
+    except BrokeOff as error:
+        if error.proven:
+            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent) from error
+        return _Scored(error.spent, fault="broke off")
+    except TooLarge:
+        return _Scored(Spent(), fault="too large")
+    fingerprint = bench.jobs.fingerprint(ran.outcome.facts, Mode.HELDOUT)
+    cohort = cohort_of(fingerprint, bench.ranking.binds)
+    ending, outputs = ENDINGS[ran.outcome.ending], for_judge(bench, ran.outcome.outputs)
+    if ending and ending.retryable:
+        raise Free(ending, "the chamber for the held-out split was killed", ran.spent)
+    if ending or not outputs:
+        return _Scored(ran.spent, cohort, fault=str(ending or "no output"))
+    try:
+        judgement = await bench.judge.judge(outputs, Mode.HELDOUT, name)
+    except BrokeOff as error:
+        why = f"the provider failed while judging: {error}"
+        raise Free(Ending.INFRASTRUCTURE, why, ran.spent + error.spent) from error
+    except NotStarted as error:
+        raise Free(error.ending, f"no chamber for the judge: {error}", ran.spent) from error
+    merit, fault = _merit(bench, judgement, fingerprint)
+    return _Scored(ran.spent + judgement.spent, cohort, merit, fault)
+
+
+async def _called(bench: Workbench, name: str) -> _Scored:
+    """The same where the judge calls the candidate."""
+    met = await relaying.relayed(bench, name, Mode.HELDOUT, bench.tree(name))
+    spent = met.candidate.spent + met.judge.spent
+    if free := relaying.freed_by(met):
+        raise Free(free.ending, str(free), spent)
+    outcome = met.candidate.outcome
+    fingerprint = bench.jobs.fingerprint(outcome.facts if outcome else {}, Mode.HELDOUT)
+    cohort = cohort_of(fingerprint, bench.ranking.binds)
+    if ended := relaying.ended_by(met, bench.task.target(Mode.HELDOUT).limits.wall):
+        return _Scored(spent, cohort, fault=str(ended.ending))
+    found = relaying.scored(bench, met, fingerprint, Mode.HELDOUT)
+    if found.fault is not None:
+        return _Scored(spent, cohort, fault="judge broke" if found.judge_broke else "below the channel's jitter")
+    merit, fault = _merit(bench, found.judgement, fingerprint)
+    return _Scored(spent, cohort, merit, fault)
+
+
+def _merit(bench: Workbench, judgement: Judgement, fingerprint: Fingerprint) -> tuple[float | None, str]:
+    """The first metric of a score that counts, or the fixed code of why there is none."""
+    if judgement.result is None:
+        return None, judgement.fault or "no result"
+    verdict = verdict_of(bench, judgement.result, fingerprint, Mode.HELDOUT)
+    if not verdict.valid:
+        return None, "no solution"
+    if missing := bench.ranking.missing(verdict.metrics):
+        return None, f"metric missing: {missing[0]}"
+    if verdict.suspect:
+        return None, "beyond the ceiling"
+    metric = _first_metric(bench)
+    return metric.merit(verdict.metrics[metric.name]), ""
+
+
+def _spec(bench: Workbench) -> HeldOutSpec:
+    if bench.task.heldout is None:
+        raise AssertionError("the task has no held-out split")
+    return bench.task.heldout
+
+
+def _first_metric(bench: Workbench) -> Metric:
+    return bench.ranking.metrics[0]

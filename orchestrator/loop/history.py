@@ -1,0 +1,113 @@
+"""What a proposer may look back on, kept up with every event: to look costs the same however long a campaign is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from orchestrator.change import Tree
+from orchestrator.domain import events as e
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.node import run_of
+from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.domain.state import State
+from orchestrator.proposers import Tried
+
+# What a person brought is never tried again by the search, but says nothing of the proposer's own steps.
+_KNOWN_TO = {Role.SEARCH: (Role.SEARCH, Role.INJECTED), Role.CONTROL: (Role.CONTROL,)}
+
+
+class History:
+    """The attempts of one role in the present run. Made anew from the state on a resume, with the same content."""
+
+    def __init__(self, state: State, ranking: Ranking, role: Role, baseline: str, read: Callable[[str], Tree]) -> None:
+        self._state = state
+        self._ranking = ranking
+        self._role = role
+        self._baseline = baseline
+        self._read = read
+        self._gather()
+
+    @property
+    def ended(self) -> Sequence[Tried]:
+        """Another list as soon as another cohort is the present one: what was measured elsewhere is left out."""
+        return self._ended
+
+    @property
+    def running(self) -> Sequence[Tried]:
+        """Without merits, even where a first verdict is there: it is not known yet whether it stands."""
+        return [replace(self._tried(self._state.nodes[name]), merits=None) for name in self._running]
+
+    def knows(self, digest: str) -> bool:
+        return digest in self._trees
+
+    def first_with(self, digest: str) -> str:
+        """The node that had this tree first."""
+        return self._trees[digest]
+
+    def tree(self, node: str) -> Tree:
+        if node not in self._state.nodes:
+            raise LookupError(node)
+        return self._read(node)
+
+    def on_event(self, event: e.Event, at: str) -> None:
+        del at
+        match event:
+            case e.Proposed() if self._is_known(event.node):
+                self._propose(event.node, event.tree)
+            case e.AttemptEnded() if self._is_mine(event.node):
+                self._end(self._state.nodes[event.node])
+            case e.AttemptQuarantined():
+                self._running.pop(event.node, None)
+            case e.ChampionChanged() | e.CohortOpened() if self._state.run.cohort != self._cohort:
+                self._gather()
+
+    def _gather(self) -> None:
+        state = self._state
+        self._cohort = state.run.cohort
+        self._ended: list[Tried] = []
+        self._running: dict[str, None] = {}
+        self._trees = {self._baseline: state.run.root}
+        nodes = [node for node in state.nodes.values() if self._is_known(node.id)]
+        for node in nodes:
+            for draft in state.drafts(node.id):
+                self._propose(node.id, draft.tree)
+        mine = [node for node in nodes if node.role is self._role and node.phase is Phase.ENDED]
+        for node in sorted(mine, key=lambda node: (node.ended_at, node.number)):
+            self._end(node)
+
+    def _propose(self, node: str, digest: str | None) -> None:
+        if digest:
+            self._trees.setdefault(digest, node)
+        if self._is_mine(node) and self._state.nodes[node].phase in (Phase.OPEN, Phase.QUEUED):
+            self._running[node] = None
+
+    def _end(self, node: Node) -> None:
+        self._running.pop(node.id, None)
+        elsewhere = node.verdict is not None and self._cohort not in (None, node.verdict.cohort, *node.verdicts)
+        if node.ending and node.ending.charged and not elsewhere:
+            self._ended.append(self._tried(node))
+
+    def _tried(self, node: Node) -> Tried:
+        return Tried(
+            node=node.id,
+            number=node.number,
+            parent=node.parent or "",
+            operator=node.operator,
+            description=node.description,
+            params=node.params,
+            merits=self._merits(node),
+            parent_merits=self._merits(self._state.nodes[node.parent]) if node.parent else None,
+            kept=node.kept,
+        )
+
+    def _merits(self, node: Node) -> tuple[float, ...] | None:
+        verdict = node.verdicts.get(self._cohort or "") or node.verdict
+        if verdict is None or not verdict.valid or verdict.suspect or self._ranking.missing(verdict.metrics):
+            return None
+        return self._ranking.merits(verdict.metrics)
+
+    def _is_mine(self, name: str) -> bool:
+        return self._state.nodes[name].role is self._role and self._is_known(name)
+
+    def _is_known(self, name: str) -> bool:
+        """Whether its tree counts as tried: that of the same run, and never of the other arm of a comparison."""
+        return run_of(name) == self._state.campaign.run and self._state.nodes[name].role in _KNOWN_TO[self._role]

@@ -1,0 +1,119 @@
+"""Pruning in a campaign: who is watched, among which peers, and what is heard while a trial runs.
+
+Watched are the trials that count, of the search and of its control; both by the same rule, each among its own earlier
+trials, as if the other were not there. Baseline, tuning, re-runs and changes by hand are never ended early.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.fingerprint import cohort_of
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.node import run_of
+from orchestrator.domain.records import Purpose, Role, Trial
+from orchestrator.domain.reports import BadReport, Curve, Look, Reports
+from orchestrator.domain.state import State
+from orchestrator.pruning import Crowd, Rule, Watch
+from orchestrator.pruning.watch import is_spared
+from orchestrator.task import PruningSpec
+from sandbox import Report
+
+# Which earlier trials a watched one is compared with. The baseline is what all are compared with, and no peer.
+_ARMS = {Role.SEARCH: Role.SEARCH, Role.INJECTED: Role.SEARCH, Role.CONTROL: Role.CONTROL}
+_WATCHED = (Role.SEARCH, Role.CONTROL)
+
+Place = tuple[int, str, Role]
+
+
+@dataclass
+class Pruning:
+    """The rule, and the curves of trials that are over: by run, cohort and arm."""
+
+    spec: PruningSpec
+    rule: Rule
+    ranking: Ranking
+    state: State
+    _crowds: dict[Place, Crowd] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for trial in self.state.trials.values():
+            self._learn(trial)
+
+    def on_event(self, event: e.Event, _: str) -> None:
+        if isinstance(event, e.TrialEnded | e.JudgingEnded):
+            self._learn(self.state.trials[event.trial])
+
+    def watch(self, trial: str, cohort: str) -> Watch | None:
+        """None for a trial that is never ended early."""
+        record = self.state.trials[trial]
+        role = self.state.nodes[record.node].role
+        if record.purpose is not Purpose.SUBMIT or role not in _WATCHED:
+            return None
+        crowd = self._crowd((run_of(record.node), cohort, role))
+        spared = is_spared(self.state.run.seed, trial, self.spec.spare)
+        # Halving has its rungs, and no warm-up beside them.
+        warmup = 0 if self.spec.rule == "halving" else 1
+        return Watch(
+            self.rule,
+            crowd.peers,
+            warmup=warmup if self.spec.warmup is None else self.spec.warmup,
+            every=self.spec.every or 1,
+            spared=spared,
+        )
+
+    def _crowd(self, place: Place) -> Crowd:
+        return self._crowds.setdefault(place, Crowd())
+
+    def _learn(self, trial: Trial) -> None:
+        """Only what the judge found valid is one: a curve is a candidate's own word, and measures others."""
+        arm = _ARMS.get(self.state.nodes[trial.node].role)
+        if arm is None or trial.purpose is not Purpose.SUBMIT or trial.reports is None or trial.id in self._known:
+            return
+        points, verdict, run = trial.reports.points, trial.verdict, run_of(trial.node)
+        if trial.ending is Ending.PRUNED:
+            cohort = cohort_of(trial.fingerprint, self.ranking.binds)
+            self._crowd((run, cohort, arm)).pruned(trial.id, points)
+            self._known.add(trial.id)
+        elif verdict and verdict.valid and not verdict.suspect:
+            first = self.ranking.metrics[0]
+            merit = first.merit(verdict.metrics[first.name])
+            self._crowd((run, verdict.cohort, arm)).scored(trial.id, points, merit)
+            self._known.add(trial.id)
+
+
+class Hearing:
+    """What is heard of one trial: lines go to its log, reports make its curve, and the rule may have enough of it."""
+
+    def __init__(self, line: Callable[[str], None], watch: Callable[[Mapping[str, str]], Watch | None]) -> None:
+        self.line = line
+        self._choose = watch
+        self._watch: Watch | None = None
+        self._curve = Curve()
+        self._enough = asyncio.Event()
+
+    def opened(self, facts: Mapping[str, str]) -> None:
+        self._watch = self._choose(facts)
+
+    def report(self, report: Report) -> None:
+        if self._curve.add(report.step, report.value) and self._watch and self._watch.enough(self._curve):
+            self._enough.set()
+
+    async def enough(self) -> None:
+        await self._enough.wait()
+
+    @property
+    def asked_to_stop(self) -> bool:
+        return self._enough.is_set()
+
+    @property
+    def look(self) -> Look | None:
+        return self._watch.look if self._watch else None
+
+    def reports(self, unreadable: int = 0) -> Reports | None:
+        """`unreadable` lines are those that never came here."""
+        self._curve.refuse(BadReport.UNREADABLE, unreadable)
+        return self._curve.record()

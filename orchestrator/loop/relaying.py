@@ -1,0 +1,249 @@
+"""A trial in which the judge calls the candidate: both chambers at once, and whose fault it is if nothing comes."""
+
+from dataclasses import dataclass
+
+from orchestrator.change import Tree
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.fingerprint import Fingerprint
+from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.verdict import Mode, Verdict
+from orchestrator.door import BrokeOff, NotStarted, TooLarge
+from orchestrator.judge.data import Judgement, contract_variables
+from orchestrator.judge.relay import (
+    CANDIDATE_HELPERS,
+    CHEAT,
+    HELPERS_FOLDER,
+    Met,
+    Seat,
+    Side,
+    helpers,
+    judgement_of,
+    meet,
+)
+from orchestrator.loop.endings import ENDINGS
+from orchestrator.loop.jobs import bundle_of, together
+from orchestrator.loop.judging import verdict_of
+from orchestrator.loop.steps import tune_trial
+from orchestrator.loop.workbench import Free, Parts, Workbench
+from sandbox import Bundle, Listener, Refused
+from sandbox import Ending as ChamberEnding
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The candidate's own ending: no result is looked for then."""
+
+    ending: Ending
+    reason: str
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A verdict, or the code of what was wrong; `judgement` has the words for whoever wrote the judge."""
+
+    verdict: Verdict | None
+    fault: str | None
+    judgement: Judgement
+    judge_broke: bool
+
+
+def candidate_bundle(tree: Tree, *more: str) -> Bundle:
+    """The candidate's files, and our modules in a folder that no change can touch."""
+    return together(bundle_of(tree), bundle_of(helpers((*CANDIDATE_HELPERS, *more)), HELPERS_FOLDER))
+
+
+async def relayed(
+    parts: Parts,
+    node: str,
+    mode: Mode,
+    tree: Tree,
+    listener: Listener | None = None,
+    command: tuple[str, ...] = (),
+) -> Met:
+    """One meeting of this tree with the judge. Raises Refused for a job that can not run at all.
+
+    `command` stands in for the task's own: one of our cheats.
+    """
+    job = parts.judge.jobs[mode]
+    job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
+    wall = parts.task.target(mode).limits.wall
+    own = parts.jobs.trial(mode)
+    own = own.model_copy(update={"command": command, "build": ()}) if command else own
+    candidate = Seat(parts.door, own, candidate_bundle(tree, *([CHEAT] if command else [])), wall)
+    judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
+    met = await meet(candidate, judge, listener)
+    for part in (met.judge, met.candidate):
+        if isinstance(part.error, Refused):
+            raise part.error
+    return met
+
+
+def freed_by(met: Met) -> Free | None:
+    """Why nobody pays: no hostile byte was delivered, or a control job failed as well."""
+    judge, candidate = met.judge.error, met.candidate.error
+    if isinstance(judge, NotStarted):
+        return Free(judge.ending, f"no chamber for the judge: {judge}")
+    if isinstance(candidate, NotStarted):
+        return Free(candidate.ending, str(candidate))
+    if isinstance(candidate, BrokeOff) and candidate.proven:
+        return Free(Ending.INFRASTRUCTURE, str(candidate))
+    if isinstance(judge, BrokeOff) and judge.proven and met.files is None:
+        return Free(Ending.INFRASTRUCTURE, f"the provider failed while judging: {judge}")
+    return None
+
+
+def ended_by(met: Met, wall_s: float) -> Ended | None:
+    """How the candidate ended it; None where it did not."""
+    error, outcome = met.candidate.error, met.candidate.outcome
+    if isinstance(error, TooLarge):
+        return Ended(Ending.INVALID, str(error))
+    if isinstance(error, BrokeOff):
+        return Ended(Ending.FAILED, f"{error}; a control job passed, so the candidate pays")
+    if met.late is Side.CANDIDATE:
+        return Ended(Ending.TIMED_OUT, f"loading and all calls together took more than {wall_s:g} s")
+    if met.unloaded:
+        return Ended(Ending.FAILED, met.unloaded)
+    # Ended while nobody waited for it: the time was the judge's, or nobody's.
+    if outcome is None or outcome.ending is ChamberEnding.KILLED:
+        return None
+    ending = ENDINGS[outcome.ending]
+    return Ended(ending, outcome.reason or outcome.ending) if ending else None
+
+
+def scored(parts: Parts, met: Met, fingerprint: Fingerprint, mode: Mode) -> Scored:
+    """What the judge made of it. A time that drowns in the channel's jitter is a fault, and nobody's break-down."""
+    judgement = judgement_of(met)
+    if judgement.result is None:
+        return Scored(None, judgement.fault, judgement, judge_broke=True)
+    verdict = verdict_of(parts, judgement.result, fingerprint, mode)
+    if not verdict.valid:
+        return Scored(verdict, None, judgement, judge_broke=False)
+    if missing := parts.ranking.missing(verdict.metrics):
+        return Scored(None, f"metric missing: {missing[0]}", judgement, judge_broke=True)
+    if drowned := parts.ranking.drowned(verdict.metrics, met.jitter_s):
+        what = f"{drowned[0]} is below the channel's jitter of {met.jitter_s:.3g} s"
+        return Scored(None, f"{what}; let the judge time more work", judgement, judge_broke=False)
+    return Scored(verdict, None, judgement, judge_broke=False)
+
+
+async def run_relay(bench: Workbench, intent: e.TrialIntended, tree: Tree, listener: Listener) -> None:
+    """Run and judge at once, and record both. Raises Free when the ending is not the candidate's to pay."""
+    trial, mode = intent.trial, intent.purpose.mode
+    judging = f"{trial}/judge"
+    bench.book.record(intent, e.JudgingIntended(trial=trial, judging=judging))
+    met = await relayed(bench, intent.node, mode, tree, listener)
+    over = _Over(bench, trial, judging, met, mode)
+    if free := freed_by(met):
+        over.without_result(free.ending, str(free))
+        raise free
+    if ended := ended_by(met, bench.task.target(mode).limits.wall):
+        over.without_result(ended.ending, ended.reason)
+        return
+    found = scored(bench, met, over.fingerprint, mode)
+    if found.fault is not None:
+        bench.complaints[intent.node] = found.judgement.detail
+    if found.judge_broke and _baseline_is_known(bench, intent.node, mode):
+        await _check_on_baseline(bench, over)
+    over.with_result(found)
+
+
+class _Over:
+    """What is recorded when a meeting is over; what was booked once is not booked again."""
+
+    def __init__(self, bench: Workbench, trial: str, judging: str, met: Met, mode: Mode) -> None:
+        self._bench = bench
+        self._met = met
+        self.trial, self.judging, self.mode = trial, judging, mode
+        outcome = met.candidate.outcome
+        self.fingerprint = dict(bench.jobs.fingerprint(outcome.facts, mode)) if outcome else {}
+        self._spent, self._judge_spent = met.candidate.spent, met.judge.spent
+
+    @property
+    def all_spent(self) -> Spent:
+        return self._spent + self._judge_spent
+
+    def book_now(self, then: e.JudgingIntended) -> None:
+        """Before more is spent on the same trial."""
+        first = e.JudgingEnded(trial=self.trial, judging=self.judging, spent=self.all_spent, interrupted=True)
+        self._bench.book.record(first, then)
+        self._spent = self._judge_spent = Spent()
+
+    def without_result(self, ending: Ending, reason: str) -> None:
+        judged = e.JudgingEnded(
+            trial=self.trial,
+            judging=self.judging,
+            spent=self._judge_spent,
+            interrupted=True,
+            calibration=self._met.calibration,
+        )
+        self._bench.book.record(judged, self._trial_ended(ending, reason))
+
+    def with_result(self, found: Scored) -> None:
+        traces = found.judgement.traces
+        self._bench.book.note(
+            self._trial_ended(None, ""),
+            e.JudgingEnded(
+                trial=self.trial,
+                judging=self.judging,
+                verdict=found.verdict,
+                fault=found.fault,
+                traces=self._bench.artifacts.put_files(traces) if traces else None,
+                spent=self._judge_spent,
+                calibration=self._met.calibration,
+            ),
+        )
+
+    def _trial_ended(self, ending: Ending | None, reason: str) -> e.TrialEnded:
+        outcome = self._met.candidate.outcome
+        return e.TrialEnded(
+            trial=self.trial,
+            ending=ending,
+            reason=reason,
+            exit_code=outcome.exit_code if outcome else None,
+            log=self._bench.artifacts.put(outcome.log_tail) if outcome and outcome.log_tail else None,
+            fingerprint=self.fingerprint,
+            spent=self._spent,
+        )
+
+
+def _baseline_is_known(bench: Workbench, node: str, mode: Mode) -> bool:
+    """Whether there is a baseline that this judge has scored."""
+    root = bench.state.nodes[bench.state.run.root]
+    if bench.state.nodes[node].role is Role.BASELINE:
+        return False
+    if mode is Mode.TUNE:
+        tuned = tune_trial(bench.state, root, 0)
+        return bool(tuned and tuned.verdict)
+    return root.verdict is not None
+
+
+async def _check_on_baseline(bench: Workbench, over: _Over) -> None:
+    """Raises Free where the judge does not get on with the baseline either: then it is the judge that is broken."""
+    root, judging = bench.state.run.root, f"{over.trial}/control"
+    over.book_now(e.JudgingIntended(trial=over.trial, judging=judging, on_baseline=True))
+    met = await relayed(bench, root, over.mode, bench.tree(root))
+    spent = met.candidate.spent + met.judge.spent
+    free = freed_by(met)
+    fault = str(free) if free else _fault_of(bench, met, over)
+    bench.book.record(
+        e.JudgingEnded(
+            trial=over.trial,
+            judging=judging,
+            on_baseline=True,
+            fault=fault,
+            spent=spent,
+            calibration=met.calibration,
+        )
+    )
+    if fault:
+        why = free or Free(Ending.INFRASTRUCTURE, f"the judge breaks on the baseline too: {fault}")
+        over.without_result(why.ending, str(why))
+        raise why
+
+
+def _fault_of(bench: Workbench, met: Met, over: _Over) -> str | None:
+    if ended := ended_by(met, bench.task.target(over.mode).limits.wall):
+        return f"it ended as {ended.ending}"
+    found = scored(bench, met, over.fingerprint, over.mode)
+    return found.fault if found.judge_broke else None

@@ -1,0 +1,43 @@
+"""Whether a changed file still says something, and something else than before. What is known to mean the same is not
+worth a trial."""
+
+import ast
+import json
+import tomllib
+from pathlib import PurePosixPath
+from typing import Any
+
+from orchestrator.proposers.operators.safety import parsed
+
+_PYTHON = (".py", ".pyw")
+_UNREADABLE = object()
+
+
+def is_python(path: str) -> bool:
+    return path.lower().endswith(_PYTHON)
+
+
+def means_else(path: str, old: bytes, new: bytes) -> bool:
+    """False where a file that could be read no longer can, or reads the same; true where nobody can tell."""
+    if old == new:
+        return False
+    before = _meaning(path, old)
+    if before is _UNREADABLE:
+        return True
+    after = _meaning(path, new)
+    return after is not _UNREADABLE and after != before
+
+
+def _meaning(path: str, data: bytes) -> Any:
+    try:
+        if is_python(path):
+            tree = parsed(data)
+            return _UNREADABLE if tree is None else ast.dump(tree)
+        match PurePosixPath(path).suffix.lower():
+            case ".json":
+                return json.loads(data)
+            case ".toml":
+                return tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return _UNREADABLE

@@ -1,0 +1,183 @@
+"""What the past teaches: which operators, files and functions were worth it, how large a step should be, who did well.
+
+A fold over what has ended, in order, and a function of nothing else: a resumed campaign goes on as it would have.
+"""
+
+import math
+from bisect import insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from orchestrator.proposers.base import Tried
+from orchestrator.proposers.operators.edit import Told, read_description
+from orchestrator.proposers.operators.numbers import FIRST_STEP, LEAST_STEP, MOST_STEP, is_real
+
+# What a change is worth without being better: one that runs and matters is nearer to it than one that does not.
+_BROKEN, _SAME, _WORSE, _BETTER = 0.0, 0.02, 0.08, 0.2
+_EXPECTED = 0.15
+_TRUST = 5.0  # so many trials weigh as much as what was expected beforehand
+_FADING = 0.97
+_GROW = 1.5
+_SHRINK = _GROW**-0.25  # with one success in five, a step stays as it is
+_BEST, _RECENT = 6, 6
+_DULL, _TRIED = 0.4, 0.92
+_STEPS = {"numbers": "several", "line numbers": "several", "factor": "factor"}
+_SINGLE = ("constant", "line number")
+_ONWARD = ("onward", "line onward")
+_FIRST_FACTOR = 0.7
+
+
+class Came(Enum):
+    """What came of an attempt, beside what it was built on."""
+
+    BROKEN = "broken"
+    SAME = "same"
+    WORSE = "worse"
+    BETTER = "better"
+
+
+@dataclass
+class Tally:
+    """How often something was tried, what came of it, and how often that was just nothing; older things fade."""
+
+    weight: float = 0.0
+    reward: float = 0.0
+    same: float = 0.0
+
+    def add(self, reward: float, came: Came) -> None:
+        self.weight = self.weight * _FADING + 1.0
+        self.reward = self.reward * _FADING + reward
+        self.same = self.same * _FADING + (came is Came.SAME)
+
+    @property
+    def quality(self) -> float:
+        """1 for what is as good as expected."""
+        return (_TRUST * _EXPECTED + self.reward) / (_TRUST + self.weight) / _EXPECTED
+
+    @property
+    def life(self) -> float:
+        """How much of it makes a difference at all: code that is never reached is soon known."""
+        return (1.0 + self.weight - self.same) / (1.0 + self.weight)
+
+
+@dataclass(frozen=True, order=True)
+class Known:
+    """A node that was better than what it was built on."""
+
+    merits: tuple[float, ...]
+    node: str
+    parent: str
+
+
+class Memory:
+    _seen: int
+    _last: Tried | None
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def learn(self, ended: Sequence[Tried]) -> None:
+        """What is new since the last time; all of it where this is another past."""
+        if self._seen > len(ended) or (self._seen and ended[self._seen - 1] != self._last):
+            self._forget()
+        for at in range(self._seen, len(ended)):
+            self._add(ended[at])
+        self._seen = len(ended)
+        self._last = ended[-1] if ended else None
+
+    def of_operator(self, name: str) -> float:
+        return self._quality(("operator", name))
+
+    def of_file(self, path: str) -> float:
+        return self._quality(("file", path))
+
+    def of_owner(self, path: str, owner: str) -> float:
+        tally = self._tallies.get(("owner", path, owner))
+        return min(4.0, tally.quality * tally.life) if tally else 1.0
+
+    def step(self, path: str, kind: str) -> float:
+        return self._steps.get((path, kind), _FIRST_FACTOR if kind == "factor" else FIRST_STEP)
+
+    def dull(self, path: str, owner: str, number: str) -> float:
+        return max(0.05, self._numbers.get((path, owner, number), 1.0))
+
+    def improving_parent(self, node: str) -> str | None:
+        """What the node was built on, if it was better than that."""
+        return self._improved.get(node)
+
+    def went_on(self, node: str) -> int:
+        """How often its own step was taken once more, to no avail."""
+        return self._went_on.get(node, 0)
+
+    def donors(self, without: str) -> list[Known]:
+        """Nodes to take from: the best, and the last that were an improvement at their place."""
+        every = dict.fromkeys([*reversed(self._best), *self._recent])
+        return [known for known in every if known.node != without]
+
+    def _forget(self) -> None:
+        self._seen = 0
+        self._last = None
+        self._tallies: dict[tuple[str, ...], Tally] = {}
+        self._steps: dict[tuple[str, str], float] = {}
+        self._numbers: dict[tuple[str, str, str], float] = {}
+        self._improved: dict[str, str] = {}
+        self._best: list[Known] = []
+        self._recent: deque[Known] = deque(maxlen=_RECENT)
+        self._large_gain = 0.0
+        self._went_on: dict[str, int] = {}
+
+    def _quality(self, key: tuple[str, ...]) -> float:
+        tally = self._tallies.get(key)
+        return tally.quality if tally else 1.0
+
+    def _add(self, tried: Tried) -> None:
+        came, gain = outcome(tried)
+        if tried.params is None:  # a point of the parameters tells nothing of operators
+            told = read_description(tried.description)
+            reward = self._reward(came, gain)
+            for key in (("operator", tried.operator), ("file", told.path), ("owner", told.path, told.owner)):
+                self._tallies.setdefault(key, Tally()).add(reward, came)
+            self._adapt(tried.operator, told, came)
+            if tried.operator in _ONWARD and came is not Came.BETTER:
+                self._went_on[tried.parent] = self.went_on(tried.parent) + 1
+        if came is Came.BETTER and tried.merits is not None:
+            self._improved[tried.node] = tried.parent
+            known = Known(tried.merits, tried.node, tried.parent)
+            insort(self._best, known)
+            del self._best[:-_BEST]
+            self._recent.append(known)
+
+    def _reward(self, came: Came, gain: float) -> float:
+        """A gain counts beside the largest of late: the scale of scores is the task's own."""
+        self._large_gain *= _FADING
+        if came is not Came.BETTER:
+            return {Came.BROKEN: _BROKEN, Came.SAME: _SAME, Came.WORSE: _WORSE}[came]
+        self._large_gain = max(self._large_gain, gain)
+        return _BETTER + (1.0 - _BETTER) * gain / self._large_gain
+
+    def _adapt(self, operator: str, told: Told, came: Came) -> None:
+        kind = _STEPS.get(operator)
+        if operator in _SINGLE and told.old:
+            kind = "real" if is_real(told.old) else "whole"
+            spot = (told.path, told.owner, told.old)
+            known = self._numbers.get(spot, 1.0)
+            self._numbers[spot] = known * (_DULL if came is Came.SAME else _TRIED)
+        if kind is None or came is Came.SAME:
+            return
+        size = self.step(told.path, kind) * (_GROW if came is Came.BETTER else _SHRINK)
+        self._steps[told.path, kind] = min(MOST_STEP, max(LEAST_STEP, size))
+
+
+def outcome(tried: Tried) -> tuple[Came, float]:
+    """With how much better, in the first metric that differs."""
+    if tried.merits is None:
+        return Came.BROKEN, 0.0
+    if tried.parent_merits is None:
+        return Came.SAME, 0.0
+    pairs = zip(tried.merits, tried.parent_merits, strict=False)
+    gain = next((mine - its for mine, its in pairs if mine != its), 0.0)
+    if not math.isfinite(gain) or gain == 0.0:
+        return Came.SAME, 0.0
+    return (Came.BETTER, gain) if gain > 0 else (Came.WORSE, 0.0)

@@ -1,0 +1,53 @@
+"""Optuna's Wilcoxon rule: worse than the best trial on the same steps, by the signed-rank test.
+
+Optuna's own needs scipy for the test, a large library for one number. Here the number is computed by counting every
+way in which the signs could have fallen, which is exact with ties too; what is made of it is what Optuna makes.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from orchestrator.domain.metric import Goal
+from orchestrator.domain.reports import Point
+from orchestrator.pruning.base import KEEP, Decision, Peers
+
+
+class Wilcoxon:
+    def __init__(self, goal: Goal, startup: int, threshold: float) -> None:
+        self._goal = goal
+        self._startup = startup
+        self._threshold = threshold
+
+    def decide(self, curve: Sequence[Point], peers: Peers) -> Decision:
+        if peers.best is None or peers.count < self._startup:
+            return KEEP
+        best = dict(peers.best.points)
+        shared = [(value, best[step]) for step, value in curve if step in best]
+        if not shared:
+            return KEEP
+        sign = 1.0 if self._goal is Goal.HIGHER else -1.0
+        p = worse(np.array([[sign * mine, sign * theirs] for mine, theirs in shared]))
+        mean, level = (sum(value / len(part) for value in part) for part in ([v for _, v in curve], best.values()))
+        # As Optuna does: where it is on average no worse than the best trial over all of its steps, it stays.
+        if p >= self._threshold or sign * mean >= sign * level:
+            return KEEP
+        told = f"worse than {peers.best.trial} on {len(shared)} steps (signed-rank p = {p:.2g})"
+        return Decision(True, f"step {curve[-1][0]}: {told}")
+
+
+def worse(pairs: "np.ndarray[tuple[int, int], np.dtype[np.float64]]") -> float:
+    """How likely pairs (mine, theirs) favour mine as little as these, were both the same; more is better."""
+    # Halved before the difference, so that none overflows.
+    differences = pairs[:, 0] / 2 - pairs[:, 1] / 2
+    order = np.abs(differences)
+    # Twice the average rank: whole numbers, ties included.
+    ranks = np.array([2 * int((order < it).sum()) + int((order == it).sum()) + 1 for it in order])
+    ranks = ranks[differences != 0]
+    favour = int(ranks[differences[differences != 0] > 0].sum())
+    ways = np.zeros(int(ranks.sum()) + 1)
+    ways[0] = 1.0
+    for rank in ranks:
+        ways[rank:] += ways[: len(ways) - rank].copy()
+        ways /= 2
+    return float(ways[: favour + 1].sum())

@@ -1,0 +1,92 @@
+"""What a candidate had to show before it was kept, in words and numbers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from orchestrator.domain.certify import Certify, median
+from orchestrator.domain.metric import Metric, Ranking
+from orchestrator.domain.node import run_of
+from orchestrator.domain.records import Node, Purpose, Trial
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Verdict
+from orchestrator.loop.certifying import evidence, samples
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.opening import ranking_of, task_of
+from orchestrator.wiring import Reading
+
+
+@dataclass(frozen=True)
+class Certified:
+    """How many candidates were better at first, and how many of them were kept."""
+
+    tested: int
+    kept: int
+
+    @property
+    def words(self) -> str:
+        return f"{figures.plural(self.tested, 'candidate')} put to the test, {self.kept} kept"
+
+
+def certified(state: State, nodes: Iterable[Node]) -> Certified:
+    tested = [node for node in nodes if node.certification or _replays(state, node)]
+    return Certified(len(tested), sum(node.kept for node in tested))
+
+
+def facts_for(reading: Reading, node: Node) -> dict[str, str]:
+    """By the criteria of the node's own run."""
+    run = reading.state.runs[str(run_of(node.id))]
+    return facts_of(reading.state, node, ranking_of(reading, run), task_of(reading, run).certify.certify())
+
+
+def facts_of(state: State, node: Node, ranking: Ranking, certify: Certify) -> dict[str, str]:
+    """Name → value, for `show`; what does not apply is left out."""
+    rows: dict[str, str] = {}
+    if node.size is not None and node.parent:
+        rows["change"] = f"{figures.plural(node.size, 'line')} against the root of its run"
+    if replays := _replays(state, node):
+        told = [_score(trial.verdict, ranking.metrics[0]) for trial in replays]
+        rows["replayed"] = ", ".join([*filter(None, told)] or ["without a score"])
+    if node.certification:
+        rows |= _test(state, node, ranking, certify)
+    for cohort, number in node.references.items():
+        count, asked = len(samples(state, node, cohort)), node.challenged.get(cohort, 0)
+        measured = (
+            f"; measured {figures.plural(count, 'time')}, {figures.plural(asked, 'test')} against it" if count else ""
+        )
+        rows["champion"] = f"number {number} of the campaign, in cohort {cohort}{measured}"
+    return rows
+
+
+def _test(state: State, node: Node, ranking: Ranking, certify: Certify) -> dict[str, str]:
+    test = node.certification
+    found = evidence(state, node, ranking, certify)
+    if test is None or found is None:
+        return {}
+    against = state.nodes[test.champion]
+    both = {"its median": node, f"median of {test.champion}": against}
+    medians = {name: _median(state, it, test.cohort, ranking) for name, it in both.items()}
+    theirs = figures.plural(min(len(samples(state, against, test.cohort)), certify.champion), "measurement")
+    return {
+        "test": f"{test.number} of the campaign, number {test.against} against {test.champion}",
+        "level": f"{test.level:.3g} of the {certify.error:g} that the whole campaign has",
+        "evidence": f"{found.words} ({found.stand})",
+        "measured": f"{figures.plural(found.repeats, 'time')}, against {theirs} of {test.champion}",
+        **medians,
+    }
+
+
+def _median(state: State, node: Node, cohort: str, ranking: Ranking) -> str:
+    found = [ranking.standing(verdict.metrics) for verdict in samples(state, node, cohort)]
+    if not found:
+        return ""
+    middle = median(found)
+    by_standing = {ranking.standing(verdict.metrics): verdict for verdict in samples(state, node, cohort)}
+    return figures.metrics(by_standing[middle].metrics, ranking.metrics)
+
+
+def _replays(state: State, node: Node) -> list[Trial]:
+    return [trial for trial in state.trials_of(node.id) if trial.purpose is Purpose.REPLAY]
+
+
+def _score(verdict: Verdict | None, metric: Metric) -> str:
+    return figures.score(verdict.metrics.get(metric.name)) if verdict else ""

@@ -1,0 +1,92 @@
+"""Whether the proposer beat its control, in one sentence: by how much, and with what confidence."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orchestrator.domain.chance import LEAST_ATTEMPTS, Lead
+from orchestrator.domain.control import ERROR_RATE, Ahead, Best, Comparison
+from orchestrator.domain.metric import Metric
+from orchestrator.domain.records import Run
+from orchestrator.text import printable
+from orchestrator.views.campaign import figures
+
+Quote = Callable[[str], str]
+
+
+def control_sentence(found: Comparison, run: Run, metrics: Sequence[Metric], quote: Quote = printable) -> str:
+    """`quote` makes a name fit for where it is shown."""
+    if not run.control:
+        return "No control ran beside the proposer, so nothing says whether it beats chance."
+    if found.ahead is None or not found.attempts:
+        return "Nothing to compare with the control yet: one of the two has no ended attempt."
+    mine, theirs = quote(run.proposer), f"the {quote(run.control)} control"
+    scores = f"best {_scores(found, metrics)} after {figures.plural(found.attempts, 'attempt')} of each"
+    if found.ahead is Ahead.NEITHER:
+        return f"Neither {mine} nor {theirs} is ahead: {scores}{_own(found.lead, mine)}."
+    if found.ahead is Ahead.CONTROL:
+        return f"{mine} did not beat {theirs}, which is ahead: {scores}{_own(found.lead, mine)}."
+    if found.lead is None:
+        return f"{mine} is ahead of {theirs}: {scores}; {_why_no_lead(found)}."
+    of_best = f"of the best {found.lead.looked_at} results {found.lead.own} are its own"
+    if found.beaten:
+        chance = f"which chance alone gives with p {_p(found.lead.p)}{_one_lucky_find(found.lead)}"
+        return f"{mine} beat {theirs}: {scores}; {of_best}, {chance}."
+    luck = f"but chance alone gives as much with p {_p(found.lead.p)}: not beaten yet"
+    return f"{mine} is ahead of {theirs}: {scores}; {of_best}, {luck}."
+
+
+def control_record(found: Comparison) -> dict[str, Any]:
+    """The same for a program; `p` is None where none can be told."""
+    return {
+        "attempts": found.attempts,
+        "ahead": found.ahead,
+        "beaten": found.beaten,
+        "proposer": found.proposer.node if found.proposer else None,
+        "control": found.control.node if found.control else None,
+        "best_looked_at": found.lead.looked_at if found.lead else None,
+        "best_own": found.lead.own if found.lead else None,
+        "p": found.lead.p if found.lead else None,
+        "reach": found.lead.reach if found.lead else None,
+    }
+
+
+def _scores(found: Comparison, metrics: Sequence[Metric]) -> str:
+    """`2.633 against 2.621 (+0.012)`; with names where there are several metrics."""
+    mine, theirs = (_score(best, metrics) for best in (found.proposer, found.control))
+    gain = ""
+    if found.proposer and found.control:
+        ours, others = found.proposer.verdict.metrics, found.control.verdict.metrics
+        names = [f"{printable(it.name)} " if len(metrics) > 1 else "" for it in metrics]
+        gains = [figures.signed(ours[it.name] - others[it.name]) for it in metrics]
+        gain = f" ({', '.join(name + it for name, it in zip(names, gains, strict=True))})"
+    return f"{mine} against {theirs}{gain}"
+
+
+def _score(best: Best | None, metrics: Sequence[Metric]) -> str:
+    if best is None:
+        return "no score"
+    if len(metrics) == 1:
+        return figures.score(best.verdict.metrics[metrics[0].name])
+    return figures.metrics({it.name: best.verdict.metrics[it.name] for it in metrics}, metrics)
+
+
+def _own(lead: Lead | None, mine: str) -> str:
+    return f"; of the best {lead.looked_at} results {lead.own} are {mine}'s" if lead else ""
+
+
+def _one_lucky_find(lead: Lead) -> str:
+    """Said where many good results may all come from one that was found by chance."""
+    if lead.reach is None or lead.reach < ERROR_RATE:
+        return ""
+    return f"; the best itself may still be one lucky find, for blind draws get as far with p {_p(lead.reach)}"
+
+
+def _why_no_lead(found: Comparison) -> str:
+    if found.attempts < LEAST_ATTEMPTS:
+        return f"too few to tell it from luck, which takes {LEAST_ATTEMPTS} of each"
+    return "only a random control can tell it from luck"
+
+
+def _p(value: float) -> str:
+    """Never a zero: chance can do anything."""
+    return f"= {value:.2g}" if value >= 0.0001 else "< 0.0001"

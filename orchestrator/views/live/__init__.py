@@ -1,0 +1,5 @@
+"""A campaign at work as one picture that stays in place: drawn by `run` itself, or by `watch` from another terminal."""
+
+from orchestrator.views.live import watch
+
+commands = (watch.command,)

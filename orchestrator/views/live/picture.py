@@ -1,0 +1,212 @@
+"""The picture of a campaign at work: as many lines as fit, the most telling first. Pure: a scene, a size, a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from orchestrator.budget import Account, shown
+from orchestrator.domain.records import Role
+from orchestrator.text import printable, short
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.bars import bar
+from orchestrator.views.campaign.chart import MIN_ROWS, MIN_WIDTH, plot
+from orchestrator.views.campaign.looks import RUNNING, legend
+from orchestrator.views.live.scene import Gauge, Scene, Work
+from orchestrator.views.live.stair import stair
+
+_FAINT = "bright_black"
+_MARGIN = 10
+_BAR = (8, 28)
+_LEAST_CHART = MIN_ROWS + 4
+_MOST_CHART = 24
+# Who gets the next lines, in this order, until there are none left; each up to what it has to say.
+_SHARES = (
+    ("work", 1), ("endings", 1), ("gauges", 9), ("counts", 1), ("stair", 1), ("work", 4), ("endings", 3), ("gaps", 2),
+    ("counts", 9), ("work", 12), ("endings", 5),
+)  # fmt: skip
+
+
+@dataclass
+class Picture:
+    """Remembers the last chart: it changes with events, and the picture is drawn more often."""
+
+    unicode: bool = True
+    notice: str = ""
+    _chart: tuple[object, int, int, list[Text]] | None = field(default=None, repr=False)
+
+    def lines(self, scene: Scene, width: int, height: int, now: float) -> list[Text]:
+        """None is wider than `width`, and there are not more than `height`."""
+        head = [self._head(scene, now), *self._gauges(scene, width, now)[:1], self._best(scene)]
+        if self.notice:
+            head.insert(1, Text(short(self.notice, 200), "bold yellow"))
+        head = head[: max(0, height)]
+        parts = {
+            "work": self._work(scene, now),
+            "endings": list(reversed(scene.endings)),
+            "gauges": self._gauges(scene, width, now)[1:],
+            "counts": legend((point.look for point in scene.points), self.unicode, width),
+            "stair": self._stair(scene, width),
+            "gaps": [Text(), Text()],
+        }
+        given = shared({name: len(part) for name, part in parts.items()}, height - len(head))
+        room = height - len(head) - sum(given.values())
+        graph = self._plot(scene, width, room + given["stair"])
+        if graph:
+            given["stair"] = 0
+        work = _cut(parts["work"], given["work"])
+        blank = [Text()] if given["gaps"] == 2 else []
+        found = [
+            *head,
+            *parts["gauges"][: given["gauges"]],
+            *parts["stair"][: given["stair"]],
+            *graph,
+            *parts["counts"][: given["counts"]],
+            *blank,
+            *work,
+            *(blank if work else []),
+            *parts["endings"][: given["endings"]],
+        ]
+        return [self._fitted(line, width) for line in found]
+
+    def _head(self, scene: Scene, now: float) -> Text:
+        run = scene.run
+        text = Text(scene.title, "bold")
+        if scene.stopped:
+            text.append(f"  stopped: {short(scene.stopped, 80)}", "bold yellow")
+        elif scene.stopping:
+            text.append("  ending what runs", "bold yellow")
+        elif scene.paused:
+            text.append("  paused", "bold yellow")
+        text.append(f"  {figures.duration(scene.elapsed(now))}", "cyan")
+        text.append(f"  {len(scene.work)} of {scene.caps.width} at work", "" if scene.work else _FAINT)
+        for count, word in ((scene.waiting, "waiting"), (scene.quarantined, "in quarantine")):
+            text.append(f", {count} {word}" if count else "", "yellow")
+        beside = f" beside {printable(run.control)}" if run.control else ""
+        return text.append(f"  run {run.number}, {printable(run.proposer)}{beside}", _FAINT)
+
+    def _best(self, scene: Scene) -> Text:
+        text = Text(f"{'best':<{_MARGIN}}", "bold")
+        if not scene.best:
+            return text.append("nothing yet", _FAINT)
+        text.append(scene.best, "bold green").append(f" at {scene.best_node}")
+        text.append(f" ({scene.gain})" if scene.gain else "", "green")
+        text.append(f"  control {scene.control}" if scene.control else "", "cyan")
+        text.append(f"  baseline {scene.baseline}" if scene.gain else "")
+        if scene.since_improvement:
+            text.append(f"  {figures.plural(scene.since_improvement, 'attempt')} since", _FAINT)
+        return text
+
+    def _gauges(self, scene: Scene, width: int, now: float) -> list[Text]:
+        cells = min(_BAR[1], max(_BAR[0], width // 4))
+        found = [self._gauge(gauge, cells, self._pace(scene, now)) for gauge in scene.gauges]
+        extra: list[tuple[str, float, float, Callable[[float], str]]] = []
+        if scene.caps.wall_s is not None:
+            extra.append(("clock", scene.elapsed(now), scene.caps.wall_s, figures.duration))
+        if scene.caps.patience is not None:
+            extra.append(("patience", float(scene.since_improvement), float(scene.caps.patience), _whole))
+        for name, used, cap, tell in extra:
+            drawn = bar(round(used * 1000), 0, round(cap * 1000), cells, self.unicode)
+            found.append(Text.assemble((f"{name:<{_MARGIN}}", "bold"), drawn, f"  {tell(used)} of {tell(cap)}"))
+        return found
+
+    def _gauge(self, gauge: Gauge, cells: int, pace: str) -> Text:
+        text = Text(f"{gauge.account.value:<{_MARGIN}}", "bold")
+        if gauge.cap is None:
+            text.append(f"{'no cap':<{cells}}", _FAINT)
+        else:
+            text.append_text(bar(gauge.used, gauge.held, gauge.cap, cells, self.unicode))
+        text.append(f"  {_units(gauge.account, gauge.used)}")
+        text.append(f" of {_units(gauge.account, gauge.cap)}" if gauge.cap is not None else "")
+        return text.append(pace if gauge.account is Account.ATTEMPTS else "", "cyan")
+
+    def _pace(self, scene: Scene, now: float) -> str:
+        """How many attempts a minute, and the cap that will be met first at this pace."""
+        rate = scene.pace.per_second(Account.ATTEMPTS, now)
+        if not rate or scene.stopped:
+            return ""
+        ends = []
+        for gauge in scene.gauges:
+            left = None if gauge.cap is None else max(0, gauge.cap - gauge.used)
+            until = None if left is None else scene.pace.until(gauge.account, left, now)
+            ends += [(until, gauge.account.value)] if until is not None else []
+        if scene.caps.wall_s is not None:
+            ends.append((max(0.0, scene.caps.wall_s - scene.elapsed(now)), "the clock"))
+        told = f"  {rate * 60:.3g}/min"
+        if not ends:
+            return told
+        until, name = min(ends)
+        return f"{told}, about {figures.duration(until)} left" + (f" ({name})" if name != "attempts" else "")
+
+    def _stair(self, scene: Scene, width: int) -> list[Text]:
+        drawn = stair(scene.steps, len(scene.points), width - _MARGIN - 1, self.unicode)
+        return [Text.assemble(" " * _MARGIN, (drawn, "green"))] if len(scene.steps) > 1 else []
+
+    def _plot(self, scene: Scene, width: int, room: int) -> list[Text]:
+        """Every attempt as a dot, where there is room for it."""
+        height = min(room, _MOST_CHART)
+        if height < _LEAST_CHART or width < MIN_WIDTH or not any(point.score is not None for point in scene.points):
+            return []
+        known = self._chart
+        if known is None or known[0] is not scene.points or known[1:3] != (width, height):
+            drawn = list(plot(scene.points, scene.steps, width=width, height=height, unicode=self.unicode))
+            self._chart = known = (scene.points, width, height, drawn)
+        return known[3]
+
+    def _work(self, scene: Scene, now: float) -> list[Text]:
+        names = max((len(work.node) for work in scene.work), default=0)
+        return [self._at_work(work, min(names, 40), now) for work in scene.work]
+
+    def _at_work(self, work: Work, names: int, now: float) -> Text:
+        took = f"{figures.duration(now - work.since):>6}  {figures.duration(now - work.opened):>6} in all"
+        beside = f"  {work.role}" if work.role is not Role.SEARCH else ""
+        text = Text.assemble((f"{RUNNING.mark(self.unicode)} ", RUNNING.style), (f"{work.node:<{names}}", "bold"))
+        return text.append(f"  {work.phase:<14} {took}").append(beside, _FAINT)
+
+    def _fitted(self, line: Text, width: int) -> Text:
+        if not self.unicode and not line.plain.isascii():
+            line = _in_ascii(line)
+        shown_line = line.copy()
+        shown_line.no_wrap = True
+        shown_line.truncate(width, overflow="ellipsis" if self.unicode else "crop")
+        return shown_line
+
+
+def _cut(work: list[Text], lines: int) -> list[Text]:
+    """The last line tells of those that there is no room for."""
+    if len(work) <= lines or not lines:
+        return work[:lines]
+    left = len(work) - lines + 1
+    return [*work[: lines - 1], Text(f"  and {left} more at work" if lines > 1 else f"  {left} at work", _FAINT)]
+
+
+def shared(wants: dict[str, int], room: int) -> dict[str, int]:
+    """How many lines each part gets."""
+    given = dict.fromkeys(wants, 0)
+    for name, most in _SHARES:
+        more = max(0, min(most, wants[name] - given[name], room))
+        if name == "gaps" and more < most:
+            continue
+        given[name] += more
+        room -= more
+    return given
+
+
+def _in_ascii(line: Text) -> Text:
+    """Every other character as the escape that it will be written as, so that it takes the room of one."""
+    found = Text(style=line.style)
+    for at, sign in enumerate(line.plain):
+        styles = [span.style for span in line.spans if span.start <= at < span.end]
+        plain = "..." if sign == "…" else sign.encode("ascii", "backslashreplace").decode("ascii")
+        found.append(plain, styles[-1] if styles else "")
+    return found
+
+
+def _units(account: Account, units: int) -> str:
+    if account is Account.SECONDS:
+        return figures.duration(units / 1000)
+    return shown(account, units) if account is Account.USD else f"{units:,}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"

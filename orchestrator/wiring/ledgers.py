@@ -1,0 +1,164 @@
+"""Which ledger a campaign has: the file in its folder, or a place in a PostgreSQL database that the folder remembers.
+
+The folder keeps the campaign's name in the database and which database that was, never how to get in: where to
+connect comes from the user's settings alone, so that a folder from elsewhere can send nobody's password anywhere.
+"""
+
+import json
+import os
+import secrets
+import tomllib
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from orchestrator.ledger import Address, CampaignLock, Ledger, LedgerError, Missing, NotALedger, Where
+from orchestrator.settings import Settings
+from orchestrator.text import printable
+
+FILE = "ledger.sqlite3"
+NOTE = "ledger.toml"
+_TEXT = """# The ledger of this campaign is in a PostgreSQL database. Its URL is the setting `ledger`, not kept here.
+campaign = "{campaign}"
+database = {database}
+made = {made}
+"""
+
+
+class Note(BaseModel):
+    """`database` is for people; `made` is false until the campaign is known to be in there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    campaign: str
+    database: str
+    made: bool
+
+    @field_validator("database")
+    @classmethod
+    def _is_shown(cls, value: str) -> str:
+        return printable(value)
+
+
+@dataclass(frozen=True)
+class Place:
+    where: Where
+    note: Note | None = None
+
+
+def has_ledger(folder: Path) -> bool:
+    return (folder / FILE).exists() or (folder / NOTE).exists()
+
+
+def open_ledger(folder: Path, settings: Settings | None = None, *, read_only: bool = False) -> Ledger:
+    """Of the campaign in this folder, wherever it is. Raises LedgerErrors; Missing where none was begun.
+
+    Without settings, those of the user count.
+    """
+    place = _found(folder, settings)
+    if place is None:
+        raise Missing(f"there is no ledger in {folder}; start a campaign first")
+    try:
+        return Ledger.open(place.where, read_only=read_only)
+    except Missing:
+        if place.note and place.note.made:
+            raise NotALedger(
+                f"the database that the setting `ledger` names has no campaign {place.note.campaign[:8]}; it is in"
+                f" {place.note.database}, says {folder / NOTE}: name that one"
+            ) from None
+        raise
+
+
+def take_ledger(folder: Path, settings: Settings, *, make: bool) -> Ledger:
+    """For whoever works on the campaign: made where it is missing and `make` says so, and held. Raises LedgerErrors."""
+    try:
+        ledger = open_ledger(folder, settings)
+    except Missing:
+        if not make:
+            raise
+        ledger = Ledger.create((_found(folder, settings) or _chosen(folder, settings)).where)
+    try:
+        ledger.hold()
+        if (note := _read_note(folder)) and not note.made:
+            _write_note(folder, note.model_copy(update={"made": True}))
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+@contextmanager
+def campaign_lock(folder: Path, settings: Settings | None = None) -> Iterator[None]:
+    """Nobody else works on the campaign meanwhile, here or elsewhere. Raises Held."""
+    with CampaignLock(folder / "lock"), open_ledger(folder, settings) as ledger:
+        ledger.hold()
+        yield
+
+
+def _found(folder: Path, settings: Settings | None) -> Place | None:
+    note = _read_note(folder)
+    if note is None:
+        return Place(folder / FILE) if (folder / FILE).exists() else None
+    if (folder / FILE).exists():
+        raise LedgerError(f"{folder} has both {FILE} and {NOTE}; move away the one that is not this campaign's")
+    url = (settings or Settings()).ledger
+    if url is None:
+        raise LedgerError(
+            f"the ledger of this campaign is in the database {note.database}: set BLASTDOOR_LEDGER, or ledger in"
+            " settings.toml, to its URL"
+        )
+    return Place(Address(url, note.campaign), note)
+
+
+def _chosen(folder: Path, settings: Settings) -> Place:
+    """Where a new one goes. The folder knows it first: whoever is killed now leaves a name, and nothing behind it."""
+    if settings.ledger is None:
+        return Place(folder / FILE)
+    address = Address(settings.ledger, uuid.uuid4().hex)
+    note = Note(campaign=address.campaign, database=_name_of(address), made=False)
+    _write_note(folder, note)
+    return Place(address, note)
+
+
+def _name_of(address: Address) -> str:
+    from orchestrator.ledger.postgres import database_name  # who keeps a file never loads it
+
+    return database_name(address)
+
+
+def _read_note(folder: Path) -> Note | None:
+    path = folder / NOTE
+    try:
+        return Note.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValidationError, ValueError):
+        raise NotALedger(f"{path} does not say where the ledger is; put back the one that blastdoor wrote") from None
+    except OSError as error:
+        raise LedgerError(f"{path}: {error.strerror}") from error
+
+
+def _write_note(folder: Path, note: Note) -> None:
+    """Whole or not at all, and on disk for good."""
+    made = str(note.made).lower()
+    text = _TEXT.format(campaign=note.campaign, database=json.dumps(note.database, ensure_ascii=False), made=made)
+    beside = folder / f".{NOTE}.{secrets.token_hex(4)}"
+    try:
+        with beside.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(folder / NOTE)
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise LedgerError(f"{folder / NOTE}: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,55 @@
+"""Proposers by their names. Libraries that take long to load are loaded only for whoever asks for them."""
+
+from orchestrator.change import Tree
+from orchestrator.domain.metric import Ranking
+from orchestrator.proposers import Grid, Injected, Proposer, Random
+from orchestrator.proposers.mixed import Mixed
+from orchestrator.task import Task, TaskError
+
+
+def make_ranking(task: Task) -> Ranking:
+    return Ranking(tuple(spec.metric() for spec in task.metrics), task.ranking.rule)
+
+
+def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | None = None) -> Proposer:
+    """Raises TaskError for one that needs a space where the task has none, or text where `tree` has none to change."""
+    match name:
+        case "inject":
+            return Injected()
+        case "operators":
+            return _make_operators(task, tree)
+        case "mixed":
+            return Mixed(_make_sampler("tpe", task, control), _make_operators(task, tree))
+    return _make_sampler(name, task, control)
+
+
+def _make_sampler(name: str, task: Task, control: bool) -> Proposer:
+    if task.parameters is None and control:
+        raise TaskError(
+            f"the control {name} draws points of [parameters], and the task has none; add them, or leave it out"
+        )
+    if task.parameters is None:
+        other = "operators, which changes code, or inject"
+        raise TaskError(f"the proposer {name} needs [parameters] in the task; add them, or use --proposer {other}")
+    space = task.parameters.space
+    if name == "random":
+        return Random(space, branching=not control)
+    try:
+        if name == "grid":
+            return Grid(space, task.tune.trials if task.tune and not control else 1)
+        from orchestrator.proposers.samplers import make_sampler
+
+        return make_sampler(name, space, make_ranking(task))
+    except ValueError as error:
+        raise TaskError(f"parameters.space: {error}") from None
+
+
+def _make_operators(task: Task, tree: Tree | None) -> Proposer:
+    from orchestrator.proposers.operators import Operators, editable_texts
+
+    left_out = task.parameters.file if task.parameters else None
+    if tree is not None and not editable_texts(tree, task.policy(), left_out):
+        raise TaskError(
+            "the proposer operators needs text to change, and no editable file is text; add one to editable"
+        )
+    return Operators(task.policy(), left_out)

@@ -1,0 +1,196 @@
+"""The proof by ranks: exact where all orders can be counted, played out where they can not."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from benchmarks import certify as played
+from orchestrator.domain.certify import Certify, CertifyRule, Stand, Standing, log_evidence, look, median
+
+NOISY = Certify(rule=CertifyRule.NOISY)
+
+
+def values(*numbers: float) -> list[Standing]:
+    return [(number,) for number in numbers]
+
+
+@pytest.mark.parametrize(("champion", "candidate"), [(1, 1), (3, 3), (2, 5), (5, 2), (4, 4)])
+def test_mean_of_all_orders(champion: int, candidate: int) -> None:
+    """Where no order is likelier than another, the evidence is 1 in the mean, exactly."""
+    places = range(champion + candidate)
+    found = [
+        math.exp(log_evidence(values(*(set(places) - set(mine))), values(*mine)))
+        for mine in itertools.combinations(places, candidate)
+    ]
+    assert math.fsum(found) / len(found) == pytest.approx(1.0, abs=1e-12)
+
+
+def histories(steps: int, whose: Callable[[str], bool], order: str = "") -> Iterator[str]:
+    """Every way in which ranks can come in, each as likely as any other; `whose` says who is measured next.
+
+    An order is told from the lowest on, `x` for the candidate's and `c` for the champion's.
+    """
+    if steps == 0:
+        yield order
+        return
+    mark = "x" if whose(order) else "c"
+    for at in range(len(order) + 1):
+        yield from histories(steps - 1, whose, order[:at] + mark + order[at:])
+
+
+def of_order(order: str) -> float:
+    mine = [place for place, mark in enumerate(order) if mark == "x"]
+    theirs = [place for place, mark in enumerate(order) if mark == "c"]
+    return math.exp(log_evidence(values(*theirs), values(*mine)))
+
+
+@pytest.mark.parametrize(
+    "whose",
+    [
+        lambda order: len(order) >= 3,
+        lambda order: len(order) % 2 == 1,
+        lambda order: not order.endswith("x"),
+        lambda order: order.count("x") <= order.count("c") or order.startswith("x"),
+    ],
+    ids=["champion first", "in turn", "whoever is behind", "by all that was seen"],
+)
+def test_martingale_whoever_is_next(whose: Callable[[str], bool]) -> None:
+    """Whoever is measured next, even where that depends on all ranks so far, the evidence stays 1 in the mean."""
+    for steps in range(1, 7):
+        found = [of_order(order) for order in histories(steps, whose)]
+        assert len(found) == math.factorial(steps)
+        assert math.fsum(found) / len(found) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.2, 0.1, 0.05, 0.02])
+def test_looking_often(level: float) -> None:
+    """With a look after every repeat, no more than `level` of all histories of a no-op are ever called proven."""
+    champion, repeats = 4, 5
+    proven = total = 0
+
+    def go(order: str, left: int) -> None:
+        nonlocal proven, total
+        below = math.prod(range(len(order) + 1, len(order) + left + 1))
+        if of_order(order) >= 1 / level:
+            proven, total = proven + below, total + below
+        elif left == 0:
+            total += 1
+        else:
+            for at in range(len(order) + 1):
+                go(f"{order[:at]}x{order[at:]}", left - 1)
+
+    go("c" * champion, repeats)
+    assert total == math.prod(range(champion + 1, champion + repeats + 1))
+    assert 0 <= proven / total <= level
+
+
+def test_monotone() -> None:
+    """A candidate's value that rises, or a champion's that falls, never takes evidence away: so whoever is worse than
+    the champion is proven no more often than a no-op.
+    """
+    chance = random.Random(1)
+    for _ in range(300):
+        theirs = [chance.randint(0, 9) for _ in range(chance.randint(1, 8))]
+        mine = [chance.randint(0, 9) for _ in range(chance.randint(1, 8))]
+        before = log_evidence(values(*theirs), values(*mine))
+        at = chance.randrange(len(mine))
+        raised = [*mine[:at], mine[at] + chance.randint(0, 5), *mine[at + 1 :]]
+        assert log_evidence(values(*theirs), values(*raised)) >= before - 1e-9
+        at = chance.randrange(len(theirs))
+        lowered = [*theirs[:at], theirs[at] - chance.randint(0, 5), *theirs[at + 1 :]]
+        assert log_evidence(values(*lowered), values(*mine)) >= before - 1e-9
+
+
+def test_ties_speak_against_the_candidate() -> None:
+    """Equal values count as if the candidate's were below; all equal is evidence against it."""
+    assert log_evidence(values(1, 2), values(1, 2)) == log_evidence(values(1.1, 2.1), values(1, 2))
+    assert log_evidence(values(*[3] * 5), values(*[3] * 5)) < 0
+
+
+def test_several_metrics() -> None:
+    """Measurements of several metrics are compared from left to right."""
+    champion: list[Standing] = [(1.0, 5.0), (1.0, 6.0)]
+    above, below = [(1.0, 7.0), (1.5, 0.0)], [(1.0, 4.0), (0.5, 9.0)]
+    assert log_evidence(champion, above) > 0 > log_evidence(champion, below)
+
+
+def test_levels_add_up() -> None:
+    """All the levels that there can ever be add up to the error of the campaign, and to no more."""
+    some = math.fsum(NOISY.level(reference, against) for reference in range(1, 400) for against in range(1, 400))
+    assert 0.99 * NOISY.error < some < NOISY.error
+
+
+@pytest.mark.parametrize(("reference", "against"), [(1, 1), (1, 500), (1, 1000), (30, 100), (100, 5)])
+def test_what_the_defaults_can_prove(reference: int, against: int) -> None:
+    """With the default numbers of repeats, late tests can still be passed."""
+    assert NOISY.can_prove(reference, against)
+
+
+@pytest.mark.parametrize(("repeats", "champion", "can"), [(1, 20, False), (3, 3, False), (20, 1, False), (5, 5, True)])
+def test_too_few(repeats: int, champion: int, can: bool) -> None:
+    """Too few measurements can prove nothing, however good the candidate is."""
+    assert Certify(rule=CertifyRule.NOISY, repeats=repeats, champion=champion).can_prove() is can
+
+
+def test_futile_is_exact() -> None:
+    """A test is given up just when no continuation could pass it: never sooner, never later."""
+    champion, repeats, level = values(1, 3, 5, 7, 9), 4, 0.05
+    places = (0, 2, 4, 6, 8, 10)
+    for count in range(repeats + 1):
+        for seen in itertools.product(places, repeat=count):
+            ends = (
+                log_evidence(champion, values(*seen, *rest[:more]))
+                for rest in itertools.combinations_with_replacement(places, repeats - count)
+                for more in range(repeats - count + 1)
+            )
+            possible = any(end >= -math.log(level) for end in ends)
+            assert (look(champion, values(*seen), level, repeats).stand is not Stand.FUTILE) == possible
+
+
+def test_long_tests_in_logarithms() -> None:
+    """Evidence beyond what a float holds is still told."""
+    found = look(values(*range(800)), values(*range(1000, 1800)), 1e-9, 1000)
+    assert found.stand is Stand.PROVEN
+    assert found.log > 710
+    assert "evidence 1e4" in found.words
+
+
+def test_median() -> None:
+    """The upper one of the middle two."""
+    assert median(values(4, 1, 3, 2)) == (3,)
+
+
+@pytest.mark.parametrize("noise", played.NOISES)
+def test_null_campaigns(noise: str) -> None:
+    """Of 60 campaigns of 500 no-op candidates, as many keep nothing as an error of 5 % allows for.
+
+    Six or fewer of 60 are what at least 95 of 100 such draws give at an error of exactly 5 %; `make bench` plays more.
+    """
+    plays = [played.null(played.NOISES[noise], seed) for seed in range(60)]
+    assert sum(play.false for play in plays) <= 6
+    assert min(play.tests for play in plays if not play.false) > 50
+
+
+def test_campaigns_with_improvements() -> None:
+    """Real improvements among no-ops are kept, most of them, and what is kept beside them is within the error."""
+    plays = [played.mixed(played.NOISES["gaussian noise"], seed, 200) for seed in range(20)]
+    assert sum(play.false > 0 for play in plays) <= 3
+    assert sorted(play.kept for play in plays)[10] >= 15
+
+
+def test_strict_under_noise() -> None:
+    """Why there is a rule for noise: without it, nearly every campaign of no-ops keeps one of them."""
+    assert sum(played.lucky(played.NOISES["gaussian noise"], seed) for seed in range(50)) > 40
+
+
+def test_power() -> None:
+    """A large improvement is nearly always proven, in few repeats; a small one needs luck or more repeats."""
+    assert played.power(3, 1, 100)[0] > 0.95
+    assert played.power(3, 1, 100)[1] <= 4
+    assert played.power(3, 100, 100)[0] > 0.8
+    assert 0.1 < played.power(1, 1, 100)[0] < 0.8
+    more = Certify(rule=CertifyRule.NOISY, repeats=100, champion=100)
+    assert played.power(1, 50, 20, more)[0] > 0.6

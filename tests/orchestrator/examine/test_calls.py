@@ -1,0 +1,160 @@
+"""`check`, `gate` and `replay` where the judge calls the candidate. The programs really run."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Node, Role
+from orchestrator.examine.findings import Findings, Section, Sign
+from orchestrator.examine.gate import Decision
+from orchestrator.examine.replay import replay
+from orchestrator.judge.relay import CHEAT_ANSWERS, GUEST
+from orchestrator.settings import Settings
+from orchestrator.task import TaskError, load_task, snapshot
+from orchestrator.views.judging.check import examine
+from orchestrator.views.judging.gate import Change, gate
+from orchestrator.wiring.parts import make_parts
+from tests.attacks.relay_candidates import BASELINE, HONEST, JUDGE, MARKER, TASK, WRONG
+from tests.orchestrator.views.judging.stage import Stage, whole
+
+TIMED = TASK + '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
+
+
+def write(folder: Path, task: str = TASK, judge: str = JUDGE, solve: str = BASELINE) -> Path:
+    files = {
+        "blastdoor.toml": task,
+        "workspace/solve.py": solve,
+        "judge/judge.py": judge,
+        "judge/gold/marker.txt": MARKER,
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+async def examined(folder: Path, stage: Stage | None = None, *, runs: int = 1, cheats: bool = False) -> Findings:
+    findings = Findings()
+    async with (stage or Stage()).site() as site:
+        await examine(load_task(folder), folder, site, Settings(), findings, runs=runs, cheats=cheats)
+    return findings
+
+
+def texts(findings: Findings, section: Section, sign: Sign) -> list[str]:
+    return [row.text for row in findings.rows if (row.section, row.sign) == (section, sign)]
+
+
+async def test_a_sound_task(tmp_path: Path) -> None:
+    """Wiring, gold and every cheat: the channel's figures are told, and no fixed answer wins."""
+    findings = await examined(write(tmp_path), runs=2, cheats=True)
+    assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
+    wiring = "\n".join(texts(findings, Section.WIRING, Sign.OK))
+    assert "the baseline loads and the judge calls it 5 times; an empty call takes" in wiring
+    assert [text.partition(":")[0] for text in texts(findings, Section.CHEATS, Sign.OK)] == ["no solution"]
+    told = [cheat for row in findings.rows if row.section is Section.CHEATS for cheat in row.facts["cheats"]]  # type: ignore[attr-defined]
+    assert {cheat["name"] for cheat in told} == {f"answers {kind}" for kind in CHEAT_ANSWERS}
+    assert texts(findings, Section.GOLD, Sign.OK)[-1].startswith(
+        "a canary put beside it is not in the candidate's files"
+    )
+
+
+async def test_a_judge_that_checks_nothing(tmp_path: Path) -> None:
+    """Whoever answers at once, and anything, would win: that is a failure of the task."""
+    lax = JUDGE.replace("abs(number(reply.value) - sum(numbers))", "0.0 if reply.value is None else 1.0")
+    findings = await examined(write(tmp_path, judge=lax), cheats=True)
+    assert not findings.good
+    (text,) = texts(findings, Section.CHEATS, Sign.FAIL)
+    assert text.startswith("“answers nothing” beats the baseline")
+
+
+async def test_cheats_that_do_not_run(tmp_path: Path) -> None:
+    """Where the image has no Python, that is said: a cheat that never ran proves nothing."""
+    blind = Stage(instead={"blastdoor_cheat": "not_here"})
+    findings = await examined(write(tmp_path), blind, cheats=True)
+    (text,) = texts(findings, Section.CHEATS, Sign.WARN)
+    assert text.startswith("not tried: they do not run in the candidate's image (failed: ")
+
+
+def test_the_cheats_are_those_of_the_guest() -> None:
+    """What is asked for is what the program in the chamber knows."""
+    look = "import json, blastdoor_cheat; print(json.dumps(list(blastdoor_cheat.KINDS)))"
+    told = subprocess.run([sys.executable, "-c", look], cwd=GUEST, capture_output=True, check=True)
+    assert tuple(json.loads(told.stdout)) == CHEAT_ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("solve", "judge", "says"),
+    [
+        ("def other(numbers):\n    return 1\n", JUDGE, "the judge gives no score: it says that the baseline is no "
+         "solution: solve: there is no function solve; there are: other"),
+        ("import not_here\n", JUDGE, "the baseline does not run: failed: it does not load: ModuleNotFoundError"),
+        (BASELINE, "raise SystemExit(1)\n", "the judge gives no score: judge failed: the chamber ended by itself"),
+        (BASELINE, "print('hello', flush=True)\n" + JUDGE, "the judge gives no score: judge protocol broken"),
+        (BASELINE, JUDGE.replace('"solve"', "object()"), "the judge gives no score: judge failed"),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong(tmp_path: Path, solve: str, judge: str, says: str) -> None:
+    """A function that is not there, code that does not load, a judge that breaks: one line each, and an end."""
+    findings = await examined(write(tmp_path, solve=solve, judge=judge))
+    (text,) = texts(findings, Section.WIRING, Sign.FAIL)
+    assert text.startswith(says)
+
+
+async def test_a_time_below_the_jitter(tmp_path: Path) -> None:
+    """It is said which metric, how large the jitter is, and what to do."""
+    judge = JUDGE.replace('{"seconds": seconds}', '{"seconds": 0.0}')
+    findings = await examined(write(tmp_path, TIMED, judge))
+    (text,) = texts(findings, Section.WIRING, Sign.FAIL)
+    assert text.startswith("the judge gives no score: seconds is below the channel's jitter of ")
+    assert "let the judge time more work" in text
+
+
+async def test_net_times(tmp_path: Path) -> None:
+    """A call whose own time drowns in the channel's is no measurement, and the judge's module says so."""
+    judge = JUDGE.replace("reply.elapsed", "reply._replace(elapsed=0.0).net")
+    findings = await examined(write(tmp_path, judge=judge))
+    (text,) = texts(findings, Section.WIRING, Sign.FAIL)
+    assert "a call took 0 s, less than the channel's jitter of " in text
+
+
+async def test_a_backend_without_relay(tmp_path: Path) -> None:
+    """`check` refuses it in one line."""
+    folder = write(tmp_path)
+    async with Stage().site() as site:
+        site.backend.capabilities = replace(site.backend.capabilities, relay=False)
+        with pytest.raises(TaskError, match="has no relay; use another backend"):
+            await examine(load_task(folder), folder, site, Settings(), Findings())
+
+
+@pytest.mark.parametrize(
+    ("solve", "decision", "ending"),
+    [
+        (HONEST, Decision.ACCEPTED, Ending.SCORED),
+        (WRONG, Decision.REJECTED, Ending.SCORED),
+        ("import os\nos._exit(0)\n", Decision.REJECTED, Ending.FAILED),
+    ],
+)
+async def test_gate(tmp_path: Path, solve: str, decision: Decision, ending: Ending) -> None:
+    """One change, judged by calling it."""
+    raw = whole(solve).encode()
+    report = await gate(write(tmp_path), Change(raw, "0" * 64, len(raw)), Settings(), Stage().site, must_improve=False)
+    assert (report.gated.decision, report.gated.ending) == (decision, ending)
+
+
+async def test_replay(tmp_path: Path) -> None:
+    """The same tree meets the judge again, with another seed, and its score stands."""
+    folder = write(tmp_path)
+    task = load_task(folder)
+    taken = snapshot(task, folder)
+    async with Stage().site() as site:
+        parts = await make_parts(task, taken, site)
+        node = Node(id="1", parent=None, role=Role.BASELINE, number=1)
+        first = await replay(parts, node, taken.tree, {}, 1e-9)
+        node = node.model_copy(update={"verdict": first.verdict, "ending": Ending.SCORED})
+        again = await replay(parts, node, taken.tree, {}, 1e-9)
+        assert (again.stands, again.why) == (True, "the same metrics again")

@@ -1,0 +1,286 @@
+"""A connection that dies at any moment loses nothing and doubles nothing; a database that stays away is said so."""
+
+import random
+import signal
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import cycle
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from orchestrator.ledger import Address, Away, Corrupt, Entry, Fenced, Held, Ledger, canonical
+from orchestrator.ledger import postgres as dialect
+from private_postgres import PrivatePostgres
+from tests.orchestrator.ledger.proxy import Cut, Proxy, proxy
+from tests.orchestrator.ledger.raw import Raw
+
+pytestmark = [pytest.mark.postgres, pytest.mark.parametrize("kind", ["postgres"])]
+
+AT = "2026-01-02T03:04:05+00:00"
+
+
+@pytest.fixture
+def line(postgres_server: PrivatePostgres) -> Iterator[Proxy]:
+    with proxy(postgres_server.port) as made:
+        yield made
+
+
+@pytest.fixture
+def through(address: Address, ledger: Ledger, line: Proxy, postgres_server: PrivatePostgres) -> Iterator[Ledger]:
+    """The same ledger, seized anew over a line that can be cut."""
+    with Ledger.open(replace(address, url=SecretStr(postgres_server.url(port=line.port)))) as opened:
+        opened.seize("through")
+        yield opened
+
+
+def terminate(raw: Raw) -> int:
+    """End the sessions of every ledger; how many there were."""
+    return len(
+        raw.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blastdoor'")
+    )
+
+
+def checked(ledger: Ledger, turns: int) -> None:
+    """Every turn once, in order, whole, and with its row."""
+    bodies = [record.body for record in ledger.read()]
+    assert bodies == [canonical({"turn": turn, "part": part}) for turn in range(turns) for part in range(2)]
+    assert ledger.rows() == {("count", "turns"): str(turns)}
+    assert ledger.verify().records == 2 * turns
+
+
+def turn(ledger: Ledger, number: int) -> None:
+    entries = [Entry("turn", canonical({"turn": number, "part": part})) for part in range(2)]
+    records = ledger.append(entries, {("count", "turns"): str(number + 1), ("gone", str(number)): None}, AT)
+    assert [record.seq for record in records] == [2 * number + 1, 2 * number + 2]
+
+
+def test_terminated_between(ledger: Ledger, raw: Raw) -> None:
+    """Sessions that the server ended while nobody used them are no loss: reading and writing go on."""
+    records = list(ledger.read())
+    for number in range(3):
+        assert terminate(raw) >= 1
+        assert list(ledger.read()) == records
+        assert terminate(raw) >= 1
+        records += ledger.append([Entry("a", "{}")], {("n", "1"): str(number)}, AT)
+        assert (ledger.rows()["n", "1"], ledger.head().seq) == (str(number), records[-1].seq)
+    assert ledger.verify().records == 8
+
+
+@pytest.mark.parametrize("cut", [Cut.BEFORE, Cut.AFTER])
+def test_commit_in_doubt(through: Ledger, line: Proxy, cut: Cut) -> None:
+    """Whether a COMMIT whose answer never came was done is found out, not guessed; twice in a row too."""
+    for number in range(6):
+        left = iter([cut] * (number % 3))
+        line.choose = lambda left=left: next(left, Cut.NOT)  # type: ignore[misc]
+        turn(through, number)
+    assert line.cuts == 6
+    line.choose = lambda: Cut.NOT
+    checked(through, 6)
+
+
+@pytest.mark.parametrize("cut", [Cut.BEFORE, Cut.AFTER])
+def test_request_in_doubt(through: Ledger, line: Proxy, cut: Cut) -> None:
+    """A request is left once, also when its answer is lost; the same one asked again is another one."""
+    asked = []
+    for number in range(3):
+        left = iter([cut])
+        line.choose = lambda left=left: next(left, Cut.NOT)  # type: ignore[misc]
+        asked.append(through.ask("inject", "{}", f"{AT}{number}"))
+    line.choose = lambda: Cut.NOT
+    assert asked == [1, 2, 3]
+    assert [request.at for request in through.requests()] == [f"{AT}{number}" for number in range(3)]
+    assert through.ask("inject", "{}", f"{AT}2") == 4
+
+
+def test_seized_in_doubt(through: Ledger, line: Proxy) -> None:
+    """A seizure whose answer was lost may cost an epoch, and never leaves us with an old one."""
+    left = iter([Cut.AFTER])
+    line.choose = lambda: next(left, Cut.NOT)
+    epoch = through.seize("again")
+    assert (epoch, "again") == through.holder()
+    turn(through, 0)
+
+
+def test_cut_at_random(through: Ledger, line: Proxy, address: Address) -> None:
+    """Cut before or after every other COMMIT, while readers come and go: all is there, once and in order."""
+    chance = random.Random(7)
+    stop = threading.Event()
+    wrong: list[str] = []
+
+    def look() -> None:
+        with Ledger.open(address, read_only=True) as reader:
+            while not stop.is_set():
+                seen = reader.snapshot()
+                if seen.head.seq and seen.rows != {("count", "turns"): str(seen.head.seq // 2)}:
+                    wrong.append(f"{seen}")
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    line.choose = lambda: chance.choice([Cut.NOT, Cut.NOT, Cut.BEFORE, Cut.AFTER])
+    try:
+        for number in range(30):
+            turn(through, number)
+    finally:
+        line.choose = lambda: Cut.NOT
+        stop.set()
+        for reader in readers:
+            reader.join()
+    assert line.cuts > 8
+    assert wrong == []
+    checked(through, 30)
+
+
+def test_terminated_at_random(ledger: Ledger, raw: Raw) -> None:
+    """Sessions ended from outside at any moment, within a transaction too."""
+    stop, ended = threading.Event(), []
+
+    def harass() -> None:
+        for pause in cycle((0.11, 0.23, 0.37)):
+            if stop.wait(pause):
+                return
+            ended.append(terminate(raw))
+
+    before = ledger.head().seq
+    harasser = threading.Thread(target=harass)
+    harasser.start()
+    try:
+        for number in range(60):
+            ledger.append([Entry("turn", str(number))] * 2, {("count", "turns"): str(number)}, AT)
+    finally:
+        stop.set()
+        harasser.join()
+    assert sum(ended) > 3
+    written = [record.body for record in ledger.read(after=before)]
+    assert written == [str(number) for number in range(60) for _ in range(2)]
+    assert ledger.verify().records == before + 120
+    assert ledger.rows()["count", "turns"] == "59"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
+def test_server_restarts(filled: Ledger, postgres_server: PrivatePostgres, how: signal.Signals) -> None:
+    """A server that is restarted, or that crashed and recovered, is waited for; what was appended is there."""
+    filled.hold()
+    enough = threading.Event()
+
+    def work() -> int:
+        number = 0
+        while not enough.is_set() or number < 30:
+            filled.append([Entry("turn", str(number))], {}, AT)
+            number += 1
+        return number
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        try:
+            postgres_server.restart(how)
+        finally:
+            enough.set()
+        turns = working.result()
+    assert [record.body for record in filled.read(after=5)] == [str(number) for number in range(turns)]
+    assert filled.verify().records == 5 + turns
+    assert filled.held_by() is not None
+
+
+def test_stays_away(filled: Ledger, postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the bound it is one typed error in one line that says what to do; when it is back, all is as it was."""
+    monkeypatch.setattr(dialect, "PATIENCE_S", 0.2)
+    before = filled.snapshot()
+    postgres_server.stop()
+    try:
+        for use in (lambda: filled.append([Entry("a", "{}")], {}, AT), filled.head, lambda: filled.seize("x")):
+            with pytest.raises(Away) as caught:
+                use()
+            line = str(caught.value)
+            assert "went away and was not back after 0.2 s" in line
+            assert line.endswith("is lost: once it is back, go on with blastdoor resume")
+            assert "\n" not in line
+        with pytest.raises(Away, match="can not be reached"):
+            Ledger.open(filled.where)
+    finally:
+        postgres_server.start()
+    assert filled.snapshot() == before
+    assert filled.append([Entry("a", "{}")], {}, AT)[0].seq == 6
+
+
+def test_replaced_while_away(through: Ledger, line: Proxy) -> None:
+    """One that was replaced while its COMMIT was in doubt is told so, and adds nothing more."""
+
+    def replaced() -> Cut:
+        line.choose = lambda: Cut.NOT
+        with Ledger.open(through.where) as other:
+            other.seize("another")
+        return Cut.BEFORE
+
+    line.choose = replaced
+    with pytest.raises(Fenced, match="another"):
+        turn(through, 0)
+    assert through.head().seq == 0
+
+
+def test_own_epoch_used_by_another(through: Ledger, line: Proxy, ledger: Ledger) -> None:
+    """Records that came meanwhile under our own epoch, which nobody else can have, are no reason to add to them."""
+
+    def forged() -> Cut:
+        line.choose = lambda: Cut.NOT
+        ledger.epoch = through.epoch
+        ledger.append([Entry("forged", "{}")], {}, AT)
+        return Cut.BEFORE
+
+    line.choose = forged
+    with pytest.raises(Corrupt, match="did not write"):
+        turn(through, 0)
+    assert [record.kind for record in through.read()] == ["forged"]
+
+
+def test_lock_is_taken_again(ledger: Ledger, address: Address, raw: Raw) -> None:
+    """The lock goes with its connection; the next append takes it again before it writes."""
+    ledger.hold()
+    assert terminate(raw) >= 1
+    ledger.append([Entry("a", "{}")], {}, AT)
+    with Ledger.open(address) as other, pytest.raises(Held, match="pid"):
+        other.hold()
+
+
+def test_lock_was_lost(ledger: Ledger, address: Address, raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When another one took the lock meanwhile, nothing is appended, although the epoch is still ours."""
+    monkeypatch.setattr(dialect, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(dialect, "_GRACE_S", 0.05)
+    ledger.hold()
+    head = ledger.head()
+    with Ledger.open(address) as other, psycopg.connect(address.url.get_secret_value(), autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+        other.hold()
+        with pytest.raises(Held):
+            ledger.append([Entry("a", "{}")], {}, AT)
+        assert ledger.head() == head
+    ledger.append([Entry("a", "{}")], {}, AT)
+
+
+def test_frozen_half_way(ledger: Ledger, address: Address) -> None:
+    """Who froze in the middle of a transaction is thrown out by the server, and the next one can seize."""
+    with psycopg.connect(address.url.get_secret_value()) as frozen:
+        frozen.execute(f"SET search_path = {address.schema}".encode())
+        frozen.execute("SET idle_in_transaction_session_timeout = '300ms'")
+        frozen.execute("SELECT epoch FROM fence FOR UPDATE")
+        with Ledger.open(address) as other:
+            assert other.seize("next") == 2
+        with pytest.raises(psycopg.Error, match="idle-in-transaction"):
+            frozen.execute("SELECT 1")
+
+
+def test_one_database_many_campaigns(ledger: Ledger, address: Address) -> None:
+    """Neighbours in one database share nothing: not events, rows, requests, epochs, nor the lock."""
+    with Ledger.create(replace(address, campaign=uuid.uuid4().hex)) as other:
+        ledger.hold()
+        other.hold()
+        other.seize("x")
+        assert other.seize("y") == 2
+        other.append([Entry("b", "{}")], {("b", "b"): "b"}, AT)
+        other.ask("pause", "{}", AT)
+        assert (ledger.head().seq, ledger.rows(), ledger.requests(), ledger.holder()) == (0, {}, [], (1, "test"))

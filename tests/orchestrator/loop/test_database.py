@@ -1,0 +1,219 @@
+"""A campaign whose ledger is in a database: the same campaign, one at a time, also when the database goes away."""
+
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from orchestrator.domain import events as e
+from orchestrator.ledger import Away, Fenced, Held, Ledger, LedgerError, NotALedger
+from orchestrator.ledger import postgres as dialect
+from orchestrator.settings import Settings
+from orchestrator.wiring import CannotOpen, How, ask, read_campaign
+from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
+from private_postgres import PrivatePostgres
+from tests.orchestrator.loop.books import check_books, ledger_of
+from tests.orchestrator.loop.scripted import Point, scripted, write_task
+
+pytestmark = pytest.mark.postgres
+
+POINTS: list[Point] = [{"value": value} for value in (3, 1, 7, 5, 9)]
+
+
+def note_of(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / ".blastdoor" / NOTE).read_text())
+
+
+async def test_run_resume_and_ask(folder: Path, database: PrivatePostgres) -> None:
+    """All is in the database but bytes and candidates; the folder remembers which, and nothing of how to get in."""
+    async with scripted(folder, None, *POINTS, attempts=5) as session:
+        session.stop_at(e.AttemptEnded, 3)
+        with read_campaign(folder) as reading:
+            assert reading.holder is not None
+        await session.run()
+    assert ask(folder, "pause", {"paused": False}) == 1
+    async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
+        finished = await session.run()
+        assert [event.answer for event in session.of(e.RequestTaken)] == ["going on"]
+    with read_campaign(folder) as reading:
+        assert (reading.holder, reading.state.champion()) == (None, finished.champion)
+        assert finished.champion is not None
+        assert finished.champion.params == {"value": 9}
+    assert not (folder / ".blastdoor" / FILE).exists()
+    assert note_of(folder) == {
+        "campaign": note_of(folder)["campaign"],
+        "database": f"postgres on 127.0.0.1:{database.port}",
+        "made": True,
+    }
+    for path in (folder / ".blastdoor").rglob("*"):
+        assert path.is_dir() or b"canary" not in path.read_bytes(), path
+
+
+async def test_a_file_stays_a_file(
+    folder: Path, postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting is for new campaigns: one that began in a file goes on there."""
+    async with scripted(folder, None, *POINTS, attempts=1) as session:
+        await session.run()
+    monkeypatch.setenv("BLASTDOOR_LEDGER", postgres_server.url())
+    async with scripted(folder, None, *POINTS, how=How.RESUME, attempts=2) as session:
+        await session.run()
+    assert not (folder / ".blastdoor" / NOTE).exists()
+
+
+@pytest.mark.parametrize("at", [e.SessionStarted, e.Proposed, e.TrialEnded, e.JudgingEnded, e.AttemptEnded])
+async def test_goes_away(
+    folder: Path, database: PrivatePostgres, at: type[e.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session ends its chambers and says why; once the database is back, a resume comes to the same end."""
+    monkeypatch.setattr(dialect, "PATIENCE_S", 0.2)
+    async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
+        gone = False
+
+        def stop(_: e.Event) -> None:
+            nonlocal gone
+            if not gone:
+                gone = True
+                database.stop()
+
+        if at is e.SessionStarted:
+            stop(e.SessionEnded(why=""))
+        session.when(at, stop)
+        try:
+            with pytest.raises(Away, match="go on with blastdoor resume"):
+                await session.run()
+        finally:
+            database.start()
+    async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
+        finished = await session.run()
+        assert finished.champion is not None
+        assert (finished.champion.params, session.charged) == ({"value": 9}, 5)
+
+
+async def test_comes_back_in_time(folder: Path, database: PrivatePostgres) -> None:
+    """A server that was restarted under a campaign is not noticed by it."""
+    async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
+        session.when(e.TrialEnded, lambda _: database.restart())
+        finished = await session.run()
+        assert finished.champion is not None
+        assert (finished.champion.params, session.charged) == ({"value": 9}, 5)
+
+
+async def test_sessions_are_ended_again_and_again(folder: Path, database: PrivatePostgres) -> None:
+    """Whatever is ended after each event, every event is there once: the fold says so after the test."""
+    with psycopg.connect(database.url(), autocommit=True) as admin:
+        ended = 0
+
+        def end(*_: object) -> None:
+            nonlocal ended
+            query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blastdoor'"
+            ended += len(admin.execute(query).fetchall())
+
+        async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
+            session.bench.book.observers.append(end)
+            finished = await session.run()
+            assert [type(event) for event in session.events].count(e.AttemptEnded) == 6
+            assert session.bench.book.ledger.head().seq == len(session.events) + 4
+        assert finished.champion is not None
+        assert ended > 30
+
+
+async def test_one_at_a_time_on_any_host(tmp_path: Path, folder: Path, database: PrivatePostgres) -> None:
+    """A second is refused also from a copy of the folder, as on another host; one that seizes it fences the first."""
+    async with scripted(folder, None, *POINTS, attempts=5) as session:
+        copy = shutil.copytree(folder, tmp_path / "copy")
+        with pytest.raises(Held, match="pid"):
+            async with scripted(copy, None, *POINTS, how=How.RESUME):
+                pass
+
+        def seize(event: e.AttemptEnded) -> None:
+            if event.node == "1.1":
+                with Ledger.open(session.bench.book.ledger.where) as other:
+                    other.seize("another")
+
+        session.when(e.AttemptEnded, seize)
+        with pytest.raises(Fenced):
+            await session.run()
+    with ledger_of(folder) as ledger:
+        assert {record.epoch for record in ledger.read()} == {1}
+
+
+async def test_url_is_missing(folder: Path, database: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks without the setting is told which database it is, and where to say so."""
+    async with scripted(folder, None, *POINTS, attempts=1) as session:
+        await session.run()
+    with monkeypatch.context() as without:
+        without.delenv("BLASTDOOR_LEDGER")
+        line = f"is in the database postgres on 127.0.0.1:{database.port}: set BLASTDOOR_LEDGER, or ledger in settings"
+        with pytest.raises(LedgerError, match=line), read_campaign(folder):
+            pass
+        with pytest.raises(LedgerError, match=line):
+            async with scripted(folder, None, *POINTS, how=How.RESUME):
+                pass
+
+
+async def test_another_database(folder: Path, database: PrivatePostgres) -> None:
+    """A database that does not have the campaign is not taken for it, nor is the campaign begun anew there."""
+    async with scripted(folder, None, *POINTS, attempts=1) as session:
+        await session.run()
+    with psycopg.connect(database.url(), autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS another")
+        admin.execute("CREATE DATABASE another")
+    other = Settings(ledger=SecretStr(database.url("another")))
+    line = f"has no campaign {note_of(folder)['campaign'][:8]}; it is in postgres on 127"
+    with pytest.raises(NotALedger, match=line), read_campaign(folder, other):
+        pass
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.setenv("BLASTDOOR_LEDGER", database.url("another"))
+        for how in (How.START, How.RESUME, How.NEW_RUN):
+            with pytest.raises(NotALedger, match=line):
+                async with scripted(folder, None, *POINTS, how=how):
+                    pass
+
+
+async def test_killed_while_it_began(folder: Path, database: PrivatePostgres) -> None:
+    """A folder that names a campaign that was never made has none: `run` makes it, all else says that there is none."""
+    (folder / ".blastdoor").mkdir()
+    (folder / ".blastdoor" / NOTE).write_text(f'campaign = "{"7" * 32}"\ndatabase = "x"\nmade = false\n')
+    with pytest.raises(CannotOpen, match="no campaign"):
+        async with scripted(folder, None, *POINTS, how=How.RESUME):
+            pass
+    async with scripted(folder, None, *POINTS, attempts=1) as session:
+        await session.run()
+    assert (note_of(folder)["campaign"], note_of(folder)["made"]) == ("7" * 32, True)
+
+
+@pytest.mark.parametrize("text", ["", "no toml", "campaign = 1", 'campaign = "x"\ndatabase = "y"\nmade = true\n'])
+def test_strange_notes(tmp_path: Path, database: PrivatePostgres, text: str) -> None:
+    """A note that says nothing, or something else, is one line and not a crash; nobody connects to what it names."""
+    (tmp_path / NOTE).write_text(text)
+    with pytest.raises(LedgerError) as caught:
+        open_ledger(tmp_path)
+    assert "\n" not in str(caught.value)
+    (tmp_path / NOTE).unlink()
+
+
+async def test_both(folder: Path, database: PrivatePostgres) -> None:
+    """A folder with a file and a note is not guessed about."""
+    async with scripted(folder, None, *POINTS, attempts=1) as session:
+        await session.run()
+    (folder / ".blastdoor" / FILE).touch()
+    with pytest.raises(LedgerError, match="has both"), read_campaign(folder):
+        pass
+    (folder / ".blastdoor" / FILE).unlink()
+
+
+async def test_two_campaigns_in_turn(tmp_path: Path, database: PrivatePostgres) -> None:
+    """Two campaigns of one process in one database, event by event beside each other."""
+    folders = [write_task(tmp_path / name) for name in ("one", "two")]
+    async with scripted(folders[0], None, *POINTS, attempts=3) as one, scripted(folders[1], None, *POINTS) as two:
+        first, second = await one.run(), await two.run()
+    assert (first.champion and first.champion.params) == {"value": 7}
+    assert (second.champion and second.champion.params) == {"value": 9}
+    for folder in folders:
+        with ledger_of(folder) as ledger:
+            check_books(ledger)

@@ -1,0 +1,112 @@
+"""What a proposer is shown of the past, and that nothing is paid for twice."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Role
+from orchestrator.loop.history import History
+from orchestrator.proposers import Brief, Tried
+from orchestrator.wiring import How
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import Point, scripted, write_task
+
+POINTS: list[Point] = [{"value": 3}, {"value": 5}, {"value": 4, "do": "exit"}, {"value": 9}]
+
+
+class Counting:
+    """Proposes the value of its number, and keeps what it was shown."""
+
+    serial = False
+    branching = False
+
+    def __init__(self, *values: int) -> None:
+        self._values = values
+        self.asked: list[Brief] = []
+        self.shown: list[list[Tried]] = []
+
+    def exhausted(self, number: int) -> str | None:
+        return "that was all" if number > len(self._values) else None
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        self.asked.append(brief)
+        self.shown.append(list(brief.past.ended))
+        value = self._values[brief.number - 1] + (10 * brief.again if brief.number == 3 else 0)
+        return [Proposal(operator="count", description="", params={"value": value})]
+
+
+async def test_past_is_shown(tmp_path: Path) -> None:
+    """Every charged attempt is shown in its order, with merits where it has a score and None where it failed."""
+    async with scripted(write_task(tmp_path / "task"), None, *POINTS) as session:
+        await session.run()
+        past = session.bench.pasts[Role.SEARCH]
+        assert [tried.merits for tried in past.ended] == [(3.0,), (5.0,), None, (9.0,)]
+        assert [tried.number for tried in past.ended] == [1, 2, 3, 4]
+        assert past.ended[0].params == {"value": 3}
+        assert past.ended[1].parent_merits == (0.0,)
+        assert not past.running
+
+
+async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
+    """What is made anew from the rows is what grew with the events."""
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, None, *POINTS) as session:
+        session.stop_at(e.AttemptEnded, 4)
+        await session.run()
+        before = session.bench.pasts[Role.SEARCH]
+    async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
+        bench = session.bench
+        again = History(bench.state, bench.ranking, Role.SEARCH, bench.root.digest, bench.tree)
+        assert list(again.ended) == list(before.ended)
+        assert again.running == before.running
+        assert again._trees == before._trees
+
+
+async def test_running_attempts_are_shown(tmp_path: Path) -> None:
+    """An attempt with a proposal and no ending yet is shown as running, without merits."""
+    async with scripted(write_task(tmp_path / "task"), None, {"value": 3}) as session:
+        seen: list[list[Tried]] = []
+        session.when(e.TrialIntended, lambda event: seen.append(list(session.bench.pasts[Role.SEARCH].running)))
+        await session.run()
+    assert [[tried.params for tried in running] for running in seen][-1] == [{"value": 3}]
+    assert seen[-1][0].merits is None
+
+
+async def test_known_files_are_not_paid_for(tmp_path: Path) -> None:
+    """What was tried before is asked for anew; where nothing else comes, the attempt ends without a charge."""
+    script = Script()
+    async with scripted(write_task(tmp_path / "task"), script, {"value": 3}) as session:
+        proposer = Counting(3, 3, 3, 4)
+        session.bench.proposers[Role.SEARCH] = proposer
+        await session.run()
+        nodes, accounts = session.bench.state.nodes, session.bench.book.accounts
+        assert [nodes[f"1.{n}"].ending for n in (1, 2, 3, 4)] == [
+            Ending.SCORED,
+            Ending.CANCELLED,
+            Ending.SCORED,
+            Ending.SCORED,
+        ]
+        assert nodes["1.2"].why == "what is proposed was tried before: 1.1 has the same files"
+        assert nodes["1.3"].params == {"value": 13}
+        assert accounts.used(Account.ATTEMPTS) == 3
+        assert [brief.again for brief in proposer.asked] == [0, *range(8), 0, 1, 0]
+
+
+async def test_the_baseline_is_known(tmp_path: Path) -> None:
+    """A proposal that leads back to the baseline's files is not run a second time."""
+    async with scripted(write_task(tmp_path / "task"), None, {"value": 3}) as session:
+        session.bench.proposers[Role.SEARCH] = Counting(2, 0)
+        await session.run()
+        assert session.bench.state.nodes["1.2"].trials == 0
+
+
+async def test_nothing_new_any_more(tmp_path: Path) -> None:
+    """A proposer that only repeats itself ends the campaign, with the reason, and is not asked for ever."""
+    async with scripted(write_task(tmp_path / "task"), None, {"value": 3}, attempts=100) as session:
+        session.bench.proposers[Role.SEARCH] = Counting(*[3] * 99)  # another one only at its third attempt
+        finished = await session.run()
+        assert finished.reason.startswith("20 times in a row nothing new was proposed")
+        assert session.charged == 2

@@ -1,0 +1,250 @@
+"""Pruning in a campaign: the order, the grace and the kill; who is watched, who is spared, and what a resume knows."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Node, Role, Trial
+from orchestrator.domain.reports import MOST_POINTS, BadReport
+from orchestrator.task import TaskError
+from orchestrator.wiring import How
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import CPU, TUNE, Point, Proposing, Scripted, make_site, scripted, write_task
+
+LIMITS = '[limits]\nwall = "30s"\ngrace = "0.2s"\n'
+
+
+def pruning(rule: str = "median", **keys: Any) -> str:
+    keys = {"startup": 2, "spare": 0.0, **keys}
+    return f'[pruning]\nrule = "{rule}"\n' + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def reporting(value: int, *curve: float | str, **more: Any) -> Point:
+    return {"value": value, "do": "report", "curve": json.dumps(curve), **more}
+
+
+GOOD = [reporting(value, 0.1, 0.5, 0.8, 0.9) for value in (2, 3)]
+
+
+def task(tmp_path: Path, *more: str, **keys: Any) -> Path:
+    return write_task(tmp_path / "task", pruning(**keys), *more, limits=LIMITS)
+
+
+def last(session: Scripted, number: int) -> tuple[Node, Trial]:
+    node = session.bench.state.nodes[f"1.{number}"]
+    return node, session.bench.state.trials[node.submitted or ""]
+
+
+async def test_pruned_with_grace(tmp_path: Path) -> None:
+    """A trial below the median is told to stop, flushes and is pruned: charged, no score, partial outputs kept."""
+    script = Script()
+    async with scripted(task(tmp_path), script, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4), {"value": 5}) as session:
+        await session.run()
+        node, trial = last(session, 3)
+        assert (node.ending, node.kept, node.verdict) == (Ending.PRUNED, False, None)
+        assert "median 0.5 of 2 peers" in node.why
+        assert session.charged == 4
+        assert node.spent == node.booked
+        assert trial.pruning
+        assert (trial.pruning.step, trial.pruning.value, trial.pruning.spared) == (1, 0.2, False)
+        assert trial.reports
+        assert trial.reports.points[:2] == ((0, 0.1), (1, 0.2))
+        assert script.steps[4] == 1
+        assert trial.outputs
+        assert set(session.bench.artifacts.get_files(trial.outputs)) == {"partial.json"}
+        assert last(session, 4)[0].ending is Ending.SCORED
+    assert script.commands.count("judge") == 7  # the baseline, and each that is kept twice
+
+
+async def test_deaf_is_killed_and_pays(tmp_path: Path) -> None:
+    """One that ignores the order is killed after its grace: pruned and charged like any other, never refunded (T80)."""
+    async with scripted(task(tmp_path), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, deaf=True)) as session:
+        await session.run()
+        node, trial = last(session, 3)
+        assert (node.ending, node.stalls, session.charged) == (Ending.PRUNED, 0, 3)
+        assert "ignored the order to stop" in trial.reason
+        assert not session.of(e.Refunded)
+        assert not session.script.world.chambers
+
+
+async def test_at_the_median(tmp_path: Path) -> None:
+    """Who is exactly at the median goes on."""
+    curve = (0.1, 0.5, 0.8, 0.9)
+    async with scripted(task(tmp_path), None, *GOOD, reporting(4, *curve)) as session:
+        await session.run()
+        node, trial = last(session, 3)
+        assert (node.ending, node.kept) == (Ending.SCORED, True)
+        assert trial.pruning
+        assert not trial.pruning.cut
+
+
+@pytest.mark.parametrize(
+    "keys", [{"warmup": 9}, {"startup": 3}, {"every": 4, "warmup": 4}, {"rule": "curve"}, {"rule": "halving"}]
+)
+async def test_too_early(tmp_path: Path, keys: dict[str, Any]) -> None:
+    """Before the warm-up, with too few peers, between two looks, with too short a curve or at a rung that nobody came
+    to, nothing is pruned."""
+    keys = keys | ({"least": 9} if keys.get("rule") == "halving" else {})
+    async with scripted(task(tmp_path, **keys), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4)) as session:
+        await session.run()
+        assert last(session, 3)[0].ending is Ending.SCORED
+
+
+async def test_goal_of_the_reports(tmp_path: Path) -> None:
+    """What is reported may be better when lower, whatever the score is."""
+    low = [reporting(value, 0.9, 0.5, 0.2, 0.1) for value in (2, 3)]
+    more = reporting(4, 0.9, 0.7, 0.6, 0.5), reporting(5, 0.9, 0.4, 0.1, 0.0)
+    async with scripted(task(tmp_path, goal="lower"), None, *low, *more) as session:
+        await session.run()
+        assert last(session, 3)[0].ending is Ending.PRUNED
+        assert last(session, 4)[0].ending is Ending.SCORED
+
+
+async def test_spared(tmp_path: Path) -> None:
+    """A spared trial goes on to its score, and it is on record where the rule would have ended it."""
+    async with scripted(task(tmp_path, spare=1.0), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4)) as session:
+        await session.run()
+        node, trial = last(session, 3)
+        assert (node.ending, node.kept) == (Ending.SCORED, True)
+        assert trial.pruning
+        assert (trial.pruning.spared, trial.pruning.step, trial.pruning.value) == (True, 1, 0.2)
+        assert trial.reports
+        assert len(trial.reports.points) == 4
+
+
+async def test_never_pruned(tmp_path: Path) -> None:
+    """Baseline, tuning, changes by hand and re-runs in a new cohort are not watched, however bad their curves are."""
+    bad = {"do": "report", "curve": "[0, 0, 0, 0, 0]"}
+    folder = task(tmp_path, TUNE, CPU, warmup=0, startup=1)
+    (folder / "workspace/params.json").write_text(json.dumps({"value": 0, **bad}))
+    script = Script()
+    async with scripted(folder, script, GOOD[0], [{**GOOD[1], **bad}], {"value": 5}) as session:
+        moved: list[e.Event] = []
+
+        def move(event: e.AttemptOpened) -> None:
+            if event.number == 3 and not moved:
+                moved.append(event)
+                script.cpu = "another"
+
+        session.when(e.AttemptOpened, move)
+        await session.run()
+        trials = session.bench.state.trials.values()
+        watched = {trial.id for trial in trials if trial.pruning}
+        assert {trial.purpose for trial in trials if trial.id not in watched} >= {"tune", "rerun", "submit"}
+        assert watched == {node.submitted for node in session.bench.state.nodes.values() if node.role is Role.SEARCH}
+        assert session.bench.state.nodes["1"].ending is Ending.SCORED
+
+
+async def test_cohorts_are_kept_apart(tmp_path: Path) -> None:
+    """On other hardware there are no peers yet, so nothing is pruned there."""
+    script = Script()
+    bad = reporting(4, 0.1, 0.2, 0.3, 0.4)
+    async with scripted(task(tmp_path, CPU), script, *GOOD, bad) as session:
+        session.when(e.AttemptOpened, lambda event: setattr(script, "cpu", "new" if event.number == 3 else "old"))
+        await session.run()
+        assert last(session, 3)[0].ending is Ending.SCORED
+
+
+async def test_control_has_its_own_peers(tmp_path: Path) -> None:
+    """The control is pruned by the same rule among its own trials, as a search of its own would be."""
+    search = [reporting(value, 0.9, 0.9) for value in (21, 22, 23, 24)]
+    drawn = [reporting(31, 0.5, 0.5), reporting(32, 0.5, 0.5), reporting(33, 0.1, 0.1)]
+    async with scripted(task(tmp_path, warmup=0), None, *search, control="random", attempts=4) as session:
+        session.bench.proposers[Role.CONTROL] = Proposing(*drawn)
+        await session.run()
+        state = session.bench.state
+        control = [node for node in state.nodes.values() if node.role is Role.CONTROL]
+        assert [node.ending for node in control] == [Ending.SCORED, Ending.SCORED, Ending.PRUNED]
+        assert all(node.ending is Ending.SCORED for node in state.nodes.values() if node.role is Role.SEARCH)
+
+
+async def test_only_valid_trials_are_peers(tmp_path: Path) -> None:
+    """A curve that shines is worth nothing where the judge says that there is no solution, or does not believe it."""
+    liars = [
+        reporting(2, 9.0, 9.0, judge="no solution"),
+        reporting(3, 9.0, 9.0, judge="crash"),
+        reporting(11, 9.0, 9.0),
+    ]
+    ceiling = '[[metrics]]\nname = "score"\nceiling = 10.0\n'
+    honest = reporting(4, 0.1, 0.2)
+    async with scripted(task(tmp_path, ceiling, startup=1, warmup=0), None, *liars, honest) as session:
+        await session.run()
+        assert last(session, 4)[0].ending is Ending.SCORED
+
+
+async def test_resume_knows_the_curves(tmp_path: Path) -> None:
+    """After a stop, the peers of the session before decide as if it had gone on."""
+    folder = task(tmp_path)
+    points = [*GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4), reporting(5, 0.1, 0.2, 0.3, 0.4)]
+    async with scripted(folder, None, *points) as session:
+        session.stop_at(e.AttemptEnded, 3)
+        await session.run()
+    async with scripted(folder, None, *points, how=How.RESUME) as session:
+        await session.run()
+        assert [last(session, number)[0].ending for number in (3, 4)] == [Ending.PRUNED] * 2
+        assert "median 0.5 of 2 peers" in last(session, 4)[0].why
+
+
+async def test_bad_reports(tmp_path: Path) -> None:
+    """Reports that are none are counted by what is wrong with them; the good ones among them count."""
+    said = (
+        0.1,
+        '{"step": 1, "value": NaN}',
+        '{"step": 1, "value": Infinity}',
+        '{"step": -1, "value": 1}',
+        "nonsense",
+        '{"step": 5, "value": 0.5}',
+        '{"step": 5, "value": 0.9}',
+        '{"step": 2, "value": 0.9}',
+        '{"step": 6, "value": 0.6}',
+    )
+    async with scripted(task(tmp_path), None, reporting(2, *said), {"value": 3}) as session:
+        await session.run()
+        node, trial = last(session, 1)
+        assert node.ending is Ending.SCORED
+        assert trial.reports
+        assert trial.reports.points == ((0, 0.1), (5, 0.5), (6, 0.6))
+        assert trial.reports.bad == {BadReport.UNREADABLE: 4, BadReport.AGAIN: 1, BadReport.BACK: 1}
+        assert last(session, 2)[1].reports is None
+
+
+async def test_a_flood_of_reports(tmp_path: Path) -> None:
+    """Of a great many reports few are kept, and the trial and the campaign go on."""
+    many = "\n".join(f'::report {{"step": {step}, "value": {step % 7}}}' for step in range(100_000))
+    folder = task(tmp_path, startup=1)
+    async with scripted(folder, None, GOOD[0], reporting(4, many.removeprefix("::report ")), {"value": 5}) as session:
+        await session.run()
+        node, trial = last(session, 2)
+        assert node.ending is Ending.SCORED
+        assert trial.reports
+        assert trial.reports.count == 100_000
+        assert len(trial.reports.points) <= MOST_POINTS + 1
+        assert trial.reports.points[-1] == (99_999, 99_999 % 7)
+        assert last(session, 3)[0].ending is Ending.SCORED
+
+
+async def test_curves_without_a_rule(tmp_path: Path) -> None:
+    """Without [pruning] a curve is on record all the same, and nothing watches."""
+    async with scripted(write_task(tmp_path / "task"), None, *GOOD, reporting(4, 0.0)) as session:
+        await session.run()
+        node, trial = last(session, 3)
+        assert node.ending is Ending.SCORED
+        assert trial.reports
+        assert trial.pruning is None
+
+
+async def test_backend_that_can_not_stop(tmp_path: Path) -> None:
+    """It is refused before anything is run, in one line that says what to do."""
+    script = Script()
+    site = make_site(script)
+    backend: Any = site.backend
+    backend.capabilities = replace(backend.capabilities, stop=False)
+    with pytest.raises(TaskError, match="needs a backend that can stop a trial"):
+        async with scripted(task(tmp_path), script, site=site):
+            pass
+    assert script.commands == []

@@ -1,0 +1,275 @@
+"""Noisy scores: a candidate is kept when repeats prove it better than the champion, at a level fixed beforehand."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Purpose
+from orchestrator.loop.certifying import samples
+from orchestrator.wiring import How, ask
+from sandbox import Job
+from tests.orchestrator.loop.noise import gaussian, noisy, scripted_scores
+from tests.orchestrator.loop.script import Script, failing
+from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
+
+CHAMPION = 8
+REPEATS = 12
+WORST_S = 3 * (5 + 1 + 100)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_task(tmp_path / "task", noisy(REPEATS, CHAMPION))
+
+
+def repeats(session: Scripted, node: str) -> int:
+    return sum(trial.purpose is Purpose.REPEAT for trial in session.bench.state.trials_of(node))
+
+
+async def test_proven(folder: Path) -> None:
+    """Far better than the noise: kept after a few repeats, and the level was on record before the first of them."""
+    script = Script()
+    async with scripted(folder, script, {"value": 9}) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        finished = await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert finished.champion == node
+        assert node.why.startswith("proven better than the champion: evidence ")
+        assert repeats(session, "1") == CHAMPION
+        assert 2 <= repeats(session, "1.1") < REPEATS
+        kinds = [event for event in session.events if getattr(event, "node", "") == "1.1"]
+        (opened,) = session.of(e.CertificationOpened)
+        first = next(it for it in kinds if isinstance(it, e.TrialIntended) and it.purpose is Purpose.REPEAT)
+        assert kinds.index(opened) < kinds.index(first)
+        assert opened.level == pytest.approx(0.05 / 4)
+        assert session.charged == 1
+        assert not session.bench.book.accounts.holds
+
+
+async def test_lucky_once(folder: Path) -> None:
+    """A first score that was luck opens a test, and is no part of it: the repeats do not prove anything."""
+    script = Script()
+    async with scripted(folder, script, {"value": 1}) as session:
+        noise = gaussian(session.bench.state, 0.5)
+        lucky = scripted_scores(session.bench.state, {"1.1": (50.0, -1.0)})
+        script.noise = lambda node: noise(node) + lucky(node)
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.kept) == (Ending.SCORED, False)
+        assert node.why.startswith("not proven better than the champion: evidence ")
+        assert 0 < repeats(session, "1.1") <= REPEATS
+
+
+async def test_below_the_median(folder: Path) -> None:
+    """What is no better than the champion's median costs no test and no repeat."""
+    script = Script()
+    async with scripted(folder, script, {"value": -9}, {"value": 9}) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        await session.run()
+        (opened,) = session.of(e.CertificationOpened)
+        assert (opened.node, opened.number, opened.against) == ("1.2", 1, 1)
+        assert repeats(session, "1.1") == 0
+        assert "at the median" in session.bench.state.nodes["1.1"].why
+
+
+async def test_levels(folder: Path) -> None:
+    """Every test has a level of its own; a new champion is another reference, with its own repeats as measurements."""
+    points: list[Point] = [{"value": 0.2}, {"value": 9}, {"value": 9.1}, {"value": 30}]
+    script = Script()
+    async with scripted(folder, script, *points) as session:
+        lucky = scripted_scores(session.bench.state, {"1.1": (5.0, -1.0), "1.3": (5.0, -1.0)})
+        noise = gaussian(session.bench.state, 0.5)
+        script.noise = lambda node: noise(node) + lucky(node)
+        finished = await session.run()
+        opened = session.of(e.CertificationOpened)
+        assert [(it.node, it.number, it.reference, it.against) for it in opened] == [
+            ("1.1", 1, 1, 1),
+            ("1.2", 2, 1, 2),
+            ("1.3", 3, 2, 1),
+            ("1.4", 4, 2, 2),
+        ]
+        assert [it.level for it in opened] == pytest.approx([0.05 / 4, 0.05 / 12, 0.05 / 12, 0.05 / 36])
+        assert finished.champion == session.bench.state.nodes["1.4"]
+        assert repeats(session, "1.2") == CHAMPION
+
+
+@pytest.mark.parametrize("value", [19, 5])
+async def test_champion_changes_in_the_middle(folder: Path, value: int) -> None:
+    """Another champion to beat is another test: screened, with a level of its own, and measured from the first on."""
+    script = Script()
+    waiting: Point = {"value": value, "then": '{"judge": "wait"}'}
+    async with scripted(folder, script, waiting, {"value": 9}, width=2) as session:
+        state = session.bench.state
+        script.noise = gaussian(state, 0.5)
+        session.when(e.AttemptEnded, lambda event: script.gate.set() if event.node == "1.2" else None)
+        await session.run()
+        node, tests = state.nodes["1.1"], [it for it in session.of(e.CertificationOpened) if it.node == "1.1"]
+        assert state.nodes["1.2"].kept
+        assert tests[0].champion == "1"
+        if value < 9:
+            assert (node.kept, len(tests)) == (False, 1)
+            assert node.why == "no better than what 1.2 has at the median"
+            return
+        assert node.kept
+        assert [(it.champion, it.reference, it.against) for it in tests[1:]] == [("1.2", 2, 1)]
+        assert node.certification is not None
+        measured = samples(state, node, state.run.cohort or "")
+        assert len(measured) == repeats(session, "1.1") - 1
+        assert node.certification.since == 2
+
+
+@pytest.mark.parametrize(
+    ("again", "why"), [('{"do": "failed"}', "failed"), ('{"judge": "no solution"}', "no solution")]
+)
+async def test_repeat_that_ends_badly(folder: Path, again: str, why: str) -> None:
+    """A candidate that does not run every time is not kept."""
+    script = Script()
+    async with scripted(folder, script, {"value": 9, "then": again}) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.kept, repeats(session, "1.1")) == (Ending.SCORED, False, 1)
+        assert node.why.startswith("it did not run again: ")
+        assert why in node.why
+
+
+async def test_champion_that_fails_now_and_then(tmp_path: Path) -> None:
+    """Its repeats that come to nothing are missing data; where none comes to anything, nothing is kept."""
+    folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION), CPU)
+    ran = 0
+
+    async def on_open(job: Job) -> None:
+        nonlocal ran
+        ran += job.command[0] == "trial"
+        script.cpu = "another" if ran in (3, 6, 7) or ran > 40 else "pretended"
+
+    script = Script(on_open=on_open)
+    async with scripted(folder, script, {"value": 9}) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        finished = await session.run()
+        assert repeats(session, "1") == CHAMPION + 3
+        assert finished.champion == session.bench.state.nodes["1.1"]
+
+
+async def test_champion_that_can_not_be_measured(tmp_path: Path) -> None:
+    """After a few tries the attempt ends as scored and not kept; the next attempt tries anew."""
+    folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION), CPU)
+
+    async def on_open(job: Job) -> None:
+        state = session.bench.state
+        first = state.nodes.get("1.1")
+        champion = list(state.trials_of("1")) if "1" in state.nodes else []
+        waits = bool(first and not first.ended_at and champion and not champion[-1].ended)
+        script.cpu = "another" if waits and job.command[0] == "trial" and champion[-1].purpose == "repeat" else "same"
+
+    script = Script(on_open=on_open)
+    async with scripted(folder, script, {"value": 9}, {"value": 10}) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        await session.run()
+        nodes = session.bench.state.nodes
+        assert (nodes["1.1"].ending, nodes["1.1"].kept) == (Ending.SCORED, False)
+        assert "the champion 1 could not be measured again" in nodes["1.1"].why
+        assert nodes["1.2"].kept
+        assert session.charged == 2
+
+
+async def test_caps_leave_no_room(tmp_path: Path) -> None:
+    """Repeats are paid for one by one; where a cap leaves no room, the attempt ends as scored and says so."""
+    folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION))
+    script = Script()
+    async with scripted(folder, script, {"value": 9}, seconds=WORST_S * 1.5) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        await session.run()
+        node, accounts = session.bench.state.nodes["1.1"], session.bench.book.accounts
+        assert (node.ending, node.kept) == (Ending.SCORED, False)
+        assert "the caps leave no room for one more repeat of 1 " in node.why
+        assert not accounts.holds
+        assert accounts.used(Account.SECONDS) == sum(it.spent.milliseconds for it in session.bench.state.nodes.values())
+
+
+async def test_five_at_a_time_under_a_cap(folder: Path) -> None:
+    """What is used and set aside never passes a cap; the champion is measured once for all of them."""
+    script = Script()
+    points: list[Point] = [{"value": value / 10, "takes": 0.001} for value in range(1, 9)]
+    async with scripted(folder, script, *points, width=5, seconds=WORST_S * 7) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+
+        def look(*_: object) -> None:
+            left = session.bench.book.accounts.left(Account.SECONDS)
+            assert left is not None
+            assert left >= 0
+
+        session.bench.book.observers.append(look)
+        await session.run()
+        assert repeats(session, "1") == CHAMPION
+        assert all(node.ending is Ending.SCORED for node in session.bench.state.nodes.values())
+        assert not session.bench.book.accounts.holds
+
+
+@pytest.mark.parametrize("at", [4, 9, 11, 13])
+async def test_stopped_and_resumed(folder: Path, at: int) -> None:
+    """A stop among the repeats, the champion's or the candidate's: the resume goes on with what was measured."""
+    script = Script()
+    async with scripted(folder, script, {"value": 9}) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        session.stop_at(e.TrialIntended, at)
+        await session.run()
+        assert not session.bench.book.accounts.holds
+    script = Script()
+    async with scripted(folder, script, {"value": 9}, how=How.RESUME) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        finished = await session.run()
+        assert finished.champion == session.bench.state.nodes["1.1"]
+        assert session.charged == 1
+        state = session.bench.state
+        lost = sum(trial.ending is Ending.INTERRUPTED for trial in state.trials_of("1"))
+        assert repeats(session, "1") - lost == CHAMPION
+        assert len(samples(state, state.nodes["1"], state.run.cohort or "")) == CHAMPION
+
+
+async def test_provider_fails_at_a_repeat(folder: Path) -> None:
+    """No chamber for a repeat, the champion's or the candidate's: free, queued again, and it goes on."""
+    for after in (4, 12):
+        async with scripted(folder, failing(1, after=after), {"value": 9}, how=How.START) as session:
+            session.script.noise = gaussian(session.bench.state, 0.5)
+            finished = await session.run()
+            assert finished.champion == session.bench.state.nodes["1.1"]
+            assert len(session.of(e.AttemptRequeued)) == 1
+            assert session.charged == 1
+        folder = write_task(folder.parent / f"task-{after}", noisy(REPEATS, CHAMPION))
+
+
+async def test_cancelled_at_a_repeat_of_the_champion(folder: Path) -> None:
+    """What was set aside for the champion's repeat is free at once, and the next attempt goes on measuring."""
+    async with scripted(folder, None, {"value": 9}, {"value": 10}) as session:
+        session.script.noise = gaussian(session.bench.state, 0.5)
+        cancelled: list[str] = []
+
+        def cancel(event: e.TrialIntended) -> None:
+            if event.node == "1" and event.purpose is Purpose.REPEAT and not cancelled:
+                cancelled.append("1.1")
+                ask(folder, "cancel", {"node": "1.1"})
+
+        session.when(e.TrialIntended, cancel)
+        finished = await session.run()
+        assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+        assert finished.champion == session.bench.state.nodes["1.2"]
+        assert not session.bench.book.accounts.holds
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_null_campaign(folder: Path, seed: int) -> None:
+    """A whole campaign of no-op candidates, three at a time: some get past the screening, none is kept."""
+    script = Script()
+    points: list[Point] = [{"value": 0, "a": number} for number in range(1, 31)]
+    async with scripted(folder, script, *points, width=3, attempts=30) as session:
+        script.noise = gaussian(session.bench.state, 1.0, seed)
+        finished = await session.run(120)
+        opened = session.of(e.CertificationOpened)
+        assert len(opened) > 5
+        assert [it.against for it in opened] == list(range(1, len(opened) + 1))
+        assert finished.champion == session.bench.state.nodes["1"]
+        assert session.charged == 30

@@ -1,0 +1,85 @@
+"""With selection = "tasks", a branch starts from whoever is best at something; the champion stays the ranking's."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from orchestrator.domain import events as e
+from orchestrator.domain.frontier import frontier_of
+from orchestrator.domain.records import Role
+from orchestrator.loop.openings import next_opening
+from orchestrator.loop.selection import BestAtTasks
+from orchestrator.wiring import How
+from tests.orchestrator.loop.scripted import Point, Scripted, scripted, write_task
+
+TASKS = '[search]\nselection = "tasks"\n'
+# Each has its own task that it solves; the third is the best on the whole.
+POINTS: list[Point] = [
+    {"value": 3, "tasks": "1,0,0"},
+    {"value": 2, "tasks": "0,1,0"},
+    {"value": 4, "tasks": "0,0,1"},
+]
+POINTS += [{"value": 1, "tasks": "0,0,0", "number": number} for number in range(30)]
+
+
+def parents(session: Scripted) -> Counter[str | None]:
+    nodes = session.bench.state.nodes.values()
+    return Counter(node.parent for node in nodes if node.role is Role.SEARCH and node.number > 3)
+
+
+async def test_branches_start_where_something_is_best(tmp_path: Path) -> None:
+    """All three that are best at a task are built on, others are not, and the champion is the best on the whole."""
+    folder = write_task(tmp_path / "task", TASKS)
+    async with scripted(folder, None, *POINTS, branching=True, depth=1, attempts=33) as session:
+        await session.run()
+        best = set(frontier_of(session.bench.state).best_at)
+        assert len(best) == 3
+        assert set(parents(session)) == best
+        champion = session.bench.state.champion()
+        assert champion
+        assert champion.verdict
+        assert champion.verdict.metrics["score"] == 4
+
+
+async def test_by_default_branches_start_at_the_champion(tmp_path: Path) -> None:
+    """Tasks change nothing unless they are asked for."""
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, None, *POINTS[:12], branching=True, depth=1, attempts=12) as session:
+        await session.run()
+        champion = session.bench.state.champion()
+        assert champion
+        assert set(parents(session)) == {champion.id}
+
+
+async def test_a_resume_draws_the_same(tmp_path: Path) -> None:
+    """Stopped half-way and gone on with, it builds on the same nodes as in one go."""
+    seen = []
+    for name, stops in (("one", []), ("two", [5, 11])):
+        folder = write_task(tmp_path / name)
+        how = How.START
+        flags: dict[str, Any] = {"attempts": 20, "depth": 1, "selection": "tasks"}
+        for at in [*stops, None]:
+            async with scripted(folder, None, *POINTS, how=how, branching=True, **flags) as session:
+                if at:
+                    session.stop_at(e.AttemptEnded, at)
+                await session.run()
+                how, flags = How.RESUME, {}
+        seen.append({node.number: node.parent for node in session.bench.state.nodes.values() if node.role == "search"})
+    assert len(seen[0]) == 20
+    assert seen[0] == seen[1]
+
+
+async def test_without_tasks_it_is_the_champion(tmp_path: Path) -> None:
+    """A judge that tells no tasks leaves nothing to choose by."""
+    folder = write_task(tmp_path / "task", TASKS)
+    points: list[Point] = [{"value": value} for value in (2, 9, 3, 4)]
+    async with scripted(folder, None, *points, branching=True, depth=1, attempts=4) as session:
+        await session.run()
+        champion = session.bench.state.champion()
+        assert champion
+        state = session.bench.state
+        opening = next_opening(
+            state, session.bench.ranking, branching=True, width=1, selection=BestAtTasks(session.bench.state)
+        )
+        assert opening
+        assert opening.parent == champion.id

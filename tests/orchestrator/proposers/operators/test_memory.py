@@ -1,0 +1,172 @@
+"""What is learnt of the past: a function of what ended, and of nothing else."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.proposers import Tried
+from orchestrator.proposers.operators.edit import Edit, read_description
+from orchestrator.proposers.operators.memory import Came, Memory, outcome
+
+TRIED = Tried("1.1", 1, "1", "constant", "changed 0.5 to 0.4 in f(), line 3 of a.py", None, (2.0,), (1.0,))
+
+
+def many(count: int, seed: int = 1) -> list[Tried]:
+    rng = random.Random(seed)
+    operators = ("constant", "numbers", "comparison", "line number")
+    return [
+        replace(
+            TRIED,
+            node=f"1.{number}",
+            number=number,
+            operator=rng.choice(operators),
+            description=f"changed {rng.randint(0, 9)} to 3 in {rng.choice('fgh')}(), line 3 of {rng.choice('ab')}.py",
+            merits=rng.choice((None, (rng.random(),), (0.5,))),
+            parent_merits=(0.5,),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def learnt(ended: list[Tried]) -> dict[str, object]:
+    memory = Memory()
+    memory.learn(ended)
+    return vars(memory)
+
+
+@pytest.mark.parametrize(
+    ("merits", "before", "came"),
+    [
+        (None, (1.0,), Came.BROKEN),
+        ((1.0,), (1.0,), Came.SAME),
+        ((1.0,), None, Came.SAME),
+        ((0.9,), (1.0,), Came.WORSE),
+        ((1.1,), (1.0,), Came.BETTER),
+        ((1.0, 3.0), (1.0, 2.0), Came.BETTER),
+        ((0.9, 3.0), (1.0, 2.0), Came.WORSE),
+    ],
+)
+def test_outcomes(merits: tuple[float, ...] | None, before: tuple[float, ...] | None, came: Came) -> None:
+    """The first metric that differs from the parent's decides."""
+    assert outcome(replace(TRIED, merits=merits, parent_merits=before))[0] is came
+
+
+def test_steps_follow_success() -> None:
+    """A success makes steps larger, a failure smaller; one in five leaves them as they are. What has no effect says
+    nothing of them."""
+    worse = replace(TRIED, merits=(0.5,))
+    for ended, low, high in (
+        ([TRIED], 0.4, 0.5),
+        ([worse], 0.2, 0.29),
+        ([worse, worse, TRIED, worse, worse], 0.2999, 0.3001),
+        ([replace(TRIED, merits=(1.0,))] * 9, 0.3, 0.3),
+        ([worse] * 500, 1e-4, 1e-4),
+        ([TRIED] * 500, 2.0, 2.0),
+    ):
+        memory = Memory()
+        memory.learn(ended)
+        assert low <= memory.step("a.py", "real") <= high
+        assert memory.step("b.py", "real") == memory.step("a.py", "whole") == 0.3
+
+
+def test_what_was_worth_it_comes_more_often() -> None:
+    """Operators, files and functions are weighed by what came of them; a dull number is left alone for a while."""
+    memory = Memory()
+    dull = replace(TRIED, operator="move", merits=(1.0,), description="moved `x` before line 2 in g(), line 3 of a.py")
+    memory.learn([TRIED, TRIED, dull, dull, replace(dull, merits=None, operator="delete")])
+    assert memory.of_operator("constant") > memory.of_operator("flag") == 1.0
+    assert 1.0 > memory.of_operator("move") > 0.5
+    assert memory.of_operator("delete") < 1.0
+    assert memory.of_owner("a.py", "f()") > 1.0 > memory.of_owner("a.py", "g()")
+    same = replace(TRIED, merits=(1.0,))
+    memory.learn([same])
+    assert memory.dull("a.py", "f()", "0.5") == pytest.approx(0.4)
+
+
+def test_code_that_is_never_reached() -> None:
+    """Two changes without any effect, and a function is tried half as often at most."""
+    memory = Memory()
+    memory.learn([replace(TRIED, merits=(1.0,))] * 2)
+    assert memory.of_owner("a.py", "f()") < 0.5
+
+
+def test_donors_are_those_that_improved() -> None:
+    """The best first, with the last ones; never the node that is built on."""
+    ended = [replace(TRIED, node=f"1.{n}", merits=(1.0 + n % 17,)) for n in range(1, 40)]
+    memory = Memory()
+    memory.learn([*ended, replace(TRIED, node="1.99", merits=(0.0,))])
+    names = [known.node for known in memory.donors("1.33")]
+    assert names[0] == "1.16"
+    assert "1.39" in names
+    assert "1.33" not in names
+    assert "1.99" not in names
+    assert len(names) <= 12
+    assert memory.improving_parent("1.33") == "1"
+    assert memory.improving_parent("1.99") is None
+
+
+def test_a_fresh_memory_knows_the_same() -> None:
+    """Whether it was told step by step or all at once, and whatever it was told before."""
+    ended = many(300)
+    slowly = Memory()
+    for count in range(0, 301, 7):
+        slowly.learn(ended[:count])
+    slowly.learn(ended)
+    other = Memory()
+    other.learn(many(200, seed=2))
+    other.learn(ended)
+    assert vars(slowly) == learnt(ended) == vars(other)
+
+
+def test_a_shorter_past_is_another_one() -> None:
+    """A new cohort begins a new list; what was learnt of the old one is forgotten."""
+    memory = Memory()
+    memory.learn(many(50))
+    memory.learn(many(20))
+    assert vars(memory) == learnt(many(20))
+    memory.learn(())
+    assert vars(memory) == learnt([])
+
+
+def test_points_of_the_parameters_teach_nothing_of_operators() -> None:
+    """In a mixed search they can still be taken from."""
+    memory = Memory()
+    memory.learn([replace(TRIED, params={"x": 1}, operator="tpe", description="x=1")])
+    assert memory.of_operator("tpe") == 1.0
+    assert [known.node for known in memory.donors("1")] == ["1.1"]
+
+
+class Counting(list[Tried]):
+    """Counts how often it is looked into."""
+
+    looks = 0
+
+    def __getitem__(self, at):  # type: ignore[no-untyped-def]
+        self.looks += 1
+        return super().__getitem__(at)
+
+
+def test_cost_is_flat() -> None:
+    """After ten thousand attempts, learning of one more looks at a handful of them."""
+    ended = Counting(many(10_000))
+    memory = Memory()
+    memory.learn(ended)
+    ended.append(TRIED)
+    ended.looks = 0
+    memory.learn(ended)
+    assert ended.looks <= 4
+
+
+def test_descriptions_of_others() -> None:
+    """What an operator did not write is read as nothing, however it looks."""
+    for text in ("", "layout=square, rows=5", "in line x of y", "changed a to b", "x" * 500, "in , line 3 of "):
+        assert read_description(text).owner == ""
+        assert read_description(text).old == ""
+
+
+def test_descriptions_are_short() -> None:
+    """Even with the longest path and the longest words."""
+    edit = Edit(b"", "x" * 1000, 10**6, "f" * 60 + "()")
+    for path in ("p" * 240, "\u200b" * 240, "\U000e0001" * 200):
+        assert len(edit.description(path)) <= 500

@@ -1,0 +1,143 @@
+"""The proposer as a whole: what it may touch, that it repeats nothing, and that it finds what there is to find."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from orchestrator.change import Policy, Tree, apply_text
+from orchestrator.proposers import Exhausted
+from orchestrator.proposers.operators import Operators, editable_texts
+from tests.orchestrator.proposers.operators.past import Remembered, search
+from tests.orchestrator.proposers.operators.samples import JSON, SOLVER
+
+POLICY = Policy(editable=("**/*.py", "*.json"), hidden=("secret.py",))
+
+
+async def test_one_proposal() -> None:
+    """A small diff with an operator's name and a sentence, which applies under the task's own policy."""
+    past = Remembered(Tree.of({"solve.py": SOLVER, "data.bin": b"\0"}))
+    [proposal] = await Operators(POLICY).propose(past.brief(1))
+    assert len(proposal.operator) <= 64
+    assert proposal.description.endswith("of solve.py")
+    assert (proposal.text or "").startswith("diff --git a/solve.py b/solve.py\n")
+    assert len((proposal.text or "").splitlines()) < 60
+    assert apply_text(past.trees["1"], proposal.text or "", POLICY) != past.trees["1"]
+
+
+async def test_the_same_past_gives_the_same_proposals() -> None:
+    """Whether the proposer was there all the time or is new; another seed, number or turn gives another."""
+    past = await search(
+        Operators(POLICY), POLICY, Tree.of({"solve.py": SOLVER}), lambda tree: int(tree.digest[:4], 16), 25, 3
+    )
+    old = Operators(POLICY)
+    for number in range(1, 8):
+        old_one = await old.propose(past.brief(number, count=3))
+        assert old_one == await Operators(POLICY).propose(past.brief(number, count=3))
+    first = await old.propose(past.brief(1))
+    for other in (past.brief(2), past.brief(1, seed=2), past.brief(1, again=1)):
+        assert await old.propose(other) != first
+
+
+async def test_drafts_differ() -> None:
+    """As many as are asked for, no two alike."""
+    past = Remembered(Tree.of({"solve.py": SOLVER}))
+    drafts = await Operators(POLICY).propose(past.brief(1, count=40))
+    trees = {apply_text(past.trees["1"], draft.text or "", POLICY).digest for draft in drafts}
+    assert len(trees) == len(drafts) == 40
+
+
+async def test_nothing_is_proposed_twice() -> None:
+    """A file with three ways to change it: each comes once, then it is said that there is no more."""
+    root = Tree.of({"a.py": "def f(x, y):\n    return x and y\n"})
+    past = Remembered(root)
+    proposer = Operators(POLICY)
+    texts = []
+    for number in range(1, 4):
+        [proposal] = await proposer.propose(past.brief(number, parent="1"))
+        tree = apply_text(root, proposal.text or "", POLICY)
+        texts.append(tree["a.py"].data.decode().split("return ")[1])
+        past.add("1", proposal, tree, 0.0)
+    assert sorted(texts) == ["x\n", "x or y\n", "y\n"]
+    with pytest.raises(Exhausted, match="nothing new on 1"):
+        await proposer.propose(past.brief(4, parent="1"))
+
+
+def paths(tree: Tree, policy: Policy, left_out: str | None = None) -> list[str]:
+    return [target.path for target in editable_texts(tree, policy, left_out)]
+
+
+def test_which_files() -> None:
+    """Editable, not hidden, text; small ones first; the parameters only where there is nothing else."""
+    tree = Tree.of(
+        {
+            "src/long.py": SOLVER * 3,
+            "solve.py": SOLVER,
+            "secret.py": "x = 1\n",
+            "conftest.py": "x = 1\n",
+            "empty.py": "",
+            "notes.txt": "1\n",
+            "params.json": JSON,
+            "latin.py": b"x = '\xe9'\n",
+            "nul.py": b"x = 1\0",
+        }
+    )
+    assert paths(tree, POLICY) == ["params.json", "solve.py", "src/long.py"]
+    assert paths(tree, POLICY, "params.json") == ["solve.py", "src/long.py"]
+    assert paths(tree, Policy(editable=("params.json",)), "params.json") == ["params.json"]
+    assert paths(tree, Policy(editable=("notes.md",))) == []
+
+
+async def test_nothing_to_work_on() -> None:
+    """A tree without editable text is refused in one line."""
+    past = Remembered(Tree.of({"a.bin": b"\0"}))
+    with pytest.raises(Exhausted, match="no editable file is text"):
+        await Operators(Policy(editable=("*",))).propose(past.brief(1))
+
+
+async def test_the_parameters_of_a_task_without_other_files() -> None:
+    """Then its numbers are what there is to change."""
+    policy = Policy(editable=("params.json",))
+    past = Remembered(Tree.of({"params.json": JSON, "solve.py": SOLVER}))
+    for number in range(1, 20):
+        [proposal] = await Operators(policy, "params.json").propose(past.brief(number, parent="1"))
+        assert proposal.description.endswith("of params.json")
+
+
+def value(tree: Tree, name: str) -> float:
+    return float(ast.literal_eval(re.findall(rf"^{name} = (.*)$", tree["a.py"].data.decode(), re.MULTILINE)[-1]))
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_constant_is_found(seed: int) -> None:
+    """The score depends on one number among others; it is found to one part in a hundred."""
+    root = Tree.of({"a.py": "RATE = 1.0\nDEAD = 5.0\n\n\ndef f(x):\n    return x * RATE\n"})
+
+    def score(tree: Tree) -> float | None:
+        try:
+            return -abs(value(tree, "RATE") - 7.3)
+        except (ValueError, IndexError, SyntaxError):
+            return None
+
+    past = await search(Operators(POLICY), POLICY, root, score, 120, seed)
+    assert value(past.tree(past.best), "RATE") == pytest.approx(7.3, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_comparison_is_found(seed: int) -> None:
+    """No number helps here: the edge has to be let in."""
+    root = Tree.of({"a.py": "def f(x, y):\n    if x < y:\n        return 0.5\n    return x - y\n"})
+
+    def score(tree: Tree) -> float:
+        return float(b"x <= y" in tree["a.py"].data)
+
+    past = await search(Operators(POLICY), POLICY, root, score, 100, seed)
+    assert past.scores[past.best] == 1.0
+
+
+def test_libcst_is_imported_only_when_it_is_asked_for() -> None:
+    """The command line starts without it."""
+    program = "import sys, orchestrator.views.cli, orchestrator.proposers; sys.exit('libcst' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,87 @@
+"""Points and changes to code in one search."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from orchestrator.change import Tree
+from orchestrator.domain.proposal import Proposal
+from orchestrator.proposers import Brief, Exhausted, Tried
+from orchestrator.proposers.base import Nothing
+from orchestrator.proposers.mixed import Mixed
+
+
+@dataclass
+class One:
+    """A proposer that offers one kind, or has nothing more."""
+
+    proposal: Proposal
+    through: bool = False
+    serial: bool = False
+    branching: bool = True
+
+    def exhausted(self, number: int) -> str | None:
+        return "all is tried" if self.through else None
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        if self.through:
+            raise Exhausted("all is tried")
+        return [self.proposal]
+
+
+@dataclass
+class Shown(Nothing):
+    ended: list[Tried] = field(default_factory=list)
+
+
+POINT = Proposal(operator="tpe", description="", params={"x": 1})
+CODE = Proposal(operator="constant", description="", text="a change")
+
+
+def tried(number: int, *, point: bool, better: bool) -> Tried:
+    params = {"x": 1} if point else None
+    return Tried(f"1.{number}", number, "1", "", "", params, (float(better),), (0.0,))
+
+
+def brief(past: Shown, number: int) -> Brief:
+    return Brief(node="1.1", parent="1", number=number, seed=1, tree=Tree(), past=past)
+
+
+async def share_of_points(mixed: Mixed, past: Shown, count: int = 400) -> float:
+    drawn = [(await mixed.propose(brief(past, number)))[0] for number in range(1, count + 1)]
+    return sum(proposal.params is not None for proposal in drawn) / count
+
+
+async def test_both_are_asked() -> None:
+    """Nothing is known at first: both have the same chance."""
+    assert 0.4 < await share_of_points(Mixed(One(POINT), One(CODE)), Shown()) < 0.6
+
+
+@pytest.mark.parametrize(("winner", "low", "high"), [(True, 0.7, 0.9), (False, 0.1, 0.3)])
+async def test_success_is_followed(winner: bool, low: float, high: float) -> None:
+    """Whoever improved lately is asked more often, and the other one still at times."""
+    ended = [tried(n, point=bool(n % 2), better=bool(n % 2) is winner) for n in range(1, 81)]
+    assert low < await share_of_points(Mixed(One(POINT), One(CODE)), Shown(ended)) < high
+
+
+async def test_same_past_same_choice() -> None:
+    """One that saw the past grow and one that sees it for the first time choose alike: a resume goes on as it was."""
+    grown, ended = Mixed(One(POINT), One(CODE)), [tried(n, point=n % 3 == 0, better=n % 2 == 0) for n in range(1, 60)]
+    past = Shown()
+    for one in ended:
+        past.ended.append(one)
+        await grown.propose(brief(past, one.number))
+    for number in range(60, 120):
+        fresh = await Mixed(One(POINT), One(CODE)).propose(brief(Shown(list(ended)), number))
+        assert await grown.propose(brief(past, number)) == fresh
+
+
+async def test_one_has_nothing_more() -> None:
+    """The other one goes on; only when both are through is the search."""
+    mixed = Mixed(One(POINT, through=True), One(CODE))
+    assert await share_of_points(mixed, Shown(), 20) == 0
+    assert mixed.exhausted(1) is None
+    assert Mixed(One(POINT, through=True), One(CODE, through=True)).exhausted(1) == "all is tried"
+    with pytest.raises(Exhausted):
+        await Mixed(One(POINT, through=True), One(CODE, through=True)).propose(brief(Shown(), 1))

@@ -1,0 +1,71 @@
+"""What a candidate had to show before it was kept is told by show, status and report."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Purpose
+from tests.orchestrator.views.campaign.builder import COHORT, Story
+from tests.orchestrator.views.campaign.conftest import Stage
+
+
+def test_replayed(stage: Stage) -> None:
+    """Where scores are strict: what the replay gave, and how many stood."""
+    stage.story.score("1.1", {"score": 1.9}, purpose=Purpose.REPLAY)
+    text = stage.run("show", "1.1")
+    assert "certified" in text
+    assert "replayed  1.9" in text
+    assert "1 candidate put to the test, 1 kept" in stage.run("status")
+    assert "1 candidate put to the test, 1 kept" in stage.run("report")
+    assert stage.json("status")["certified"] == {"tested": 1, "kept": 1}
+
+
+def test_nothing_was_tested(stage: Stage) -> None:
+    """Where nothing was put to a test, nothing is said of it."""
+    assert "tested" not in stage.run("status")
+    assert "put to the test" not in stage.run("report")
+
+
+@pytest.fixture
+def noisy(tmp_path: Path) -> Stage:
+    """A champion measured five times, a candidate that is proven better, and one that is not."""
+    made = Stage(tmp_path / "task")
+    certify: dict[str, Any] = {"rule": "noisy", "repeats": 5, "champion": 5}
+    made.story = Story(made.folder, task={"certify": certify}).open()
+    made.story.baseline(1.0)
+    for value in (0.8, 1.2, 0.9, 1.1, 1.0):
+        made.story.score("1", {"score": value}, purpose=Purpose.REPEAT)
+    for number, values in ((1, (0.7, 1.15)), (2, (2.0, 2.1, 2.2))):
+        node = made.story.attempt("1", None)
+        made.story.score(node, {"score": 2.5})
+        level = 0.05 / (2 * number * (number + 1))
+        test = {"number": number, "reference": 1, "against": number, "level": level}
+        made.story.tell(e.CertificationOpened(node=node, champion="1", cohort=COHORT, **test))
+        for value in values:
+            made.story.score(node, {"score": value}, purpose=Purpose.REPEAT)
+        made.story.end(node, Ending.SCORED, kept=number == 2)
+    made.story.tell(e.ChampionChanged(run=1, node="1.2", cohort=COHORT, over="1"))
+    return made
+
+
+def test_tested(noisy: Stage) -> None:
+    """Which test it was, at which level, with how much evidence, from how many measurements of both."""
+    text = noisy.run("show", "1.1")
+    for part in (
+        "1 of the campaign, number 1 against 1",
+        "0.0125 of the 0.05 that the whole campaign has",
+        "in 2 repeats, 80 needed",
+        "2 times, against 5 measurements of 1",
+        "score=1.15",
+        "median of 1",
+        "1.1 is tested against 1 (test 1, level 0.0125)",
+    ):
+        assert part in text, part
+    assert "in 3 repeats" in noisy.run("show", "1.2")
+    assert "number 2 of the campaign, in cohort" in noisy.run("show", "1.2")
+    assert "measured 5 times, 2 tests against it" in noisy.run("show", "1")
+    assert noisy.json("show", "1.2")["certified"]["level"].startswith("0.00417 ")
+    assert "2 candidates put to the test, 1 kept" in noisy.run("status")

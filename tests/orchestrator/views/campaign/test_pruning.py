@@ -1,0 +1,124 @@
+"""What pruning saved, and whether it was right, as a person reads it."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Purpose, Spent
+from orchestrator.domain.reports import BadReport, Look, Reports
+from orchestrator.domain.savings import savings
+from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.views.campaign.pruning import pruning_line, pruning_sentences
+from tests.orchestrator.views.campaign.builder import COHORT, Story
+from tests.orchestrator.views.campaign.conftest import Stage
+
+CUT: dict[str, Any] = {"step": 4, "value": 0.2, "why": "step 4: 0.2 at best, below the median 0.5 of 5 peers"}
+
+
+def watched(story: Story, *, took: int, kept: bool = False, pruned: bool = False, **look: Any) -> str:
+    """A node whose trial took so many seconds, and what the rule said of it."""
+    node = story.opened("1")
+    trial = f"{node}-1"
+    story.tell(
+        e.TrialIntended(trial=trial, node=node, purpose=Purpose.SUBMIT, draft=0),
+        e.TrialEnded(
+            trial=trial,
+            ending=Ending.PRUNED if pruned else None,
+            spent=Spent(milliseconds=1000 * took, microdollars=100_000 * took),
+            reports=Reports(points=((0, 0.1), (4, 0.2)), count=5, bad={BadReport.UNREADABLE: 2, BadReport.AGAIN: 1}),
+            pruning=Look(**look),
+        ),
+    )
+    if not pruned:
+        verdict = Verdict(metrics={"score": 2.0}, tier=Tier.DATA, mode=Mode.SUBMIT, cohort=COHORT)
+        story.tell(e.JudgingEnded(trial=trial, judging=f"{trial}/judge", verdict=verdict))
+    story.end(node, Ending.PRUNED if pruned else Ending.SCORED, kept=kept)
+    if kept:
+        story.tell(e.ChampionChanged(run=1, node=node, cohort=COHORT, over="1"))
+    return node
+
+
+@pytest.fixture
+def story() -> Story:
+    story = Story().open()
+    story.baseline()
+    return story
+
+
+def told(story: Story) -> str:
+    return " ".join(pruning_sentences(savings(story.state)))
+
+
+def test_nothing_was_watched(story: Story) -> None:
+    """A campaign without a rule says so, and its status says nothing."""
+    assert told(story) == "No trial was watched by a pruning rule."
+    assert pruning_line(savings(story.state)) == ""
+
+
+def test_saved(story: Story) -> None:
+    """Saved is what was left of the median length of those that ran to their end; it is never less than nothing."""
+    for took in (9, 10, 30):
+        watched(story, took=took)
+    watched(story, took=4, pruned=True, **CUT)
+    watched(story, took=12, pruned=True, **CUT)
+    found = savings(story.state)
+    assert (found.watched, found.pruned, found.basis) == (5, 2, 3)
+    assert (found.seconds, found.dollars) == (6.0, 0.6)
+    assert "2 of 5 watched trials were ended early. That saved about 6.0s of chambers and $0.6000," in told(story)
+    assert "No trial was spared" in told(story)
+    assert pruning_line(found) == "2 of 5 watched trials pruned, about 6.0s of chambers and $0.6000 saved"
+
+
+def test_saved_is_unknown(story: Story) -> None:
+    """Where nothing ran to its end, nobody knows what a whole trial takes."""
+    watched(story, took=4, pruned=True, **CUT)
+    assert savings(story.state).seconds is None
+    assert "unknown" in told(story)
+
+
+def test_spared_and_right(story: Story) -> None:
+    """Spared trials that the rule would have ended, and that came to nothing, speak for it."""
+    watched(story, took=9, spared=True, **CUT)
+    watched(story, took=9, spared=True)
+    winner = watched(story, took=9, kept=True)
+    assert "Of 2 spared trials it would have ended 1; none of them was kept in the end." in told(story)
+    assert f"It would not have ended the winner {winner}: it watched it and let it live." in told(story)
+
+
+def test_it_would_have_killed_the_winner(story: Story) -> None:
+    """A spared winner that the rule would have ended is named, in the sentence and in the status."""
+    winner = watched(story, took=9, kept=True, spared=True, **CUT)
+    assert f"kept in the end: {winner}. The rule is too strict here." in told(story)
+    assert f"It would have ended the winner {winner} at step 4, which is there only because it was spared." in told(
+        story
+    )
+    assert winner in pruning_line(savings(story.state))
+
+
+def test_done_before_the_order_came(story: Story) -> None:
+    """A trial that was quicker than the order is no pruned one."""
+    winner = watched(story, took=9, kept=True, **CUT)
+    found = savings(story.state)
+    assert (found.pruned, found.late, found.misjudged) == (0, 1, (winner,))
+    assert "it was done before the order came" in told(story)
+
+
+def test_the_baseline_is_not_watched(story: Story) -> None:
+    """Where the baseline is the best, the rule had no say in it."""
+    watched(story, took=9)
+    assert "The best, 1, was not watched" in told(story)
+
+
+def test_commands(stage: Stage) -> None:
+    """Report, status and show tell it, for people and as JSON."""
+    node = watched(stage.story, took=4, pruned=True, **CUT)
+    assert "## Pruning" in stage.run("report")
+    assert stage.json("report")["pruning"]["pruned"] == 1
+    assert "1 of 1 watched trial pruned" in stage.run("status")
+    assert stage.json("status")["pruning"]["watched"] == 1
+    shown = " ".join(stage.run("show", node).split())
+    assert "5 reports, 0.1 at step 0 to 0.2 at step 4; 3 bad: 2 not a step from 0 on and a finite value" in shown
+    assert "the rule said stop at step 4" in shown
+    assert stage.json("show", node)["trials"][0]["reports"]["count"] == 5

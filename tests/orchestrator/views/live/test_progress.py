@@ -1,0 +1,165 @@
+"""While it runs: a picture in a terminal, one line per ended attempt in a pipe."""
+
+import io
+import sys
+
+import click
+import pytest
+import structlog
+from rich.console import Console
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Metric, Ranking
+from orchestrator.views.campaign.bars import bar
+from orchestrator.views.live.progress import Progress
+from orchestrator.views.live.scene import Caps
+from tests.orchestrator.views.campaign.builder import Story, campaign
+
+RANKING = Ranking([Metric()])
+CAPS = Caps(width=2)
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def pipe() -> Console:
+    return Console(file=io.StringIO(), force_terminal=False, width=80, markup=False, highlight=False)
+
+
+def terminal() -> Console:
+    return Console(file=Screen(), force_terminal=True, width=80, height=24, markup=False, highlight=False)
+
+
+def output(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def progress_of(story: Story, console: Console, quiet: bool = False, stdout: io.StringIO | None = None) -> Progress:
+    out = stdout or Screen()
+    return Progress(story.state, story.accounts, RANKING, CAPS, console=console, stdout=out, quiet=quiet)
+
+
+def told(story: Story, console: Console, quiet: bool = False, stdout: io.StringIO | None = None) -> Story:
+    """The same story once more, event by event, with somebody who looks on."""
+    again = Story().tell(*[event for _, event in story.events[:4]])
+    with progress_of(again, console, quiet, stdout) as progress:
+        for _, event in story.events[4:]:
+            again.tell(event)
+            progress.on_event(event, again.events[-1][0])
+    return again
+
+
+def test_a_pipe_gets_one_line_for_each_ended_attempt() -> None:
+    """Nothing else, no colours, in the order of their ends."""
+    story, console = campaign(20), pipe()
+    told(story, console)
+    lines = output(console).splitlines()
+    ended = [event.node for _, event in story.events if isinstance(event, e.AttemptEnded)]
+    assert [line.split()[2] for line in lines] == ended
+    assert "\x1b" not in output(console)
+    assert "score=0.96" in lines[0]
+
+
+@pytest.mark.parametrize("name", ["dumb", "unknown", ""])
+def test_a_dumb_terminal_gets_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sequence that it would print as garbage."""
+    monkeypatch.setenv("TERM", name)
+    console = Console(file=Screen(), force_terminal=True, width=80, color_system=None)
+    told(campaign(5), console)
+    assert "\x1b" not in output(console)
+    assert "score=0.96" in output(console)
+
+
+def test_who_pipes_the_summary_away_gets_lines() -> None:
+    """With stdout in a pipe, stderr shows no picture even where it is a terminal."""
+    told(campaign(5), console := terminal(), stdout=io.StringIO())
+    assert "\x1b[?1049h" not in output(console)
+    assert "score=0.96" in output(console)
+
+
+def test_quiet_is_quiet() -> None:
+    """As `--json` asks for."""
+    for console in (pipe(), terminal()):
+        told(campaign(5), console, quiet=True)
+        assert output(console) == ""
+
+
+def test_a_requeued_attempt_is_told() -> None:
+    """A stall is said with what becomes of it."""
+    story, console = Story().open(), pipe()
+    story.baseline(1.0)
+    node = story.attempt("1")
+    story.tell(e.AttemptRequeued(node=node, ending=Ending.STALLED, why="no first token", not_before=""))
+    told(story, console)
+    assert "1.1 stalled, queued  no first token" in output(console)
+
+
+def test_a_terminal_gets_a_picture_and_is_put_right() -> None:
+    """On the screen beside the usual one, which comes back with its cursor."""
+    console = terminal()
+    told(campaign(5), console)
+    text = output(console)
+    assert text.startswith("\x1b[?1049h\x1b[?25l")
+    assert text.endswith("\x1b[?25h\x1b[?1049l")
+    assert "circle-packing" in text
+
+
+def test_it_ends_when_interrupted() -> None:
+    """Ctrl-C goes through, and the terminal is put right, however often it is closed."""
+    console, story = terminal(), Story().open()
+    progress = progress_of(story, console)
+    with pytest.raises(KeyboardInterrupt), progress:
+        raise KeyboardInterrupt
+    progress.close()
+    assert output(console).count("\x1b[?25h\x1b[?1049l") == 1
+
+
+def test_what_others_say_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words on stderr do not spoil the picture; they come after it, in order."""
+    said, console, story = io.StringIO(), terminal(), Story().open()
+    monkeypatch.setattr(sys, "stderr", said)
+    before = structlog.get_config()
+    with progress_of(story, console) as progress:
+        click.echo("ending what runs", err=True)
+        structlog.get_logger().warning("metrics.csv not written")
+        progress._draw()
+        assert said.getvalue() == ""
+    assert said.getvalue().splitlines()[0] == "ending what runs"
+    assert "metrics.csv not written" in said.getvalue()
+    assert sys.stderr is said
+    assert structlog.get_config() == before
+
+
+def test_t57_a_description_can_not_act() -> None:
+    """Escapes and markup of a description are shown as they are."""
+    story, console = Story().open(), pipe()
+    story.baseline(1.0)
+    story.attempt("1", 0.5, description="[red]x[/red]\x1b[2J")
+    told(story, console)
+    assert "[red]x[/red]\\x1b[2J" in output(console)
+
+
+@pytest.mark.parametrize(
+    ("used", "held", "limit", "shown"),
+    [
+        (0, 0, 10, ".........."),
+        (5, 2, 10, "#####==..."),
+        (1, 0, 1000, "#........."),
+        (999, 0, 1000, "#########."),
+        (10, 0, 10, "##########"),
+        (12, 0, 10, "##########"),
+        (0, 0, 0, ".........."),
+    ],
+)
+def test_a_bar(used: int, held: int, limit: int, shown: str) -> None:
+    """A little is seen, and only all of it fills the bar."""
+    assert bar(used, held, limit, 10, unicode=False).plain == shown
