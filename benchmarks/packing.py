@@ -58,7 +58,7 @@ def _figures(n: int, found: Mapping[Search, Sequence[float]]) -> list[Figure]:
     seeds, trials = len(arms["tpe"]), len(arms["tpe"][0])
     figures = [
         Figure(
-            f"circles, n = {n}, {seeds} seeds: {arm}, score after {at} trials {_said([it[at - 1] for it in of])}",
+            f"circles, n = {n}, {seeds} seeds: {arm}, median after {at} trials {_said([it[at - 1] for it in of])}",
             _median([it[at - 1] for it in of]),
             "",
         )

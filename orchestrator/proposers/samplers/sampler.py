@@ -69,14 +69,17 @@ class Sampler:
     def _forget(self) -> None:
         self._engine = self._make()
         self._ended: set[str] = set()
+        self._past: Sequence[Tried] = ()
         self._last: Tried | None = None
         self._place = 0
         self._left.rewind()
 
     def _look_at(self, ended: Sequence[Tried]) -> None:
         """Tell the engine what is new. A past that is not the one of the last call is looked at from its beginning."""
-        if self._place > len(ended) or (self._place and ended[self._place - 1] != self._last):
+        same = ended is self._past and self._place <= len(ended)
+        if not same or (self._place and ended[self._place - 1] != self._last):
             self._forget()
+            self._past = ended
         for place in range(self._place, len(ended)):
             tried = ended[place]
             if tried.params is not None:

@@ -54,11 +54,13 @@ async def test_a_resume_is_exact(name: str, rule: Rule) -> None:
     """Who has seen the campaign grow and who sees it for the first time propose the same, wherever it is cut."""
     ranking = ranked(rule, 1.0, 2.0)
     whole = drawn(270)
-    old = make_sampler(name, SPACE, ranking)
+    old, past = make_sampler(name, SPACE, ranking), Shown()
     for cut in (0, 3, 11, 12, 40, 129, 251, 270):
-        past = Shown(whole.ended[:cut], [tried(999, random_point(SPACE, random.Random(cut)))])
+        past.ended += whole.ended[len(past.ended) : cut]
+        past.running = [tried(999, random_point(SPACE, random.Random(cut)))]
         here = await one(old, cut + 1, past)
-        assert here == await one(make_sampler(name, SPACE, ranking), cut + 1, past), cut
+        again = Shown(past.ended, past.running)
+        assert here == await one(make_sampler(name, SPACE, ranking), cut + 1, again), cut
         assert is_point(SPACE, here)
 
 
@@ -80,6 +82,8 @@ async def test_another_past_is_looked_at_from_its_beginning(name: str) -> None:
     await one(sampler, 41, drawn(40))
     other = Shown([tried(it.number, it.params, (float(it.number),)) for it in drawn(60).ended])
     assert await one(sampler, 61, other) == await one(make_sampler(name, SPACE, ONE), 61, other)
+    other.ended[10:] = other.ended[10:30]
+    assert await one(sampler, 31, other) == await one(make_sampler(name, SPACE, ONE), 31, other)
     shorter = Shown(other.ended[:20])
     assert await one(sampler, 21, shorter) == await one(make_sampler(name, SPACE, ONE), 21, shorter)
 
