@@ -42,7 +42,7 @@ def crossover(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
         return lines_from(code.data, donor, rng)
     mine, its = _own_lines(code, ours[owner]), _own_lines(other, theirs[owner])
     found = differences(mine, its)
-    one = pick(rng, found, lambda it: _worth(it, mine, donor))
+    one = _taken(found, mine, donor, rng)
     if one is None:
         return None
     if len(found) > 1 and rng.random() < 0.3:
@@ -60,7 +60,7 @@ def lines_from(data: bytes, donor: Donor, rng: random.Random) -> Edit | None:
     mine, its = data.splitlines(keepends=True), donor.data.splitlines(keepends=True)
     if max(len(mine), len(its)) > MOST_LINES:
         return None
-    one = pick(rng, differences(mine, its), lambda it: _worth(it, mine, donor))
+    one = _taken(differences(mine, its), mine, donor, rng)
     if one is None:
         return None
     changed = b"".join([*mine[: one.start], *one.new, *mine[one.end :]])
@@ -72,6 +72,12 @@ def differences(mine: Sequence[bytes], its: Sequence[bytes]) -> list[Difference]
     gaps = ((one.old + one.length, two.old, one.new + one.length, two.new) for one, two in pairwise(runs))
     found = [Difference(start, end, tuple(its[a:b])) for start, end, a, b in gaps]
     return [it for it in found if it.end > it.start or it.new]
+
+
+def _taken(found: Sequence[Difference], mine: Sequence[bytes], donor: Donor, rng: random.Random) -> Difference | None:
+    """One of them; seldom any, where all that differs is what this one has changed: that would be a step back."""
+    one = pick(rng, found, lambda it: _worth(it, mine, donor))
+    return one if one and rng.random() < _worth(one, mine, donor) else None
 
 
 def _worth(one: Difference, mine: Sequence[bytes], donor: Donor) -> float:

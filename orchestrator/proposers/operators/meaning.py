@@ -7,7 +7,7 @@ import tomllib
 from pathlib import PurePosixPath
 from typing import Any
 
-from orchestrator.proposers.operators.safety import parsed
+from orchestrator.proposers.operators.safety import is_shallow, parsed
 
 _PYTHON = (".py", ".pyw")
 _UNREADABLE = object()
@@ -32,7 +32,9 @@ def _meaning(path: str, data: bytes) -> Any:
     try:
         if is_python(path):
             tree = parsed(data)
-            return _UNREADABLE if tree is None else ast.dump(tree)
+            if tree is None:
+                return _UNREADABLE
+            return ast.dump(tree) if is_shallow(tree) else data
         match PurePosixPath(path).suffix.lower():
             case ".json":
                 return json.loads(data)

@@ -1,7 +1,9 @@
 """The proposer: draws an operator and a place until something new comes of it."""
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from orchestrator.change import File, Policy, Refusal, Tree, apply_text, difference
 from orchestrator.domain.proposal import Proposal
@@ -15,7 +17,8 @@ from orchestrator.proposers.operators.meaning import is_python, means_else
 from orchestrator.proposers.operators.memory import Memory
 from orchestrator.proposers.operators.table import ON_CODE, ON_LINES, OnCode, OnLines
 
-DRAWS = 60  # for one proposal, and twenty more for each further one
+DRAWS = 80  # for one proposal, and twenty more for each further one
+_IDLE = 2
 _CURIOUS = 0.25  # share of draws that asks nobody which operator does well
 _NOT_AGAIN = 0.3  # how much less likely a direction becomes with each step in it that did not help
 _BOLD = 2 / 3  # after so much of the draws, nothing that was learnt counts any more
@@ -43,7 +46,7 @@ class Operators:
         self._policy = policy
         self._left_out = left_out
         self._adaptive = adaptive
-        self._on_code, self._on_lines = on_code, on_lines
+        self._tables = Tables(on_code, on_lines)
         self._memory = Memory()
 
     def exhausted(self, number: int) -> str | None:
@@ -57,49 +60,77 @@ class Operators:
         self._memory.learn(brief.past.ended if self._adaptive else ())
         # Not for secrets: the seed is in the ledger.
         rng = random.Random(f"operators/{brief.seed}/{brief.number}/{brief.again}")  # noqa: S311
+        drawing = Drawing(brief, targets, self._tables, rng)
         found: dict[str, Proposal] = {}
         draws = DRAWS + 20 * (brief.count - 1)
         for draw in range(draws):
-            drawn = self._draw(brief, targets, rng, bold=draw >= _BOLD * draws)
-            if drawn and not brief.past.knows(drawn[0]) and drawn[0] not in found:
-                found[drawn[0]] = drawn[1]
+            drawn = drawing.draw(Memory() if draw >= _BOLD * draws else self._memory)
+            made = self._proposal(brief, *drawn) if drawn else None
+            if made and not brief.past.knows(made[0]):
+                found.setdefault(*made)
             if len(found) == brief.count:
                 break
         if not found:
             raise Exhausted(f"operators found nothing new on {brief.parent} in {draws} draws")
         return list(found.values())
 
-    def _draw(
-        self, brief: Brief, targets: Sequence[Target], rng: random.Random, *, bold: bool
-    ) -> tuple[str, Proposal] | None:
-        """A proposal and the digest of the tree that it makes; None where a draw comes to nothing."""
-        memory = Memory() if bold else self._memory
-        target = pick(rng, targets, lambda it: it.weight * memory.of_file(told_path(it.path)))
-        if target is None:
+    def _proposal(self, brief: Brief, path: str, name: str, edit: Edit) -> tuple[str, Proposal] | None:
+        """With the digest of the tree that it makes; None where nothing comes of it."""
+        before = brief.tree[path]
+        if not means_else(path, before.data, edit.data):
             return None
-        name, edit = self._edited(brief, target, memory, rng)
-        if edit is None or not means_else(target.path, target.data, edit.data):
-            return None
-        description = edit.description(target.path)
-        new = Tree({**brief.tree, target.path: File(edit.data, brief.tree[target.path].executable)})
-        text = difference(brief.tree, new)
+        text = difference(brief.tree, Tree({**brief.tree, path: File(edit.data, before.executable)}))
         try:
             made = apply_text(brief.tree, text, self._policy)
         except Refusal:
             return None  # too large, or lines that look like another form of change
-        return made.digest, Proposal(operator=name, description=description, text=text)
+        return made.digest, Proposal(operator=name, description=edit.description(path), text=text)
 
-    def _edited(self, brief: Brief, target: Target, memory: Memory, rng: random.Random) -> tuple[str, Edit | None]:
-        hints = self._hints(brief, target.path, memory, rng)
-        code = read_code(target.data) if self._on_code and is_python(target.path) else None
-        if code is not None:
-            name = _chosen(self._on_code, memory, rng)
-            return name, self._on_code[name].work(code, rng, hints)
-        name = _chosen(self._on_lines, memory, rng)
-        return name, self._on_lines[name].work(Page(target.path, target.data), rng, hints)
 
-    def _hints(self, brief: Brief, path: str, memory: Memory, rng: random.Random) -> Hints:
-        told = told_path(path)
+@dataclass(frozen=True)
+class Tables:
+    on_code: Mapping[str, OnCode]
+    on_lines: Mapping[str, OnLines]
+
+
+class Drawing:
+    """The draws for one brief. An operator that finds nothing to do in a file, twice, is not asked there again."""
+
+    def __init__(self, brief: Brief, targets: Sequence[Target], tables: Tables, rng: random.Random) -> None:
+        self._brief = brief
+        self._targets = targets
+        self._tables = tables
+        self._rng = rng
+        self._idle: Counter[tuple[str, str]] = Counter()
+
+    def draw(self, memory: Memory) -> tuple[str, str, Edit] | None:
+        """A file, an operator and what it makes of it."""
+        target = pick(self._rng, self._targets, lambda it: it.weight * memory.of_file(told_path(it.path)))
+        if target is None:
+            return None
+        hints = self._hints(target.path, memory)
+        code = read_code(target.data) if self._tables.on_code and is_python(target.path) else None
+        table = self._tables.on_lines if code is None else self._tables.on_code
+        name = self._operator(target.path, table, memory)
+        if name is None:
+            return None
+        edit = (
+            self._tables.on_lines[name].work(Page(target.path, target.data), self._rng, hints)
+            if code is None
+            else self._tables.on_code[name].work(code, self._rng, hints)
+        )
+        if edit is None:
+            self._idle[target.path, name] += 1
+            return None
+        return target.path, name, edit
+
+    def _operator(self, path: str, table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory) -> str | None:
+        names = [name for name in table if self._idle[path, name] < _IDLE]
+        asks = self._rng.random() >= _CURIOUS
+        return pick(self._rng, names, lambda it: table[it].weight * (memory.of_operator(it) if asks else 1.0))
+
+    def _hints(self, path: str, memory: Memory) -> Hints:
+        brief, rng, told = self._brief, self._rng, told_path(path)
 
         def donors() -> list[Donor]:
             known = pick(rng, memory.donors(brief.parent), lambda _: 1.0)
@@ -118,13 +149,6 @@ class Operators:
             donors=donors,
             before=_file(brief, earlier, path) if earlier is not None else None,
         )
-
-
-def _chosen(table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory, rng: random.Random) -> str:
-    names = list(table)
-    asks = rng.random() >= _CURIOUS
-    name = pick(rng, names, lambda it: table[it].weight * (memory.of_operator(it) if asks else 1.0))
-    return name or names[0]
 
 
 def _file(brief: Brief, node: str, path: str) -> bytes | None:

@@ -29,17 +29,20 @@ def parsed(data: bytes) -> ast.Module | None:
 
 
 def is_safe(data: bytes, tree: ast.Module) -> bool:
-    if len(data) > MOST_BYTES:
+    if len(data) > MOST_BYTES or not is_shallow(tree):
         return False
-    matches = False
+    nodes = list(ast.walk(tree))
+    if any(isinstance(node, ast.BoolOp) and len(node.values) > DEPTH for node in nodes):
+        return False
+    return not any(isinstance(node, ast.Match) for node in nodes) or _patterns_are_flat(data)
+
+
+def is_shallow(tree: ast.Module) -> bool:
     level: list[ast.AST] = [tree]
     for _ in range(DEPTH):
-        matches |= any(isinstance(node, ast.Match) for node in level)
-        if any(isinstance(node, ast.BoolOp) and len(node.values) > DEPTH for node in level):
-            return False
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
-            return not matches or _patterns_are_flat(data)
+            return True
     return False
 
 

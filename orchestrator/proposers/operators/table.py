@@ -47,7 +47,7 @@ ON_CODE: Mapping[str, OnCode] = {
     "clone": OnCode(clone, 0.7),
     "move": OnCode(move, 0.5),
     "delete": OnCode(delete, 0.7),
-    "crossover": OnCode(crossover, 1.0),
+    "crossover": OnCode(crossover, 0.7),
     "loop": OnCode(loop, 1.0),
     "call": OnCode(call, 0.7),
 }
@@ -58,5 +58,5 @@ ON_LINES: Mapping[str, OnLines] = {
     "line swap": OnLines(line_swap, 0.5),
     "line clone": OnLines(line_clone, 0.5),
     "line delete": OnLines(line_delete, 0.5),
-    "line crossover": OnLines(line_crossover, 1.0),
+    "line crossover": OnLines(line_crossover, 0.7),
 }

@@ -10,6 +10,8 @@ import pytest
 from orchestrator.change import Policy, Tree, apply_text
 from orchestrator.proposers import Exhausted
 from orchestrator.proposers.operators import Operators, editable_texts
+from orchestrator.proposers.operators.table import ON_CODE, ON_LINES
+from tests.docs.pages import ROOT, code_of, table
 from tests.orchestrator.proposers.operators.past import Remembered, search
 from tests.orchestrator.proposers.operators.samples import JSON, SOLVER
 
@@ -135,6 +137,12 @@ async def test_a_comparison_is_found(seed: int) -> None:
 
     past = await search(Operators(POLICY), POLICY, root, score, 100, seed)
     assert past.scores[past.best] == 1.0
+
+
+def test_every_operator_is_documented() -> None:
+    """In the order of the code, under the name that a node shows."""
+    found = table(ROOT / "docs" / "operators.md", "operator", "what it does")
+    assert [code_of(cell)[0] for cell in found.column("operator")] == [*ON_CODE, *ON_LINES]
 
 
 def test_libcst_is_imported_only_when_it_is_asked_for() -> None:
