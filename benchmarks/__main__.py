@@ -6,13 +6,15 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from benchmarks import campaign, endurance, flood, latency, throughput
+from benchmarks import campaign, endurance, flood, latency, ledger, throughput
 from benchmarks.figure import Figure
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("names", nargs="*", help="latency, throughput, flood, endurance, campaign; all when left out")
+    parser.add_argument(
+        "names", nargs="*", help="latency, throughput, flood, endurance, campaign, ledger; all when left out"
+    )
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
     chosen = parser.parse_args()
@@ -22,6 +24,7 @@ def main() -> int:
         "flood": flood.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
+        "ledger": ledger.measure,
     }
     if unknown := [name for name in chosen.names if name not in known]:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
