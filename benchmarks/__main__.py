@@ -13,6 +13,7 @@ from benchmarks import (
     flood,
     heldout,
     latency,
+    ledger,
     operators,
     packing,
     pruning,
@@ -42,6 +43,7 @@ def main() -> int:
         "pruning": pruning.measure,
         "samplers": lambda: samplers.measure(chosen.seeds or 40),
         "operators": lambda: operators.measure(chosen.seeds or 20),
+        "ledger": ledger.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

@@ -15,6 +15,7 @@ PACKAGES = {
     "initdb": "postgresql",
     "postgres": "postgresql",
 }
+CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 
 
@@ -77,10 +78,9 @@ def _apt_get(*arguments: str, log: Path) -> None:
 
 def _make_no_cluster(log: Path) -> None:
     """The server's package would make a database of its own and start it; nobody asked for one."""
-    settings = Path("/etc/postgresql-common/createcluster.conf")
-    if not settings.exists():
+    if not CLUSTERS.exists():
         _install(["postgresql-common"], log)
-        with settings.open("a") as file:
+        with CLUSTERS.open("a") as file:
             file.write("\ncreate_main_cluster = false\n")
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
 from orchestrator.ledger import (
@@ -224,6 +225,33 @@ def test_rights(filled: Ledger, address: Address, postgres_server: PrivatePostgr
     with pytest.raises(ReadOnly, match="permission denied"):
         Ledger.open(replace(address, url=url_of("stranger")))
     admin.execute("DROP OWNED BY reader")
+
+
+def test_team(address: Address, postgres_server: PrivatePostgres, admin: Admin) -> None:
+    """Members of one role, named in the URL, work on one campaign in turn; it belongs to the role."""
+    admin.execute("CREATE ROLE team")
+    admin.execute("GRANT CREATE ON DATABASE postgres TO team")
+    for name in ("ana", "bob"):
+        admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'for-tests' IN ROLE team".encode())
+        url = f"postgresql://{name}:for-tests@127.0.0.1:{postgres_server.port}/postgres?options=-c%20role%3Dteam"
+        mine = replace(address, url=SecretStr(url))
+        with Ledger.create(mine) if name == "ana" else Ledger.open(mine) as ledger:
+            ledger.hold()
+            ledger.seize(name)
+            ledger.append([Entry("by", name)], {}, AT)
+            bodies = [record.body for record in ledger.read()]
+    assert bodies == ["ana", "bob"]
+    admin.execute("DROP OWNED BY team")
+
+
+def test_several_hosts(filled: Ledger, address: Address, postgres_server: PrivatePostgres) -> None:
+    """Of several servers in one URL, the one that answers is taken."""
+    secret = quote(str(conninfo_to_dict(address.url.get_secret_value())["password"]), safe="")
+    hosts = f"127.0.0.1:1,127.0.0.1:{postgres_server.port}"
+    url = f"postgresql://tester:{secret}@{hosts}/postgres?target_session_attrs=read-write"
+    with Ledger.open(replace(address, url=SecretStr(url))) as ledger:
+        ledger.seize("x")
+        assert ledger.append([Entry("a", "{}")], {}, AT)[0].seq == 6
 
 
 def test_full(filled: Ledger, raw: Raw, address: Address) -> None:
