@@ -50,16 +50,13 @@ def control_is_due(state: State) -> bool:
 
 
 def _best_of(state: State, members: list[str], ranking: Ranking) -> str:
-    """The best node of a branch; what it started from where nothing in it has a score."""
-    start = parent_of(members[0]) or state.run.root
+    """The best node of a branch; what it started from where nothing in it is as good."""
+    start = state.nodes[parent_of(members[0]) or state.run.root]
     best: Node | None = None
-    for name in members:
-        node = state.nodes[name]
-        if not _comparable(node, state.run.cohort):
-            continue
-        if best is None or _beats(node, best, ranking):
+    for node in (*(state.nodes[name] for name in members), start):
+        if _comparable(node, state.run.cohort) and (best is None or _beats(node, best, ranking)):
             best = node
-    return best.id if best else start
+    return best.id if best else start.id
 
 
 def _comparable(node: Node, cohort: str | None) -> bool:

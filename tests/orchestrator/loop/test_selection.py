@@ -83,3 +83,19 @@ async def test_without_tasks_it_is_the_champion(tmp_path: Path) -> None:
         )
         assert opening
         assert opening.parent == champion.id
+
+
+async def test_a_branch_goes_on_where_it_is_best(tmp_path: Path) -> None:
+    """A step that made things worse is not built on: the next one starts where the branch did, or at its best."""
+    points: list[Point] = [{"value": value} for value in (5, 2, 9, 3, 4)]
+    async with scripted(write_task(tmp_path / "task"), None, *points, branching=True, depth=5, attempts=5) as session:
+        await session.run()
+        assert list(session.bench.state.nodes) == ["1", "1.1", "1.1.1", "1.1.2", "1.1.2.1", "1.1.2.2"]
+
+
+async def test_a_worse_branch_returns_to_its_start(tmp_path: Path) -> None:
+    """Where nothing in a branch is as good as what it started from, that is built on once more."""
+    points: list[Point] = [{"value": value} for value in (-5, -2, 3)]
+    async with scripted(write_task(tmp_path / "task"), None, *points, branching=True, depth=3, attempts=3) as session:
+        await session.run()
+        assert list(session.bench.state.nodes) == ["1", "1.1", "1.2", "1.3"]
