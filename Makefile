@@ -23,7 +23,7 @@ setup: .venv/.stamp ## make the virtual environment
 
 demo: setup ## set everything up and run a real campaign
 	rm -rf .demo && cp -R examples/circle_packing .demo
-	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor run .demo --attempts 60 --control random --seed 1'
+	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor run .demo --proposer mixed --attempts 60 --control random --seed 1'
 	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
 test: setup check ## set everything up and run all checks and tests
