@@ -50,10 +50,10 @@ def control_is_due(state: State) -> bool:
 
 
 def _best_of(state: State, members: list[str], ranking: Ranking) -> str:
-    """The best node of a branch; what it started from where nothing in it has a score."""
+    """The best node of a branch, with what it started from: a step that went wrong must not be built on."""
     start = parent_of(members[0]) or state.run.root
     best: Node | None = None
-    for name in members:
+    for name in (start, *members):
         node = state.nodes[name]
         if not _comparable(node, state.run.cohort):
             continue
