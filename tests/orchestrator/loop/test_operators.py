@@ -112,3 +112,22 @@ async def test_a_task_without_text_is_refused(tmp_path: Path, solve: bytes) -> N
     with pytest.raises(TaskError, match="needs text to change, and no editable file is text"):
         async with scripted(folder, proposer="operators"):
             raise Exhausted("never reached")
+
+
+async def test_a_step_that_went_wrong_is_not_built_on(tmp_path: Path) -> None:
+    """Within a branch, the next step starts at the best so far, and that may be where the branch began."""
+    folder = write_task(tmp_path)
+    points = [{"value": value} for value in (5, 1, 2, 7, 3)]
+    async with scripted(folder, Script(), *points, branching=True, depth=5, width=1) as session:
+        await session.run(60)
+        parents = [node.parent for node in session.bench.state.nodes.values() if node.parent]
+        assert parents == ["1", "1.1", "1.1", "1.1", "1.1.3"]
+    folder = write_task(tmp_path / "worse")
+    async with scripted(folder, Script(), {"value": 2}, {"value": -3}, branching=True, depth=1, width=1) as session:
+        await session.run(60)
+        assert [node.parent for node in session.bench.state.nodes.values() if node.parent] == ["1", "1.1"]
+    folder = write_task(tmp_path / "bad")
+    wrong = [{"value": value} for value in (-5, -4, -3)]
+    async with scripted(folder, Script(), *wrong, branching=True, depth=5, width=1) as session:
+        await session.run(60)
+        assert [node.parent for node in session.bench.state.nodes.values() if node.parent] == ["1", "1", "1"]
