@@ -176,6 +176,7 @@ class PruningSpec(Section):
     least: int | None = Field(default=None, ge=1, le=2**53)
     threshold: float | None = Field(default=None, gt=0, lt=1, allow_inf_nan=False)
 
+    @model_validator(mode="after")
     def _of_its_rule(self) -> Self:
         own = {"halving": ("reduction", "least"), "median": ("warmup", "every")}
         fits = own.get(self.rule, ("warmup", "every", "threshold"))
