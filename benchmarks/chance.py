@@ -24,9 +24,16 @@ def resampled(values: Sequence[Item], rng: random.Random) -> list[Item]:
 
 def above(some: Sequence[float], others: Sequence[float]) -> float:
     """Mann and Whitney's one-sided p: how likely it is that `some` lie so far above `others` by chance."""
-    n, m = len(some), len(others)
-    wins = sum((a > b) + 0.5 * (a == b) for a in some for b in others)
-    together = sorted([*some, *others])
-    ties = sum(count**3 - count for count in (together.count(value) for value in set(together)))
-    spread = math.sqrt(n * m / 12 * (n + m + 1 - ties / ((n + m) * (n + m - 1))))
-    return 1 - NormalDist().cdf((wins - n * m / 2 - 0.5) / spread) if spread else 1.0
+    return above_in_all([(some, others)])
+
+
+def above_in_all(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """The same over several groups, compared only within each: wins, and what chance gives, are added up."""
+    surplus, variance = 0.0, 0.0
+    for some, others in groups:
+        n, m = len(some), len(others)
+        surplus += sum((a > b) + 0.5 * (a == b) for a in some for b in others) - n * m / 2
+        together = sorted([*some, *others])
+        ties = sum(count**3 - count for count in (together.count(value) for value in set(together)))
+        variance += n * m / 12 * (n + m + 1 - ties / ((n + m) * (n + m - 1)))
+    return 1 - NormalDist().cdf((surplus - 0.5) / math.sqrt(variance)) if variance else 1.0

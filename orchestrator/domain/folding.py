@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.node import count_key, path_to, run_of
+from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
     Certification,
@@ -179,6 +179,9 @@ def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
     if event.ending.charged and node.role in ("search", "injected"):
         kept_none = 0 if event.kept else state.campaign.since_improvement + 1
         state.set_campaign(since_improvement=kept_none)
+    if event.ending is Ending.CANCELLED:
+        counts, dropped = state.campaign.counts, dropped_key(event.node, node.role)
+        state.set_campaign(counts={**counts, dropped: counts.get(dropped, 0) + 1})
 
 
 def _attempt_requeued(state: "State", event: e.AttemptRequeued, _: str) -> None:

@@ -40,3 +40,8 @@ def order_of(node: NodeId) -> tuple[int, ...]:
 def count_key(node: str, role: str) -> str:
     """Under which attempts of a role are counted, apart for each run."""
     return f"{run_of(node)}/{role}"
+
+
+def dropped_key(node: str, role: str) -> str:
+    """Under which those of them are counted that were cancelled, and cost nothing."""
+    return f"{count_key(node, role)}/dropped"

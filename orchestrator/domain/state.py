@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.folding import HANDLERS
-from orchestrator.domain.node import count_key, path_to, run_of
+from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
     Draft,
@@ -108,6 +108,10 @@ class State:
     def count(self, role: Role) -> int:
         """How many nodes of a role the present run has."""
         return self.campaign.counts.get(count_key(str(self.campaign.run), role), 0)
+
+    def count_paid(self, role: Role) -> int:
+        """The same without those that were cancelled."""
+        return self.count(role) - self.campaign.counts.get(dropped_key(str(self.campaign.run), role), 0)
 
     def refunds_of(self, node: str) -> int:
         """The free endings of a node and of all that it descends from."""

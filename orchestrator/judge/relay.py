@@ -105,11 +105,13 @@ async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -
     job = judge.job.model_copy(update={"env": {**judge.job.env, SEED: met.seed}})
 
     async def with_judge(judge_channel: Channel) -> None:
-        async def with_candidate(candidate_channel: Channel) -> None:
-            talk = _Conversation(met, _Turn(candidate_channel, candidate), _Turn(judge_channel, judge), job.limits)
-            await talk.hold()
+        talk = _Conversation(met, _Turn(judge_channel, judge), job.limits)
 
-        await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
+        async def with_candidate(candidate_channel: Channel) -> None:
+            await talk.hold(_Turn(candidate_channel, candidate))
+
+        if await talk.prepare():
+            await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
 
     await _seated(judge, job, met.judge, None, with_judge)
     large = sum(map(len, (met.files or {}).values())) >= SMALL
@@ -165,15 +167,30 @@ class _Refused(Exception):
 class _Conversation:
     """Load, calibrate, begin, then request and answer in turn."""
 
-    def __init__(self, met: Met, candidate: _Turn, judge: _Turn, limits: Limits) -> None:
+    def __init__(self, met: Met, judge: _Turn, limits: Limits) -> None:
         self._met = met
         self._limits = limits
-        self._candidate = candidate
         self._judge = judge
+        self._turns = {Side.JUDGE: judge}
 
-    async def hold(self) -> None:
+    async def prepare(self) -> bool:
+        """Calibrate with the judge's chamber, which is ours, before any hostile byte is there that could disturb it.
+
+        False where that chamber does not answer.
+        """
+        whole = self._judge.left_s
+        try:
+            self._met.median_s, self._met.jitter_s = await self._empty_calls(Side.JUDGE)
+        except (_TooLate, _Refused, ChannelClosed):
+            return False
+        finally:
+            self._met.judge.busy_s = whole - self._judge.left_s
+        return True
+
+    async def hold(self, candidate: _Turn) -> None:
         """Returns in any case: what ended it is in the meeting's record, or in the outcome of a chamber."""
-        met, whole = self._met, (self._candidate.left_s, self._judge.left_s)
+        met, whole = self._met, (candidate.left_s, self._judge.left_s + self._met.judge.busy_s)
+        self._turns[Side.CANDIDATE] = candidate
         try:
             met.functions = await self._load()
             await self._calibrate()
@@ -185,12 +202,12 @@ class _Conversation:
         except (_TooLate, _Refused, ChannelClosed):
             return
         finally:
-            met.candidate.busy_s = whole[0] - self._candidate.left_s
+            met.candidate.busy_s = whole[0] - candidate.left_s
             met.judge.busy_s = whole[1] - self._judge.left_s
 
     async def _ask(self, side: Side, payload: bytes) -> Reply:
         try:
-            return await (self._judge if side is Side.JUDGE else self._candidate).ask(payload)
+            return await self._turns[side].ask(payload)
         except _TooLate:
             self._met.late = side
             raise
@@ -214,20 +231,22 @@ class _Conversation:
         return tuple(told)
 
     async def _calibrate(self) -> None:
-        """What an empty call takes. The judge's chamber, which is ours, is asked as well: of two medians the smaller is
-        taken off and of two jitters the larger must be passed, so a candidate that is slow to do nothing gains nothing.
+        """What an empty call takes: of the two chambers' medians the smaller is taken off, and of their jitters the
+        larger must be passed. So a candidate that is slow to do nothing gains nothing.
         """
-        times: dict[Side, list[float]] = {side: [] for side in Side}
+        median, jitter = await self._empty_calls(Side.CANDIDATE)
+        self._met.median_s = min(median, self._met.median_s or median)
+        self._met.jitter_s = max(jitter, self._met.jitter_s)
+
+    async def _empty_calls(self, side: Side) -> tuple[float, float]:
+        times = []
         for number in range(_WARM_UP + _NULLS):
-            for side in Side:
-                reply = await self._ask(side, b"N")
-                if reply.payload != b"N":
-                    self._break(side, "an empty call was answered by something")
-                if number >= _WARM_UP:
-                    times[side].append(reply.elapsed_s)
-        spreads = [spread(taken) for taken in times.values()]
-        self._met.median_s = min(median for median, _ in spreads)
-        self._met.jitter_s = max(jitter for _, jitter in spreads)
+            reply = await self._ask(side, b"N")
+            if reply.payload != b"N":
+                self._break(side, "an empty call was answered by something")
+            if number >= _WARM_UP:
+                times.append(reply.elapsed_s)
+        return spread(times)
 
     async def _serve(self, request: bytes) -> bytes:
         """What the judge asked for, as the answer that it gets; nothing more once it has finished."""

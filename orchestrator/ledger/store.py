@@ -62,6 +62,7 @@ class Ledger:
     def __init__(self, where: Where, database: Database, engine: Engine, *, read_only: bool) -> None:
         self.where = where
         self.epoch: int | None = None
+        self._head: Head | None = None
         self._database = database
         self._engine = engine
         self._writer = engine.execution_options(**database.writing)
@@ -144,11 +145,11 @@ class Ledger:
     def seize(self, holder: str) -> int:
         """Become the only one who may append. Everything that earlier holders still say is refused."""
 
-        def work(connection: Connection) -> int:
+        def work(connection: Connection) -> tuple[int, Head]:
             connection.execute(update(fence).values(epoch=fence.c.epoch + 1, holder=holder))
-            return int(connection.execute(select(fence.c.epoch)).scalar_one())
+            return int(connection.execute(select(fence.c.epoch)).scalar_one()), _head(connection)
 
-        self.epoch = self._write(work)
+        self.epoch, self._head = self._write(work)
         return self.epoch
 
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
@@ -160,13 +161,16 @@ class Ledger:
             head = self._checked_head(connection)
             if meant and head == Head(meant[-1].seq, meant[-1].hash):
                 return meant  # an earlier try was committed, only its answer was lost
-            if meant and (head.seq, head.hash) != (meant[0].seq - 1, meant[0].previous):
-                raise Corrupt(f"{self._database.name} has records of this session that it did not write")
+            if head != self._head:
+                # A standby that lacked the last records took over, or somebody wrote beside us: going on would hide it.
+                raise Corrupt(f"{self._database.name} does not end with the last record of this session")
             meant = link(head, entries, at, self.epoch or 0)
             self._put(connection, meant, rows)
             return meant
 
-        return self._write(work)
+        written = self._write(work)
+        self._head = Head(written[-1].seq, written[-1].hash) if written else self._head
+        return written
 
     def _put(self, connection: Connection, records: list[Record], rows: Mapping[tuple[str, str], str | None]) -> None:
         if records:

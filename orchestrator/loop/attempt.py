@@ -123,7 +123,8 @@ class Attempt:
         for proposal in proposals:
             draft = self._draft(node, len(drafts) + 1, proposal, tree)
             digest = draft.tree
-            if digest and past.knows(digest):
+            # What a person brings is run even where a proposer had it as a draft.
+            if digest and past.knows(digest) and (not node.injection or past.has_measured(digest)):
                 self._where = f": {past.first_with(digest)} has the same files"
             elif digest is None or digest not in seen:
                 drafts.append(draft)

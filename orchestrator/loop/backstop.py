@@ -9,6 +9,8 @@ _BETWEEN_S = 30.0
 _LONGEST_S = 86_400.0 * 7
 # In front of a candidate's answer, the judge is told what it was and how long it took.
 _STAMP_BYTES = 64
+# Frames that the judge does not ask for: loading, and empty calls.
+_OURS = 64
 
 
 def relays(task: Task) -> bool:
@@ -34,6 +36,7 @@ def chamber_limits(task: Task, mode: Mode) -> tuple[Limits, Limits]:
     waits = task.stall.provision + (own.build if task.trial.build else 0.0)
     frame = max(judge.frame_bytes, own.frame_bytes + _STAMP_BYTES)
     return (
-        own.model_copy(update={"wall": min(both, _LONGEST_S)}),
+        # How many calls there are is the judge's to say: a candidate must not pay for a cap that its judge reached.
+        own.model_copy(update={"wall": min(both, _LONGEST_S), "frames": max(own.frames, judge.frames) + _OURS}),
         judge.model_copy(update={"wall": min(both + waits, _LONGEST_S), "frame_bytes": frame}),
     )

@@ -249,7 +249,8 @@ class Campaign:
 
     def _see_what_is_left(self, node: Node, exhausted: str | None) -> None:
         """A proposer that says so has nothing more, and so has one that only repeats itself."""
-        repeats = self._nothing_new.get(node.role, 0) + 1 if node.ending is Ending.CANCELLED else 0
+        charged = node.phase is Phase.ENDED and node.ending is not None and node.ending.charged
+        repeats = 0 if charged else self._nothing_new.get(node.role, 0) + (node.ending is Ending.CANCELLED)
         self._nothing_new[node.role] = repeats
         if exhausted is None and repeats >= _REPEATS_IN_A_ROW:
             exhausted = f"{repeats} times in a row nothing new was proposed; {node.why}"

@@ -22,8 +22,10 @@ async def certify(bench: Workbench, name: str, step: CertifyStep) -> None:
     """Take one step for a node. Raises Free, or CanNotCompare where the caps leave no room for a repeat."""
     node = bench.state.nodes[name]
     match step:
+        case Replay() if any(it.purpose is Purpose.REPLAY and it.judged for it in bench.state.trials_of(name)):
+            # The one before landed in another cohort. Only one replay is set aside with the attempt.
+            await run_again(bench, name, Purpose.REPLAY, f"{hold_of(node)}/replay")
         case Replay():
-            # Set aside with the attempt, so there is always room for it.
             await run_trial(bench, name, Purpose.REPLAY, node.promoted or 0, bench.tree(name))
         case JudgeReplay(trial):
             await judge_trial(bench, trial)

@@ -43,6 +43,12 @@ class History:
         """The node that had this tree first."""
         return self._trees[digest]
 
+    def has_measured(self, digest: str) -> bool:
+        """Whether it was a candidate, and not only a draft that another one was preferred to."""
+        node = self._state.nodes[self._trees[digest]]
+        drafts = self._state.drafts(node.id)
+        return node.id == self._state.run.root or any(it.tree == digest and it.number == node.promoted for it in drafts)
+
     def tree(self, node: str) -> Tree:
         if node not in self._state.nodes:
             raise LookupError(node)
@@ -55,8 +61,9 @@ class History:
                 self._propose(event.node, event.tree)
             case e.AttemptEnded() if self._is_mine(event.node):
                 self._end(self._state.nodes[event.node])
-            case e.AttemptQuarantined():
+            case e.AttemptQuarantined() if self._is_known(event.node):
                 self._running.pop(event.node, None)
+                self._forget(event.node)
             case e.ChampionChanged() | e.CohortOpened() if self._state.run.cohort != self._cohort:
                 self._gather()
 
@@ -68,7 +75,7 @@ class History:
         self._trees = {self._baseline: state.run.root}
         nodes = [node for node in state.nodes.values() if self._is_known(node.id)]
         for node in nodes:
-            for draft in state.drafts(node.id):
+            for draft in state.drafts(node.id) if _was_or_will_be_run(node) else ():
                 self._propose(node.id, draft.tree)
         mine = [node for node in nodes if node.role is self._role and node.phase is Phase.ENDED]
         for node in sorted(mine, key=lambda node: (node.ended_at, node.number)):
@@ -80,8 +87,14 @@ class History:
         if self._is_mine(node) and self._state.nodes[node].phase in (Phase.OPEN, Phase.QUEUED):
             self._running[node] = None
 
+    def _forget(self, node: str) -> None:
+        """What was never run may be proposed again."""
+        self._trees = {digest: name for digest, name in self._trees.items() if name != node}
+
     def _end(self, node: Node) -> None:
         self._running.pop(node.id, None)
+        if not _was_or_will_be_run(node):
+            self._forget(node.id)
         elsewhere = node.verdict is not None and self._cohort not in (None, node.verdict.cohort, *node.verdicts)
         if node.ending and node.ending.charged and not elsewhere:
             self._ended.append(self._tried(node))
@@ -111,3 +124,8 @@ class History:
     def _is_known(self, name: str) -> bool:
         """Whether its tree counts as tried: that of the same run, and never of the other arm of a comparison."""
         return run_of(name) == self._state.campaign.run and self._state.nodes[name].role in _KNOWN_TO[self._role]
+
+
+def _was_or_will_be_run(node: Node) -> bool:
+    ended_free = node.phase is Phase.ENDED and node.ending is not None and not node.ending.charged
+    return not ended_free and node.phase is not Phase.QUARANTINED

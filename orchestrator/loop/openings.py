@@ -46,7 +46,7 @@ def next_opening(
 
 def control_is_due(state: State) -> bool:
     """The control grows with the campaign: one attempt of its own for each of the proposer's."""
-    return state.run.control is not None and state.count(Role.CONTROL) < state.count(Role.SEARCH)
+    return state.run.control is not None and state.count_paid(Role.CONTROL) < state.count_paid(Role.SEARCH)
 
 
 def _best_of(state: State, members: list[str], ranking: Ranking) -> str:

@@ -55,11 +55,10 @@ def called(candidate: Any, points: Points, radius: int) -> Any:
 
 
 with relay() as candidate:
-    rng = random.Random(candidate.seed)
-    called(candidate, *drawn(rng, 50))  # what is loaded at the first call is not timed
+    called(candidate, *drawn(candidate.rng(), 50))  # what is loaded at the first call is not timed
     times = []
     for number in range(CALLS):
-        times.append(called(candidate, *drawn(rng, POINTS)).net)
+        times.append(called(candidate, *drawn(candidate.rng(), POINTS)).net)
         trace(str(number), times[-1])
     seconds = statistics.median(times)
     publish(seconds, metrics={"seconds": seconds, "slowest": max(times)})

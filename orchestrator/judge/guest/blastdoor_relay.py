@@ -10,15 +10,17 @@
         publish(reply.net, metrics={"seconds": reply.net})
 
 `reply.elapsed` is measured by the orchestrator's clock, outside of both chambers; `reply.net` is that without what an
-empty call takes, and refuses to be less than the channel's jitter. `candidate.seed` is new each time and the candidate
-does not know it: draw the inputs from it, one after the other. The result is handed over when the block is left; what
-is published after that, and an error that leaves the block, is no result.
+empty call takes, and refuses to be less than the channel's jitter. Draw the inputs one after the other, each from a
+`candidate.rng()` of its own: its seed is new each time, and the candidate does not know it. The result is handed over
+when the block is left; what is published after that, and an error that leaves the block, is no result.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +89,16 @@ class Candidate:
         self.channel = Channel(begun["median"], begun["jitter"])
         self.functions: tuple[str, ...] = tuple(begun["functions"])
         self.seed = int(os.environ["BLASTDOOR_SEED"])
+        self._drawn = 0
+
+    def rng(self) -> random.Random:
+        """A generator for one question. Take a new one for each: whoever sees enough of what one generator drew can
+        tell what it draws next, and nothing of any other.
+        """
+        self._drawn += 1
+        digest = hashlib.sha256(f"{self.seed}/{self._drawn}".encode()).digest()
+        # What it starts from can be calculated back from its numbers, so that must not be the seed itself.
+        return random.Random(int.from_bytes(digest, "big"))  # noqa: S311
 
     def call(self, function: str, *arguments: Any) -> Reply:
         """The candidate's answer. Raises NotPlain for arguments that can not be sent; NoFunction, Raised, BadReply."""
