@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from benchmarks.chance import wilson
 from benchmarks.figure import Figure
 from orchestrator.domain.certify import Certify, CertifyRule, Stand, Standing, look, median
 
@@ -115,14 +116,6 @@ def lucky(noise: Noise, seed: int, candidates: int = CANDIDATES) -> bool:
     return any(min(noise(chance, 0), noise(chance, 0)) > bar for _ in range(candidates))
 
 
-def upper(hits: int, of: int) -> float:
-    """The end of a 95 % Wilson interval."""
-    z = 1.96
-    share = hits / of
-    middle = share + z * z / (2 * of)
-    return (middle + z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))) / (1 + z * z / of)
-
-
 def power(gain: float, against: int, seeds: int, certify: Certify = NOISY) -> tuple[float, float]:
     """How often an improvement of so many deviations is proven, and after how many repeats at the median."""
     counts = []
@@ -164,5 +157,5 @@ def _false(what: str, plays: list[Play]) -> list[Figure]:
     hits = sum(play.false > 0 for play in plays)
     return [
         Figure(f"campaigns that keep anything falsely: {what}", hits / len(plays), "", "<= 0.05"),
-        Figure("… and the upper end of its 95 % interval", upper(hits, len(plays)), "", "<= 0.05"),
+        Figure("… and the upper end of its 95 % interval", wilson(hits, len(plays))[1], "", "<= 0.05"),
     ]

@@ -2,6 +2,7 @@
 
 import math
 import random
+import statistics
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import TypeVar
@@ -16,6 +17,18 @@ def interval(statistic: Callable[[random.Random], float], rounds: int = ROUNDS, 
     rng = random.Random(seed)
     found = sorted(statistic(rng) for _ in range(rounds))
     return found[int(0.025 * rounds)], found[int(0.975 * rounds)]
+
+
+def of_mean(values: Sequence[float]) -> Interval:
+    return interval(lambda rng: statistics.fmean(resampled(values, rng)))
+
+
+def wilson(hits: int, of: int) -> Interval:
+    """The 95 % interval of a share, right for small shares too."""
+    z, share = 1.96, hits / of
+    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    return max(0.0, middle - half), middle + half
 
 
 def resampled(values: Sequence[Item], rng: random.Random) -> list[Item]:

@@ -3,12 +3,11 @@
 Each file needs something else: numbers, signs, an edge, an order of statements. A seed is one whole search.
 """
 
-import math
-import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.chance import of_mean
 from benchmarks.expressions import Function, Unknown
 from benchmarks.figure import Figure
 from orchestrator.change import Policy, Tree, apply_text
@@ -158,17 +157,10 @@ async def measure(seeds: int = 20, attempts: int = 150) -> list[Figure]:
             for name, make in _arms().items()
         }
         for name, scores in found.items():
-            low, high = _interval(scores)
+            low, high = of_mean(scores)
             said = f"operators on {problem.name}: error gone after {attempts}, {name} (95 %: {low:.2f} to {high:.2f})"
             figures.append(Figure(said, statistics.fmean(scores), ""))
         gains += [mine - its for mine, its in zip(found["adaptive"], found["blind"], strict=True)]
-    low, high = _interval(gains)
+    low, high = of_mean(gains)
     said = f"adaptive beyond blind, all {len(gains)} searches (95 %: {low:.3f} to {high:.3f}): lower end"
     return [*figures, Figure(said, low, "", ">= 0")]
-
-
-def _interval(values: Sequence[float], rounds: int = 2_000) -> tuple[float, float]:
-    """Of the mean, by drawing the same values again and again."""
-    rng = random.Random(0)
-    means = sorted(statistics.fmean(rng.choices(values, k=len(values))) for _ in range(rounds))
-    return means[math.floor(0.025 * rounds)], means[math.ceil(0.975 * rounds) - 1]

@@ -7,6 +7,7 @@ import random
 import statistics
 from collections.abc import Callable
 
+from benchmarks.chance import wilson
 from benchmarks.figure import Figure
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.reports import Curve, Point
@@ -91,8 +92,5 @@ def _mean(values: list[float]) -> tuple[float, str]:
 
 
 def _share(count: int, of: int) -> tuple[float, str]:
-    """With Wilson's interval, which is right for small shares too."""
-    z, share = 1.96, count / of
-    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
-    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-    return 100 * share, f"% (95 %: {100 * max(0.0, middle - half):.2g} to {100 * (middle + half):.2g})"
+    low, high = wilson(count, of)
+    return 100 * count / of, f"% (95 %: {100 * low:.2g} to {100 * high:.2g})"

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -39,10 +39,8 @@ class Settings(BaseSettings):
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
-    proposer: str | None = Field(
-        default=None,
-        pattern="^(grid|random|tpe|cmaes|gp|operators|mixed|inject)$",
-        description="where changes come from",
+    proposer: Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"] | None = Field(
+        default=None, description="where changes come from"
     )
     attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(

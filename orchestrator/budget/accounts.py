@@ -60,9 +60,12 @@ class StallLosses:
     tokens: int = 0
     seconds: int = 0
 
+    @property
+    def cost(self) -> Amounts:
+        return Amounts.exact({account: getattr(self, account) for account in USAGE})
+
     def __str__(self) -> str:
-        spent = Amounts.exact({account: getattr(self, account) for account in USAGE})
-        return f"{self.endings:,} free ending{'' if self.endings == 1 else 's'} cost {spent}"
+        return f"{self.endings:,} free ending{'' if self.endings == 1 else 's'} cost {self.cost}"
 
 
 class Accounts:

@@ -114,7 +114,8 @@ def _what_it_did(run: Rehearsal) -> str:
     if run.calibration is None:
         return f"the baseline runs and leaves {_names(run.outputs)}"
     channel = f"an empty call takes {run.calibration.median_s:.2g} s, give or take {run.calibration.jitter_s:.2g} s"
-    return f"the baseline loads and the judge calls it {run.calibration.calls} times; {channel}"
+    times = "once" if run.calibration.calls == 1 else f"{run.calibration.calls} times"
+    return f"the baseline loads and the judge calls it {times}; {channel}"
 
 
 def _names(outputs: Mapping[str, bytes]) -> str:

@@ -19,10 +19,11 @@ from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement
 from orchestrator.loop import relaying, steps
+from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import verdict_of
 from orchestrator.loop.money import unbooked, worst_of_asking
-from orchestrator.loop.trial import ENDINGS, for_judge, job_of
+from orchestrator.loop.trial import for_judge, job_of
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.task import HeldOutSpec
 

@@ -14,7 +14,7 @@ from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
 from orchestrator.judge.data import chosen_outputs
-from orchestrator.loop.endings import ENDINGS as ENDINGS
+from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.pruning import Hearing
 from orchestrator.loop.relaying import candidate_bundle, run_relay

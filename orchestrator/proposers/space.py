@@ -11,16 +11,8 @@ from orchestrator.task import Bool, Choice, Float, Int, Parameter, in_order, is_
 _TRIES = 20
 
 
-def grid_size(space: Mapping[str, Parameter]) -> int:
-    return grid(space).size
-
-
-def grid_point(space: Mapping[str, Parameter], index: int) -> Point:
-    """The grid's point of that number, the last parameter running fastest."""
-    return grid(space).at(index)
-
-
 def grid(space: Mapping[str, Parameter]) -> Points:
+    """Its points in order, the last parameter running fastest."""
     return Points(space, {name: steps(parameter) for name, parameter in space.items()})
 
 

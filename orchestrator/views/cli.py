@@ -58,6 +58,8 @@ def first_line(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
     text = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "literal_error":
+        text = f"must be {first['ctx']['expected']}"
     bounds = {name: bound for name, bound in first.get("ctx", {}).items() if name in ("ge", "gt", "le", "lt")}
     if bounds:
         name, bound = bounds.popitem()

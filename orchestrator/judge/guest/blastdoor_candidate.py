@@ -83,7 +83,12 @@ def _functions_of(path: Path) -> Functions:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    return {name: it for name, it in vars(module).items() if callable(it) and not name.startswith("_")}
+    return {name: it for name, it in vars(module).items() if not name.startswith("_") and _is_own(it, path.stem)}
+
+
+def _is_own(it: Any, module: str) -> bool:
+    """Whether the file defines it: what it imports is not for others to call."""
+    return callable(it) and getattr(it, "__module__", None) == module
 
 
 def _main(arguments: list[str]) -> int:

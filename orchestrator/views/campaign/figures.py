@@ -21,9 +21,13 @@ def signed(value: float) -> str:
 
 
 def metrics(values: Mapping[str, float], order: Sequence[Metric] = ()) -> str:
-    """`score=2.63 time=1.2`: those that count first, in their order, then the rest."""
+    """`score=2.63 time=1.2`: those that count first, in their order, then the rest.
+
+    A judge's `score` that is nobody's metric and only repeats the first one is left out.
+    """
     names = [metric.name for metric in order if metric.name in values]
-    names += [name for name in values if name not in names]
+    repeated = {"score"} if names and values.get("score") == values[names[0]] else set()
+    names += [name for name in values if name not in {*names, *repeated}]
     return " ".join(f"{printable(name)}={score(values[name])}" for name in names)
 
 

@@ -61,7 +61,8 @@ def _proposed(event: e.Proposed) -> str:
 
 
 def _trial_ended(event: e.TrialEnded) -> str:
-    ending = f"{event.ending}{_because(event.reason)}" if event.ending else "its outputs go to the judge"
+    well = "its outputs go to the judge" if event.outputs else "the judge has called it"
+    ending = f"{event.ending}{_because(event.reason)}" if event.ending else well
     return f"trial {event.trial} ended{_cost(event.spent)}: {ending}"
 
 

@@ -106,7 +106,7 @@ def _summary(material: Material) -> list[str]:
         f"{figures.duration(state.campaign.elapsed_s)} of work.",
     ]
     if (tested := certified(state, in_order(state, run))).tested:
-        lines.append(f"{tested.words}: the others did not stand when they were run again.")
+        lines.append(f"{tested.words}.")
     if state.campaign.stopped and run is state.run:
         lines.append(f"It stopped: {code(state.campaign.stopped)}.")
     return lines
@@ -166,7 +166,7 @@ def _cost(accounts: Accounts) -> list[str]:
             cap = "no cap" if limit is None else shown(account, limit)
             rows.append([account.value, shown(account, used), shown(account, accounts.held(account)), cap])
     losses = accounts.losses
-    lost = [f"Of that, lost: {losses}."] if losses.endings or losses.usd else []
+    lost = [f"Of that, lost: {losses}."] if losses.cost else []
     return [*table(["account", "used", "held", "cap"], rows), "", *lost]
 
 

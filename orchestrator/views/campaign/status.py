@@ -15,6 +15,7 @@ from orchestrator.budget import Account, Accounts, shown
 from orchestrator.budget.amounts import SLOTS
 from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
@@ -139,7 +140,8 @@ def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
 
 def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
     elapsed = state.campaign.elapsed_s
-    over = sum(node.phase is Phase.ENDED and node.role is not Role.BASELINE for node in nodes)
+    ended = (node for node in nodes if node.phase is Phase.ENDED and node.role is not Role.BASELINE)
+    over = sum(node.ending is not Ending.CANCELLED for node in ended)
     rate = f", {over * 3600 / elapsed:,.0f} attempts an hour" if elapsed > 0 and over else ""
     return Text(f"{figures.plural(over, 'attempt')} ended in {figures.duration(elapsed)} of work{rate}")
 

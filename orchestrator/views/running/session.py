@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from orchestrator.loop.campaign import Campaign, Finished
-from orchestrator.loop.workbench import BaselineFailed
+from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
-from orchestrator.text import printable
+from orchestrator.text import printable, short
 from orchestrator.views.exits import Exit
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
@@ -66,9 +66,16 @@ async def _follow(opened: Opened, quiet: bool) -> Finished:
             book.observers.append(progress.on_event)
             return await opened.campaign.run()
     except BaselineFailed as error:
-        tail = f"; the judge's result: {error.log}" if error.log else ""
+        tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
         advice = f"blastdoor check {click.format_filename(bench.live.parent.parent)} shows more"
         raise CannotOpen(printable(f"{error}{tail}; {advice}")) from error
+
+
+def _notes_on_baseline(bench: Workbench) -> str:
+    """What the judge says of a baseline that is no solution."""
+    root = bench.state.nodes.get(bench.state.run.root)
+    verdict = root.verdict if root else None
+    return f": {short(verdict.notes, 300)}" if verdict and not verdict.valid and verdict.notes else ""
 
 
 def _say_what_runs(opened: Opened) -> None:

@@ -65,7 +65,7 @@ def cost_line(accounts: Accounts, elapsed_s: float) -> str:
     parts = [shown(account, accounts.used(account)) for account in (Account.ATTEMPTS, Account.USD)]
     parts.append(f"{shown(Account.SECONDS, accounts.used(Account.SECONDS))} in chambers")
     parts.append(f"{figures.duration(elapsed_s)} on the clock")
-    if accounts.losses.endings:
+    if accounts.losses.cost:
         parts.append(f"stall losses: {accounts.losses}")
     return ", ".join(parts)
 

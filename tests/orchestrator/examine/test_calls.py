@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Node, Role
+from orchestrator.domain.records import Calibration, Node, Role, Spent
+from orchestrator.examine.checkup import _what_it_did
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
+from orchestrator.examine.rehearsal import Rehearsal
 from orchestrator.examine.replay import replay
 from orchestrator.judge.helpers import CHEAT_ANSWERS, GUEST
 from orchestrator.settings import Settings
@@ -19,6 +21,7 @@ from orchestrator.task import TaskError, load_task, snapshot
 from orchestrator.views.judging.check import examine
 from orchestrator.views.judging.gate import Change, gate
 from orchestrator.wiring.parts import make_parts
+from sandbox import Usage
 from tests.attacks.relay_candidates import BASELINE, HONEST, JUDGE, MARKER, TASK, WRONG
 from tests.orchestrator.views.judging.stage import Stage, whole
 
@@ -159,3 +162,11 @@ async def test_replay(tmp_path: Path) -> None:
         node = node.model_copy(update={"verdict": first.verdict, "ending": Ending.SCORED})
         again = await replay(parts, node, taken.tree, {}, 1e-9)
         assert (again.stands, again.why) == (True, "the same metrics again")
+
+
+@pytest.mark.parametrize(("calls", "words"), [(1, "calls it once;"), (2, "calls it 2 times;")])
+def test_how_often_it_is_called(calls: int, words: str) -> None:
+    """One call is once."""
+    calibration = Calibration(seed="7", median_s=0.001, jitter_s=0.001, calls=calls)
+    run = Rehearsal(None, "", Usage(), b"", 1.0, Spent(), calibration=calibration)
+    assert words in _what_it_did(run)

@@ -12,7 +12,7 @@ from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.loop.candidate import next_tree, point_in
 from orchestrator.proposers import Exhausted, Grid
 from orchestrator.proposers.points import Points
-from orchestrator.proposers.space import grid, grid_point, grid_size, random_point, resampled, steps
+from orchestrator.proposers.space import grid, random_point, resampled, steps
 from orchestrator.task import Bool, Choice, Float, Int, Parameter, Parameters, is_point, is_there
 from orchestrator.task.conditions import in_order
 from tests.orchestrator.proposers.test_proposers import brief, points
@@ -84,7 +84,7 @@ async def test_the_grid_of_a_conditional_space() -> None:
     """Rings have no rows, and only four rows of hex have a shift."""
     grid_ = Grid(SPACE)
     seen = [point for number in range(1, 17) for point in points(await grid_.propose(brief(number)))]
-    assert grid_size(SPACE) == (1 + 2 + 1 + 1 + 3) * 2 == len(seen)
+    assert grid(SPACE).size == (1 + 2 + 1 + 1 + 3) * 2 == len(seen)
     assert {"fast": False, "layout": "rings"} in seen
     with pytest.raises(Exhausted, match="all 16 points"):
         await grid_.propose(brief(17))
@@ -97,10 +97,10 @@ def test_a_huge_grid_is_counted_without_a_list() -> None:
         "x": Int(low=1, high=2**40, when={"n": (5, 2**50)}),
         "y": Int(low=1, high=1000, when={"x": (7,)}),
     }
-    assert grid_size(space) == (2**50 - 1) + 2 * (2**40 - 1 + 1000)
-    assert grid_point(space, 5) == {"n": 5, "x": 1}
-    assert grid_point(space, 5 + 6 + 999) == {"n": 5, "x": 7, "y": 1000}
-    assert grid_point(space, grid_size(space) - 1) == {"n": 2**50, "x": 2**40}
+    assert grid(space).size == (2**50 - 1) + 2 * (2**40 - 1 + 1000)
+    assert grid(space).at(5) == {"n": 5, "x": 1}
+    assert grid(space).at(5 + 6 + 999) == {"n": 5, "x": 7, "y": 1000}
+    assert grid(space).at(grid(space).size - 1) == {"n": 2**50, "x": 2**40}
 
 
 def test_many_switches_do_not_multiply() -> None:
@@ -109,7 +109,7 @@ def test_many_switches_do_not_multiply() -> None:
     for number in range(40):
         space[f"a{number:02}"] = Bool()
         space[f"b{number:02}"] = Int(low=1, high=10, when={f"a{number:02}": (True,)})
-    assert grid_size(space) == 11**40
+    assert grid(space).size == 11**40
 
 
 def test_conditions_that_can_not_be_counted() -> None:

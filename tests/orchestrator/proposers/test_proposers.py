@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orchestrator.change import Tree
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief, Exhausted, Grid, Injected, Random
-from orchestrator.proposers.space import draw, grid_point, grid_size, random_point, resampled, steps
+from orchestrator.proposers.space import draw, grid, random_point, resampled, steps
 from orchestrator.task import Bool, Choice, Float, Int, Parameter
 
 SPACE: dict[str, Parameter] = {
@@ -42,26 +42,26 @@ def test_steps_of_each_kind() -> None:
 
 async def test_the_grid_is_every_point_once() -> None:
     """In order, none twice, and then it says that it is through."""
-    grid = Grid(SPACE)
+    everything = Grid(SPACE)
     seen = []
     number = 1
-    while grid.exhausted(number) is None:
-        seen += points(await grid.propose(brief(number)))
+    while everything.exhausted(number) is None:
+        seen += points(await everything.propose(brief(number)))
         number += 1
-    assert len(seen) == grid_size(SPACE) == 2 * 3 * 3 * 2
+    assert len(seen) == grid(SPACE).size == 2 * 3 * 3 * 2
     assert len({tuple(point.items()) for point in seen}) == len(seen)
-    assert seen[0] == grid_point(SPACE, 0)
+    assert seen[0] == grid(SPACE).at(0)
     with pytest.raises(Exhausted, match="all 36 points"):
-        await grid.propose(brief(number))
+        await everything.propose(brief(number))
 
 
 async def test_a_grid_that_tunes_takes_several_points_in_one_attempt() -> None:
     """None is left out between attempts, and the last attempt takes what is left."""
-    grid = Grid(SPACE, per_attempt=5)
-    seen = [points(await grid.propose(brief(number, count=5))) for number in range(1, 9)]
+    everything = Grid(SPACE, per_attempt=5)
+    seen = [points(await everything.propose(brief(number, count=5))) for number in range(1, 9)]
     assert [len(some) for some in seen] == [5] * 7 + [1]
-    assert [point for some in seen for point in some] == [grid_point(SPACE, index) for index in range(36)]
-    assert grid.exhausted(9)
+    assert [point for some in seen for point in some] == [grid(SPACE).at(index) for index in range(36)]
+    assert everything.exhausted(9)
 
 
 async def test_random_is_the_same_on_every_resume() -> None:
@@ -75,7 +75,7 @@ async def test_random_is_the_same_on_every_resume() -> None:
 
 async def test_random_on_a_node_keeps_some_of_it() -> None:
     """Another point than the parent's, and over many draws every parameter is sometimes kept."""
-    parent = grid_point(SPACE, 0)
+    parent = grid(SPACE).at(0)
     kept: Counter[str] = Counter()
     for number in range(1, 60):
         (point,) = points(await Random(SPACE).propose(brief(number, parent_params=parent)))
@@ -87,7 +87,7 @@ async def test_random_on_a_node_keeps_some_of_it() -> None:
 async def test_the_control_never_builds_on_a_node() -> None:
     """It is uniform over the space whatever its parent."""
     control = Random(SPACE, branching=False)
-    (proposal,) = await control.propose(brief(3, parent_params=grid_point(SPACE, 0)))
+    (proposal,) = await control.propose(brief(3, parent_params=grid(SPACE).at(0)))
     assert (proposal.operator, points([proposal])) == ("random", points(await control.propose(brief(3))))
 
 
@@ -108,8 +108,8 @@ async def test_injected_proposes_nothing_by_itself() -> None:
 def test_points_stay_inside(seed: int, data: st.DataObject) -> None:
     """Whatever is drawn, by grid or at random, is a value of the space."""
     rng = random.Random(seed)
-    index = data.draw(st.integers(0, grid_size(SPACE) - 1))
-    for point in (random_point(SPACE, rng), grid_point(SPACE, index), resampled(SPACE, rng, grid_point(SPACE, index))):
+    index = data.draw(st.integers(0, grid(SPACE).size - 1))
+    for point in (random_point(SPACE, rng), grid(SPACE).at(index), resampled(SPACE, rng, grid(SPACE).at(index))):
         assert list(point) == list(SPACE)
         assert point["kind"] in ("hex", "square")
         assert isinstance(point["flag"], bool)

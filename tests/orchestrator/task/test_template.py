@@ -17,6 +17,7 @@ from orchestrator.task.sections import (
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    PruningSpec,
     SearchSpec,
     StallSpec,
     Trial,
@@ -65,6 +66,7 @@ def test_what_is_commented_out_is_right_too(written: Path) -> None:
         CertifySpec,
         Tune,
         HeldOutSpec,
+        PruningSpec,
         GuardSpec,
         Budget,
         StallSpec,
@@ -76,7 +78,7 @@ def test_every_key_is_shown(written: Path, model: type[Task]) -> None:
     """A person finds every key in the file itself; only limits of frames, which few judges need, are left out."""
     text = (written / "blastdoor.toml").read_text()
     keys = {field.alias or name for name, field in model.model_fields.items()} - {"frame_bytes", "frames"}
-    shown = re.findall(r"^(?:# )?(?:\[\[?([a-z]+)|([a-z_]+) = )", text, re.MULTILINE)
+    shown = re.findall(r"^(?:# +)?(?:\[\[?([a-z]+)|([a-z_]+) = )", text, re.MULTILINE)
     assert keys <= {table or key for table, key in shown}
 
 

@@ -173,3 +173,11 @@ def test_help_is_no_error(blastdoor: "Blastdoor", words: list[str]) -> None:
     code, stderr = blastdoor(*words)
     assert (code, stderr) == (Exit.OK, "")
     assert blastdoor.stdout
+
+
+def test_a_proposer_that_there_is_not(blastdoor: Blastdoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line that names them all."""
+    monkeypatch.setenv("BLASTDOOR_PROPOSER", "foo")
+    code, line = blastdoor("status")
+    assert code == Exit.BAD_INPUT
+    assert "proposer: must be 'grid', 'random', 'tpe', 'cmaes', 'gp', 'operators', 'mixed' or 'inject'" in line

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.budget import Accounts
+from orchestrator.budget.amounts import NOTHING, Amounts
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Role
 from orchestrator.ledger import read_head, verify_jsonl
 from orchestrator.views.campaign.markdown import block, code
+from orchestrator.views.running.summary import cost_line
 from tests.orchestrator.views.campaign.conftest import Stage
 
 
@@ -100,6 +103,16 @@ def test_an_output_can_not_leave_the_folder(stage: Stage, tmp_path: Path) -> Non
     assert "no plain path" in stage.refused("export", "--artifact", str(tmp_path / "deep" / "winner"), "best")
     assert not (tmp_path / "evil").exists()
     assert list((tmp_path / "deep").iterdir()) == []
+
+
+def test_free_endings_that_cost_nothing_are_no_loss() -> None:
+    """An attempt for which nothing new was proposed is not told as a stall."""
+    accounts = Accounts()
+    for spent in (NOTHING, Amounts.of(seconds=3)):
+        assert "stall losses" not in cost_line(accounts, 1.0)
+        accounts.reserve("1.1#1", NOTHING)
+        accounts.refund("1.1#1", spent)
+    assert "stall losses: 2 free endings cost 3" in cost_line(accounts, 1.0)
 
 
 def test_the_report_has_every_part(stage: Stage) -> None:

@@ -42,6 +42,12 @@ def test_t57_words_of_others_are_escaped(event: e.Event) -> None:
     assert line_of(event).isprintable()
 
 
+def test_where_a_trial_goes() -> None:
+    """Outputs go to the judge; where there are none, the judge has called it."""
+    assert line_of(e.TrialEnded(trial="1.1-1", ending=None, outputs="e" * 64)).endswith("its outputs go to the judge")
+    assert line_of(e.TrialEnded(trial="1.1-1", ending=None)).endswith("ended: the judge has called it")
+
+
 def test_the_node_of_an_event() -> None:
     """A trial belongs to its node; money alone and the campaign belong to none."""
     assert node_of(e.TrialIntended(trial="1.2.3-4", node="1.2.3", purpose=Purpose.SUBMIT, draft=1)) == "1.2.3"

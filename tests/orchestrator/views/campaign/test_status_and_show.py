@@ -21,6 +21,13 @@ def test_status_on_one_screen(stage: Stage) -> None:
     assert len(text.splitlines()) <= 24
 
 
+def test_pace_leaves_out_what_was_cancelled(stage: Stage) -> None:
+    """An attempt for which nothing new was proposed did no work."""
+    stage.story.tell(e.AttemptEnded(node="1.1.1", ending=Ending.CANCELLED, why="nothing new"))
+    (after,) = [line for line in stage.run("status").splitlines() if "of work" in line]
+    assert "3 attempts ended" in after
+
+
 def test_status_says_who_works_on_it(stage: Stage) -> None:
     """A campaign without an orchestrator says how to go on; one that is worked on says who does."""
     assert "nobody works on it; blastdoor resume goes on" in stage.run("status")

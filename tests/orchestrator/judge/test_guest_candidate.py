@@ -1,0 +1,39 @@
+"""Which functions of a file a judge may call."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from orchestrator.judge import guest
+
+SOLVE = """
+from collections import defaultdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+@lru_cache
+def solve(x):
+    return x
+
+def _private(x):
+    return x
+
+class Solver:
+    def __call__(self, x):
+        return x
+
+made = Solver()
+limit = 3
+"""
+ASK = "from pathlib import Path; import blastdoor_candidate as c; print(*sorted(c._functions_of(Path('solve.py'))))"
+
+
+def test_only_what_the_file_defines(tmp_path: Path) -> None:
+    """What it imports, keeps private or can not be called is not served."""
+    (tmp_path / "solve.py").write_text(SOLVE)
+    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
+    told = subprocess.run(
+        [sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60
+    )
+    assert told.stdout.decode().split() == ["Solver", "made", "solve"]
