@@ -41,6 +41,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
     proposer = make_proposer(options["proposer"], task, tree=tree)
+    if options["control"]:
+        make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
     walls = walls_of_search(task)
     spare = spare_of(config)
