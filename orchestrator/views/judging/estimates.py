@@ -36,17 +36,16 @@ def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], fi
         _tell_spread(metric, values, findings)
     if len(runs) < 2:
         return
+    scores = [[run.verdict.metrics[it.name] for it in ranking.metrics] for run in runs if run.verdict]
+    same_scores = all(it == scores[0] for it in scores)
+    if not same_scores and not certify.noisy:
+        text = 'certify.rule is "strict", but the baseline does not get the same score twice: luck would be kept'
+        findings.add(Section.NOISE, Sign.WARN, text, 'set certify.rule = "noisy", or take the noise out')
     if runs[0].calibration:
         text = "each run draws inputs of its own, and times are what they are: nothing here is the same twice"
         findings.add(Section.NOISE, Sign.NOTE, text)
         return
     same_outputs = all(run.outputs == runs[0].outputs for run in runs)
-    same_scores = all(
-        run.verdict and runs[0].verdict and run.verdict.metrics == runs[0].verdict.metrics for run in runs
-    )
-    if not same_scores and not certify.noisy:
-        text = 'certify.rule is "strict", but the baseline does not get the same score twice: luck would be kept'
-        findings.add(Section.NOISE, Sign.WARN, text, 'set certify.rule = "noisy", or take the noise out')
     if same_outputs and not same_scores:
         text = "the outputs are the same in every run, so the noise is the judge's own"
         findings.add(Section.NOISE, Sign.WARN, text, "give the judge a fixed seed: the same outputs deserve one score")

@@ -115,6 +115,15 @@ async def test_a_time_below_the_jitter(tmp_path: Path) -> None:
     assert "let the judge time more work" in text
 
 
+@pytest.mark.parametrize("rule", ["strict", "noisy"])
+async def test_times_need_the_noisy_rule(tmp_path: Path, rule: str) -> None:
+    """Times are never the same twice, so a task that is timed is told which rule fits, unless it has it."""
+    findings = await examined(write(tmp_path, TIMED + f'[certify]\nrule = "{rule}"\n', solve=BASELINE), runs=2)
+    told = [text for text in texts(findings, Section.NOISE, Sign.WARN) if text.startswith("certify.rule is")]
+    assert len(told) == (1 if rule == "strict" else 0)
+    assert any("nothing here is the same twice" in text for text in texts(findings, Section.NOISE, Sign.NOTE))
+
+
 async def test_net_times(tmp_path: Path) -> None:
     """A call whose own time drowns in the channel's is no measurement, and the judge's module says so."""
     judge = JUDGE.replace("reply.elapsed", "reply._replace(elapsed=0.0).net")

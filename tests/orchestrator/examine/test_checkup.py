@@ -131,6 +131,17 @@ async def test_a_held_out_split(tmp_path: Path) -> None:
     assert findings.good
     assert "8765" not in str(findings.rows)
     assert "the held-out split scores the baseline, too" in [row.text for row in rows(findings, Section.WIRING)]
+    assert not [row for row in rows(findings, Section.WIRING, Sign.WARN) if "exactly the same" in row.text]
+
+
+async def test_a_held_out_split_that_the_judge_ignores(tmp_path: Path) -> None:
+    """A split that is judged like the other is no second opinion; that is said without a score."""
+    held = '[heldout]\nstep = 0.5\nenv = {SPLIT = "held"}\n'
+    findings = await examined(write_task(tmp_path, held))
+    (row,) = [row for row in rows(findings, Section.WIRING, Sign.WARN) if "held-out" in row.text]
+    assert row.text.startswith("the baseline scores exactly the same on the held-out split")
+    assert not any(figure.isdigit() for figure in row.text + row.advice)
+    assert not row.facts
 
 
 async def test_a_held_out_split_that_does_not_work(tmp_path: Path) -> None:
