@@ -25,6 +25,9 @@ from tests.orchestrator.views.judging.stage import Stage, whole
 TIMED = TASK + '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
 
 
+SLOW = "import time\ndef solve(numbers):\n    time.sleep(0.05)\n    return sum(numbers)\n"
+
+
 def write(folder: Path, task: str = TASK, judge: str = JUDGE, solve: str = BASELINE) -> Path:
     files = {
         "blastdoor.toml": task,
@@ -118,7 +121,7 @@ async def test_a_time_below_the_jitter(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rule", ["strict", "noisy"])
 async def test_times_need_the_noisy_rule(tmp_path: Path, rule: str) -> None:
     """Times are never the same twice, so a task that is timed is told which rule fits, unless it has it."""
-    findings = await examined(write(tmp_path, TIMED + f'[certify]\nrule = "{rule}"\n', solve=BASELINE), runs=2)
+    findings = await examined(write(tmp_path, TIMED + f'[certify]\nrule = "{rule}"\n', solve=SLOW), runs=2)
     told = [text for text in texts(findings, Section.NOISE, Sign.WARN) if text.startswith("certify.rule is")]
     assert len(told) == (1 if rule == "strict" else 0)
     assert any("nothing here is the same twice" in text for text in texts(findings, Section.NOISE, Sign.NOTE))
