@@ -111,11 +111,17 @@ class Door:
 
     def worst(self, job: Job) -> Spent:
         """The most that one run of the job can cost."""
-        return self.cost(job, longest(job.limits, builds=bool(job.build), spare_s=self.spare_s))
+        return self.worst_within(job.limits, builds=bool(job.build))
+
+    def worst_within(self, limits: Limits, *, builds: bool) -> Spent:
+        return self._cost(limits, longest(limits, builds=builds, spare_s=self.spare_s))
 
     def cost(self, job: Job, seconds: float) -> Spent:
         """What a chamber of this job costs in so many seconds."""
-        usd = self.usd_per_second(job.limits) * seconds
+        return self._cost(job.limits, seconds)
+
+    def _cost(self, limits: Limits, seconds: float) -> Spent:
+        usd = self.usd_per_second(limits) * seconds
         return Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
 
     async def _open(self, job: Job) -> Chamber:

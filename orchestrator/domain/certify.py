@@ -50,6 +50,13 @@ class Certify:
     def replays(self) -> bool:
         return self.replay and not self.noisy
 
+    @property
+    def beyond(self) -> str:
+        """What no worst case of an attempt holds, in words: repeats are reserved one by one, where it comes to them."""
+        if not self.noisy:
+            return ""
+        return f"a candidate that looks better takes up to {self.repeats} more runs, and every champion {self.champion}"
+
     def level(self, reference: int, against: int) -> float:
         """The share of `error` for one test: the so-manieth `against` the champion that is the so-manieth `reference`.
 

@@ -68,7 +68,7 @@ async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
             return Checkup()
     tuned = await _check_tuning(parts, findings) if parts.task.tune else None
     if parts.task.heldout:
-        await _check_heldout(parts, findings)
+        await _check_heldout(parts, done[0], findings)
     for spec in parts.task.guards:
         await _check_guard(parts, spec, done[0], findings)
     return Checkup(tuple(done), await _search_for_gold(parts, done, findings), tuned)
@@ -153,12 +153,17 @@ async def _check_tuning(parts: Parts, findings: Findings) -> Rehearsal:
     return run
 
 
-async def _check_heldout(parts: Parts, findings: Findings) -> None:
+async def _check_heldout(parts: Parts, first: Rehearsal, findings: Findings) -> None:
     """Whether it works; what the baseline scores there is not told, here no more than anywhere."""
     findings.doing("the held-out split")
     run = await rehearse(parts, Mode.HELDOUT)
     if run.scored:
         findings.add(Section.WIRING, Sign.OK, "the held-out split scores the baseline, too")
+        scores = [[it.verdict.metrics[m.name] for m in parts.ranking.metrics] for it in (first, run) if it.verdict]
+        if scores[0] == scores[-1]:
+            text = "the baseline scores exactly the same on the held-out split: it may be the development split"
+            advice = "see that the judge heeds what [heldout] changes: judge, env or inputs"
+            findings.add(Section.WIRING, Sign.WARN, text, advice)
     else:
         log = run.judgement.log if run.judgement else run.log
         text = f"the held-out split does not score the baseline: {why_not(run)}"

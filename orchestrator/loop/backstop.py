@@ -1,5 +1,12 @@
-"""The limits of a trial's and a judge's chamber as they are opened. In relay mode both live while either works."""
+"""The limits of a trial's and a judge's chamber as they are opened, and all chambers that an attempt may need.
 
+In relay mode both live while either works.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from orchestrator.domain.records import Role
 from orchestrator.domain.verdict import Mode
 from orchestrator.task import Task
 from sandbox import Limits
@@ -11,6 +18,13 @@ _LONGEST_S = 86_400.0 * 7
 _STAMP_BYTES = 64
 # Frames that the judge does not ask for: loading, and empty calls.
 _OURS = 64
+
+
+class Walls(NamedTuple):
+    """A chamber by what bounds its life."""
+
+    limits: Limits
+    builds: bool = False
 
 
 def relays(task: Task) -> bool:
@@ -40,3 +54,37 @@ def chamber_limits(task: Task, mode: Mode) -> tuple[Limits, Limits]:
         own.model_copy(update={"wall": min(both, _LONGEST_S), "frames": max(own.frames, judge.frames) + _OURS}),
         judge.model_copy(update={"wall": min(both + waits, _LONGEST_S), "frame_bytes": frame}),
     )
+
+
+def walls_of_trial(task: Task, mode: Mode) -> list[Walls]:
+    """The trial and two judgings: the second is on the baseline, should the first break."""
+    own, judge = chamber_limits(task, mode)
+    if task.judge.mode == "shared":
+        # What runs as the trial is the judge's command, which builds nothing.
+        return [Walls(judge)] * 3
+    trial = Walls(own, bool(task.trial.build))
+    # Where the judge calls, a second judging needs the baseline itself, not what it left.
+    return [trial] * (2 if relays(task) else 1) + [Walls(judge)] * 2
+
+
+def walls_of_asking(task: Task) -> list[Walls]:
+    """One trial on the held-out split and one judging; nothing where the task has none."""
+    if task.heldout is None:
+        return []
+    own, judge = chamber_limits(task, Mode.HELDOUT)
+    return [Walls(own, bool(task.trial.build)), Walls(judge)]
+
+
+def walls_of_attempt(task: Task, role: Role, guards: Sequence[Limits]) -> list[Walls]:
+    """What an attempt reserves when it is opened: the trial, the same for a replay, every guard, and held-out."""
+    replays = role in (Role.SEARCH, Role.INJECTED) and task.certify.certify().replays
+    walls = walls_of_trial(task, Mode.SUBMIT) * (2 if replays else 1)
+    if role is not Role.CONTROL:
+        walls += [Walls(limits) for limits in guards] + walls_of_asking(task)
+    return walls
+
+
+def walls_of_search(task: Task) -> list[Walls]:
+    """All that one attempt of the search reserves in its life, tuning included. Repeats are not in it."""
+    tuning = walls_of_trial(task, Mode.TUNE) * (task.tune.trials if task.tune else 0)
+    return walls_of_attempt(task, Role.SEARCH, [guard.limits for guard in task.guards]) + tuning

@@ -1,11 +1,14 @@
 """What an attempt may cost at worst, and what it did cost, as amounts for the accounts."""
 
+from collections.abc import Sequence
+
 from orchestrator.budget import Account, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Guard, Node, Role, Spent
 from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.loop.backstop import Walls, walls_of_asking, walls_of_attempt, walls_of_search, walls_of_trial
 from orchestrator.loop.workbench import Parts, Workbench
-from sandbox import Job
+from sandbox import Job, Limits
 
 _SLOTS = {Role.SEARCH: Account.ATTEMPTS, Role.INJECTED: Account.ATTEMPTS, Role.CONTROL: Account.CONTROL}
 
@@ -27,32 +30,27 @@ def usage(spent: Spent) -> Amounts:
 
 
 def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
-    """Slot, trial, two judgings (the second on the baseline, should the first break), the same for a replay, every
-    guard, and held-out.
-    """
-    total = worst_of_trial(bench, Mode.SUBMIT)
-    if role in (Role.SEARCH, Role.INJECTED) and bench.certify.replays:
-        total += worst_of_trial(bench, Mode.SUBMIT)
-    if role is not Role.CONTROL:
-        for guard in guards:
-            total += usage(bench.door.worst(bench.jobs.guard(guard)))
-        total += worst_of_asking(bench)
-    return slot(role) + total
+    """Its slot, and all chambers that it may need but those of tuning."""
+    limits = [Limits.model_validate(guard.limits) for guard in guards]
+    return slot(role) + _worst(bench, walls_of_attempt(bench.task, role, limits))
+
+
+def worst_of_search(bench: Parts) -> Amounts:
+    """What an attempt of the search sets aside in all, tuning included."""
+    return slot(Role.SEARCH) + _worst(bench, walls_of_search(bench.task))
 
 
 def worst_of_asking(bench: Parts) -> Amounts:
-    """One trial on the held-out split and one judging; nothing where the task has none."""
-    if bench.task.heldout is None:
-        return Amounts()
-    judging = usage(bench.judge.door.worst(bench.jobs.judge(Mode.HELDOUT)))
-    return usage(bench.door.worst(bench.jobs.trial(Mode.HELDOUT))) + judging
+    return _worst(bench, walls_of_asking(bench.task))
 
 
 def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
-    judging = usage(bench.judge.door.worst(bench.jobs.judge(mode)))
-    trial = usage(bench.door.worst(trial_job(bench, mode)))
-    # Where the judge calls, a second judging needs the baseline itself, not what it left.
-    return trial + judging + judging + (trial if bench.tier is Tier.RELAY else Amounts())
+    return _worst(bench, walls_of_trial(bench.task, mode))
+
+
+def _worst(bench: Parts, walls: Sequence[Walls]) -> Amounts:
+    """Candidate's and judge's chambers are on one site, at one price."""
+    return sum((usage(bench.door.worst_within(it.limits, builds=it.builds)) for it in walls), Amounts())
 
 
 def trial_job(parts: Parts, mode: Mode) -> Job:

@@ -29,7 +29,7 @@ def check(task: Task, folder: Path) -> list[Notice]:
     """All checks that need no repository to be read."""
     check_sections(task)
     check_places(task, folder)
-    warnings = [*_weights_without_effect(task), *_certify_without_effect(task)]
+    warnings = [*_weights_without_effect(task), *_certify_without_effect(task), *_search_without_a_space(task)]
     if task.judge.mode == "relay" and task.trial.outputs:
         warnings.append((("trial", "outputs"), 'has no effect; with judge.mode = "relay" nothing is harvested'))
     if isinstance(task.workspace, str):
@@ -46,10 +46,6 @@ def check_sections(task: Task) -> None:
             if "weight" not in metric.model_fields_set:
                 raise Wrong(("metrics", at), 'has no weight, but ranking.rule is "weighted"; give every metric one')
     _check_certify(task)
-    for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
-        if proposer in NEED_A_SPACE and not task.parameters:
-            other = ", or leave the control out" if name == "control" else ""
-            raise Wrong(("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}')
     for name in task.tune.inputs if task.tune else ():
         if name not in task.inputs:
             raise Wrong(("tune", "inputs", name), "replaces no input; use a name of [inputs]")
@@ -248,3 +244,11 @@ def _certify_without_effect(task: Task) -> Iterator[Notice]:
     for name in () if task.certify.certify().noisy else ("error", "repeats", "champion"):
         if name in task.certify.model_fields_set:
             yield ("certify", name), 'has no effect; it counts only with certify.rule = "noisy"'
+
+
+def _search_without_a_space(task: Task) -> Iterator[Notice]:
+    """A flag may name another proposer; who makes the one that counts refuses it."""
+    for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
+        if proposer in NEED_A_SPACE and not task.parameters:
+            other = ", or leave the control out" if name == "control" else ""
+            yield ("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}'

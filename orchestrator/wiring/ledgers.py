@@ -51,7 +51,8 @@ class Place:
 
 
 def has_ledger(folder: Path) -> bool:
-    return (folder / FILE).exists() or (folder / NOTE).exists()
+    note = _read_note(folder)
+    return note.made if note else (folder / FILE).exists()
 
 
 def open_ledger(folder: Path, settings: Settings | None = None, *, read_only: bool = False) -> Ledger:
@@ -84,7 +85,9 @@ def take_ledger(folder: Path, settings: Settings, *, make: bool) -> Ledger:
     try:
         ledger.hold()
         if (note := _read_note(folder)) and not note.made:
-            _write_note(folder, note.model_copy(update={"made": True}))
+            # What was begun in one database may have been made in another.
+            made_in = _name_of(ledger.where) if isinstance(ledger.where, Address) else note.database
+            _write_note(folder, note.model_copy(update={"made": True, "database": made_in}))
     except BaseException:
         ledger.close()
         raise
@@ -106,10 +109,12 @@ def _found(folder: Path, settings: Settings | None) -> Place | None:
     if (folder / FILE).exists():
         raise LedgerError(f"{folder} has both {FILE} and {NOTE}; move away the one that is not this campaign's")
     url = (settings or Settings()).ledger
+    if url is None and not note.made:
+        return None
     if url is None:
         raise LedgerError(
             f"the ledger of this campaign is in the database {note.database}: set BLASTDOOR_LEDGER, or ledger in"
-            " settings.toml, to its URL"
+            f" settings.toml, to its URL; {folder / NOTE} says so"
         )
     return Place(Address(url, note.campaign), note)
 
@@ -117,6 +122,8 @@ def _found(folder: Path, settings: Settings | None) -> Place | None:
 def _chosen(folder: Path, settings: Settings) -> Place:
     """Where a new one goes. The folder knows it first: whoever is killed now leaves a name, and nothing behind it."""
     if settings.ledger is None:
+        # Of a database that never was reached, or was left before anything was recorded in it.
+        (folder / NOTE).unlink(missing_ok=True)
         return Place(folder / FILE)
     address = Address(settings.ledger, uuid.uuid4().hex)
     note = Note(campaign=address.campaign, database=_name_of(address), made=False)

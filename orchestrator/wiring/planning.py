@@ -3,24 +3,26 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.domain.verdict import Mode
 from orchestrator.door import longest
-from orchestrator.loop.backstop import chamber_limits, relays, side_by_side
+from orchestrator.loop.backstop import side_by_side, walls_of_search
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.task import Task, load_task, snapshot
+from orchestrator.task import load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
-from sandbox import DockerConfig, Limits
+from sandbox import DockerConfig
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`attempt_s` is what one attempt reserves; `measured_s` what one took on average so far, if any was run."""
+    """`attempt_s` is what one attempt reserves; `measured_s` what one took on average so far, if any was run.
+
+    `beyond` says what comes on top of all figures, if anything does.
+    """
 
     options: Options
     shape: Shape
@@ -30,6 +32,7 @@ class Plan:
     usd: float
     wall_s: float
     measured_s: float | None
+    beyond: str
 
 
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, config: DockerConfig) -> Plan:
@@ -38,11 +41,13 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
     proposer = make_proposer(options["proposer"], task, tree=tree)
+    if options["control"]:
+        make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
-    jobs = _worst(task)
+    walls = walls_of_search(task)
     spare = spare_of(config)
-    seconds = [longest(limits, builds=builds, spare_s=spare) for limits, builds in jobs]
-    usd = sum(config.rates.per_second(limits) * time for (limits, _), time in zip(jobs, seconds, strict=True))
+    seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
+    usd = sum(config.rates.per_second(it.limits) * time for it, time in zip(walls, seconds, strict=True))
     attempts = options["attempts"]
     return Plan(
         options=options,
@@ -53,21 +58,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
         usd=usd * (attempts or 0),
         wall_s=sum(seconds) * (attempts or 0) / form.width,
         measured_s=_measured(folder, settings) if how is not How.START else None,
+        beyond=task.certify.certify().beyond,
     )
-
-
-def _worst(task: Task) -> list[tuple[Limits, bool]]:
-    """Chambers as an attempt reserves them, and whether they build: the trial and two judgings (where the judge calls,
-    the baseline's trial too), the same for its replay, every guard, the held-out split.
-    """
-    own, judge = chamber_limits(task, Mode.SUBMIT)
-    builds = bool(task.trial.build)
-    trial = [(own, builds)] * (2 if relays(task) else 1) + [(judge, False)] * 2
-    jobs = trial * (2 if task.certify.certify().replays else 1) + [(guard.limits, False) for guard in task.guards]
-    if task.heldout:
-        own, judge = chamber_limits(task, Mode.HELDOUT)
-        jobs += [(own, builds), (judge, False)]
-    return jobs
 
 
 def _measured(folder: Path, settings: Settings) -> float | None:

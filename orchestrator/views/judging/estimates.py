@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from orchestrator.budget import Account, Amounts
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.records import Role
 from orchestrator.domain.verdict import Mode
 from orchestrator.examine.checkup import Checkup
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.rehearsal import Rehearsal
-from orchestrator.loop.guards import guard_record
-from orchestrator.loop.money import worst_of_attempt, worst_of_trial
+from orchestrator.loop.money import worst_of_search
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Parts
 from orchestrator.views.campaign import figures
@@ -38,17 +36,16 @@ def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], fi
         _tell_spread(metric, values, findings)
     if len(runs) < 2:
         return
+    scores = [[run.verdict.metrics[it.name] for it in ranking.metrics] for run in runs if run.verdict]
+    same_scores = all(it == scores[0] for it in scores)
+    if not same_scores and not certify.noisy:
+        text = 'certify.rule is "strict", but the baseline does not get the same score twice: luck would be kept'
+        findings.add(Section.NOISE, Sign.WARN, text, 'set certify.rule = "noisy", or take the noise out')
     if runs[0].calibration:
         text = "each run draws inputs of its own, and times are what they are: nothing here is the same twice"
         findings.add(Section.NOISE, Sign.NOTE, text)
         return
     same_outputs = all(run.outputs == runs[0].outputs for run in runs)
-    same_scores = all(
-        run.verdict and runs[0].verdict and run.verdict.metrics == runs[0].verdict.metrics for run in runs
-    )
-    if not same_scores and not certify.noisy:
-        text = 'certify.rule is "strict", but the baseline does not get the same score twice: luck would be kept'
-        findings.add(Section.NOISE, Sign.WARN, text, 'set certify.rule = "noisy", or take the noise out')
     if same_outputs and not same_scores:
         text = "the outputs are the same in every run, so the noise is the judge's own"
         findings.add(Section.NOISE, Sign.WARN, text, "give the judge a fixed seed: the same outputs deserve one score")
@@ -91,22 +88,12 @@ def tell_cost(parts: Parts, found: Checkup, expected: Expected, findings: Findin
     if found.tuned and found.tuned.clock_s >= clock:
         text = f"the cheaper target takes {_s(found.tuned.clock_s)}, which is not less"
         findings.add(Section.COST, Sign.WARN, text, "make [tune] smaller, or take it out: it must pay for itself")
-    if parts.certify.noisy:
-        repeats, champion = parts.certify.repeats, parts.certify.champion
-        text = f"a candidate that looks better takes up to {repeats} more runs, and every champion {champion}"
-        findings.add(Section.COST, Sign.NOTE, f"{text}; they are not in the figures below")
-    worst = _worst(parts)
+    if beyond := parts.certify.beyond:
+        findings.add(Section.COST, Sign.NOTE, f"{beyond}; they are not in the figures below")
+    worst = worst_of_search(parts)
     _tell_worst(worst, expected.options, findings)
     tuning = found.tuned.clock_s * parts.task.tune.trials if found.tuned and parts.task.tune else 0.0
     _tell_campaign(clock + tuning, worst, expected, findings)
-
-
-def _worst(parts: Parts) -> Amounts:
-    """What one attempt sets aside before it starts, tuning included."""
-    total = worst_of_attempt(parts, Role.SEARCH, [guard_record(spec) for spec in parts.task.guards])
-    for _ in range(parts.task.tune.trials if parts.task.tune else 0):
-        total += worst_of_trial(parts, Mode.TUNE)
-    return total
 
 
 def _tell_worst(worst: Amounts, options: Options, findings: Findings) -> None:

@@ -21,6 +21,8 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
         if plan.options[name] is not None:
             click.echo(f"{name:<10} {plan.options.shown(name)}  ({source})")
     click.echo(plan.shape.why)
+    if plan.beyond:
+        click.echo(f"{plan.beyond}; they are not in the figures below")
     click.echo(f"one attempt sets aside: {figures.duration(plan.attempt_s)} in chambers, ${plan.attempt_usd:.4f}")
     if plan.attempts is not None:
         wall = figures.duration(plan.wall_s)

@@ -28,6 +28,9 @@ from tests.orchestrator.views.judging.stage import Stage, whole
 TIMED = TASK + '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
 
 
+SLOW = "import time\ndef solve(numbers):\n    time.sleep(0.05)\n    return sum(numbers)\n"
+
+
 def write(folder: Path, task: str = TASK, judge: str = JUDGE, solve: str = BASELINE) -> Path:
     files = {
         "blastdoor.toml": task,
@@ -116,6 +119,15 @@ async def test_a_time_below_the_jitter(tmp_path: Path) -> None:
     (text,) = texts(findings, Section.WIRING, Sign.FAIL)
     assert text.startswith("the judge gives no score: seconds is below the channel's jitter of ")
     assert "let the judge time more work" in text
+
+
+@pytest.mark.parametrize("rule", ["strict", "noisy"])
+async def test_times_need_the_noisy_rule(tmp_path: Path, rule: str) -> None:
+    """Times are never the same twice, so a task that is timed is told which rule fits, unless it has it."""
+    findings = await examined(write(tmp_path, TIMED + f'[certify]\nrule = "{rule}"\n', solve=SLOW), runs=2)
+    told = [text for text in texts(findings, Section.NOISE, Sign.WARN) if text.startswith("certify.rule is")]
+    assert len(told) == (1 if rule == "strict" else 0)
+    assert any("nothing here is the same twice" in text for text in texts(findings, Section.NOISE, Sign.NOTE))
 
 
 async def test_net_times(tmp_path: Path) -> None:

@@ -7,16 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.budget import Account
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Goal, Metric, Ranking
 from orchestrator.examine.cheating import Bar
 from orchestrator.examine.checkup import copies_of_gold
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.probes import _measured
+from orchestrator.loop.backstop import walls_of_search
+from orchestrator.loop.money import worst_of_search
 from orchestrator.settings import Settings
-from orchestrator.task import load_task
+from orchestrator.task import load_task, snapshot
 from orchestrator.views.judging.check import examine
-from sandbox import Refused, Unavailable
+from orchestrator.wiring import Flags, How, plan_campaign
+from orchestrator.wiring.engine import spare_of
+from orchestrator.wiring.parts import make_parts
+from sandbox import DockerConfig, Refused, Unavailable
 from tests.orchestrator.views.judging.stage import GOLD, JUDGE, METRIC, SOLVE, Stage, write_task
 
 Judge = Callable[[Mapping[str, bytes]], object]
@@ -46,7 +52,7 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     assert findings.good
     assert [row.text for row in findings.rows if row.sign is Sign.WARN] == [
         "no search can be started: the proposer "
-        "random needs [parameters] in the task; add them, or use --proposer inject"
+        "random needs [parameters] in the task; add them, or use --proposer operators, which changes code, or inject"
     ]
     assert {row.section for row in findings.rows} == set(Section)
     assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
@@ -125,6 +131,17 @@ async def test_a_held_out_split(tmp_path: Path) -> None:
     assert findings.good
     assert "8765" not in str(findings.rows)
     assert "the held-out split scores the baseline, too" in [row.text for row in rows(findings, Section.WIRING)]
+    assert not [row for row in rows(findings, Section.WIRING, Sign.WARN) if "exactly the same" in row.text]
+
+
+async def test_a_held_out_split_that_the_judge_ignores(tmp_path: Path) -> None:
+    """A split that is judged like the other is no second opinion; that is said without a score."""
+    held = '[heldout]\nstep = 0.5\nenv = {SPLIT = "held"}\n'
+    findings = await examined(write_task(tmp_path, held))
+    (row,) = [row for row in rows(findings, Section.WIRING, Sign.WARN) if "held-out" in row.text]
+    assert row.text.startswith("the baseline scores exactly the same on the held-out split")
+    assert not any(figure.isdigit() for figure in row.text + row.advice)
+    assert not row.facts
 
 
 async def test_a_held_out_split_that_does_not_work(tmp_path: Path) -> None:
@@ -262,6 +279,32 @@ async def test_tuning_is_tried(tmp_path: Path) -> None:
     tune = '[tune]\ntrials = 2\njudge = ["python3", "missing.py"]\n'
     row = the_failure(await examined(write_task(tmp_path, METRIC, tune)))
     assert row.text.startswith("the cheaper target does not score: judge failed")
+
+
+@pytest.mark.parametrize("mode", ["data", "shared"])
+@pytest.mark.parametrize("rule", ["strict", "noisy"])
+async def test_a_dry_run_says_the_same(tmp_path: Path, mode: str, rule: str) -> None:
+    """What an attempt sets aside has one figure and one note, with tuning, build and guard in it, in either mode."""
+    more = (
+        '[tune]\ntrials = 2\nlimits = {wall = "7s"}\n[parameters]\nfile = "notes.txt"\n[parameters.space]\n'
+        'x = {type = "float", low = 0, high = 1}\n[[guards]]\nname = "g"\ncommand = ["true"]\nlimits = {wall = "3s"}\n'
+        f'[certify]\nrule = "{rule}"\n'
+    )
+    folder = write_task(tmp_path, METRIC, more, trial='build = ["true"]', judge=f'mode = "{mode}"')
+    task = load_task(folder)
+    plan = plan_campaign(folder, How.START, Flags(), Settings(), DockerConfig())
+    async with Stage().site() as site:
+        parts = await make_parts(task, snapshot(task, folder), site)
+        worst = worst_of_search(parts)
+    walls = walls_of_search(task)
+    spare = spare_of(DockerConfig()) * len(walls)
+    here = parts.door.spare_s * len(walls)
+    assert worst[Account.SECONDS] / 1000 == pytest.approx(plan.attempt_s - spare + here)
+    runs = 1 if rule == "noisy" else 2
+    assert len(walls) == 3 * runs + 3 * 2 + 1
+    assert sum(it.builds for it in walls) == (runs + 2 if mode == "data" else 0)
+    assert plan.beyond == parts.certify.beyond
+    assert ("up to 20 more runs" in plan.beyond) == (rule == "noisy")
 
 
 async def test_a_cap_that_holds_no_attempt(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from orchestrator.views.cli import cli
+from tests.orchestrator.views.judging.stage import write_task
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +43,15 @@ def test_dry_run(tmp_path: Path) -> None:
     assert plan["wall_s"] == pytest.approx(7 * plan["attempt_s"] / 2)
     assert not (tmp_path / "t" / ".blastdoor").exists()
     assert "7  (flag)" in blastdoor("run", tmp_path / "t", "--dry-run", "--attempts", "7").output
+
+
+def test_a_flag_wins_over_the_file(tmp_path: Path) -> None:
+    """A proposer that the task has no space for is refused where it counts, and only there."""
+    folder = write_task(tmp_path, '[search]\nproposer = "random"\n')
+    assert told("run", folder, "--dry-run", "--proposer", "operators")["options"]["proposer"] == "operators"
+    assert "the proposer random needs [parameters]" in str(blastdoor("run", folder, "--dry-run").exception)
+    folder = write_task(tmp_path, '[search]\nproposer = "operators"\ncontrol = "random"\n')
+    assert "the control random draws points" in str(blastdoor("run", folder, "--dry-run").exception)
 
 
 def test_a_price_makes_dollars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
