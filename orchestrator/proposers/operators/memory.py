@@ -26,7 +26,7 @@ _DULL, _TRIED = 0.4, 0.92
 _STEPS = {"numbers": "several", "line numbers": "several", "factor": "factor"}
 _SINGLE = ("constant", "line number")
 _ONWARD = ("onward", "line onward")
-_FIRST_FACTOR = 0.7
+_FIRST_FACTOR = 1.2
 
 
 class Came(Enum):

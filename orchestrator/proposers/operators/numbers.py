@@ -8,7 +8,7 @@ import random
 import re
 
 LONGEST = 40  # characters; longer ones are data, and some cannot even be read in sensible time
-FIRST_STEP = 0.3
+FIRST_STEP = 0.5
 LEAST_STEP, MOST_STEP = 1e-4, 2.0
 _DECIMAL = re.compile(r"(?:0|[1-9][0-9_]*)\Z")
 _REAL = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9_]+)?\Z")

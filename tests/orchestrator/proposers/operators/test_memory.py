@@ -57,17 +57,17 @@ def test_steps_follow_success() -> None:
     nothing of them."""
     worse = replace(TRIED, merits=(0.5,))
     for ended, low, high in (
-        ([TRIED], 0.4, 0.5),
-        ([worse], 0.2, 0.29),
-        ([worse, worse, TRIED, worse, worse], 0.2999, 0.3001),
-        ([replace(TRIED, merits=(1.0,))] * 9, 0.3, 0.3),
+        ([TRIED], 0.7, 0.8),
+        ([worse], 0.4, 0.49),
+        ([worse, worse, TRIED, worse, worse], 0.4999, 0.5001),
+        ([replace(TRIED, merits=(1.0,))] * 9, 0.5, 0.5),
         ([worse] * 500, 1e-4, 1e-4),
         ([TRIED] * 500, 2.0, 2.0),
     ):
         memory = Memory()
         memory.learn(ended)
         assert low <= memory.step("a.py", "real") <= high
-        assert memory.step("b.py", "real") == memory.step("a.py", "whole") == 0.3
+        assert memory.step("b.py", "real") == memory.step("a.py", "whole") == 0.5
 
 
 def test_what_was_worth_it_comes_more_often() -> None:
