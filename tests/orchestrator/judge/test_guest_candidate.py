@@ -37,3 +37,25 @@ def test_only_what_the_file_defines(tmp_path: Path) -> None:
         [sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60
     )
     assert told.stdout.decode().split() == ["Solver", "made", "solve"]
+
+
+DRAW = """
+from blastdoor_relay import Candidate
+one = Candidate.__new__(Candidate)
+one.seed, one._drawn = 5, 0
+first, second = one.rng(), one.rng()
+print(first.random(), second.random(), first.getstate() == second.getstate())
+"""
+
+
+def test_a_generator_for_each_question(tmp_path: Path) -> None:
+    """Drawn from the seed alone, so that they can be drawn again, and none continues another."""
+    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
+    told = [
+        subprocess.run([sys.executable, "-c", DRAW], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60)
+        for _ in range(2)
+    ]
+    assert told[0].stdout == told[1].stdout
+    first, second, same = told[0].stdout.decode().split()
+    assert first != second
+    assert same == "False"

@@ -393,3 +393,15 @@ def test_errors_of_the_driver(code: int, kind: type[LedgerError]) -> None:
     with pytest.raises(LedgerError) as caught, dialect.translating(Path("ledger")):
         raise error
     assert type(caught.value) is kind
+
+
+def test_somebody_wrote_beside_us(where: Where, ledger: Ledger) -> None:
+    """A ledger that does not end where this session left it, as after a fail-over that lost records, is refused."""
+    entry = Entry("note", canonical({"text": "one"}))
+    ledger.append([entry], {}, AT)
+    with closing(Ledger.open(where)) as other:
+        other.epoch, other._head = ledger.epoch, other.head()
+        other.append([entry], {}, AT)
+    with pytest.raises(Corrupt, match="does not end with the last record of this session"):
+        ledger.append([entry], {}, AT)
+    ledger.verify()

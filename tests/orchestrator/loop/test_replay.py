@@ -137,6 +137,9 @@ async def test_replay_lands_elsewhere(tmp_path: Path) -> None:
         assert purposes(session, "1.1") == [Purpose.SUBMIT, *[Purpose.REPLAY] * 3]
         assert node.kept is False
         assert "other hardware" in node.why
+        # One replay is set aside with the attempt; the others were, when they were due.
+        assert [it.hold for it in session.of(e.Reserved) if it.hold.endswith("/replay")] == ["1.1#1/replay"] * 2
+        assert not session.bench.book.accounts.holds
 
 
 async def test_tie_goes_to_the_smaller_change(folder: Path) -> None:
