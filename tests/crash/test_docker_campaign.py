@@ -65,7 +65,7 @@ def shares(points: int) -> Iterator[range]:
     return (range(first, points + 1, AT_ONCE) for first in range(1, AT_ONCE + 1))
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_point(tmp_path: Path) -> None:
     """Same nodes, points, scores, decisions and champion; charged once; no hold, no container and no lease is left."""
     told = tmp_path / "points.json"
