@@ -1,6 +1,8 @@
 """Running a candidate once more, with a reservation of its own: for a new cohort, or because its score is noisy."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Node, Purpose, Trial
@@ -41,14 +43,22 @@ async def run_again(bench: Workbench, name: str, purpose: Purpose, hold: str) ->
 async def run_ended_again(bench: Workbench, name: str, purpose: Purpose) -> None:
     """The same for a node whose own attempt is over, for another one. One at a time: whoever calls has the lock."""
     hold = f"{name}#{purpose}-{bench.state.nodes[name].trials + 1}"
-    try:
+    async with for_another(bench, name, hold):
         await run_again(bench, name, purpose, hold)
+
+
+@asynccontextmanager
+async def for_another(bench: Workbench, name: str, hold: str) -> AsyncIterator[None]:
+    """Work on a node whose own attempt is over, under a hold of its own. On Free it is refunded, and when cancelled
+    ended: the attempt that wanted it ends itself.
+    """
+    try:
+        yield
     except Free:
         spent = unbooked(bench.state.nodes[name])
         bench.book.record(e.Refunded(hold=hold, node=name, spent=spent.as_row()))
         raise
     except asyncio.CancelledError:
-        # The attempt that wanted it ends itself; this trial is another node's.
         interrupt(bench, name)
         raise
 

@@ -5,7 +5,6 @@ since a candidate could print its inputs; and no score, whatever the cause, is a
 since a candidate could choose between the two.
 """
 
-import asyncio
 from dataclasses import dataclass
 
 from orchestrator.domain import events as e
@@ -19,8 +18,8 @@ from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement
 from orchestrator.loop import relaying, steps
+from orchestrator.loop.again import for_another
 from orchestrator.loop.endings import ENDINGS
-from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import verdict_of
 from orchestrator.loop.money import unbooked, worst_of_asking
 from orchestrator.loop.trial import for_judge, job_of
@@ -149,16 +148,8 @@ async def _ask_baseline_again(bench: Workbench, root: str) -> bool:
         return False
     hold = f"{root}#heldout-{bench.state.campaign.asked + 1}"
     bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
-    try:
+    async with for_another(bench, root, hold):
         await _ask_baseline(bench, root)
-    except Free:
-        spent = unbooked(bench.state.nodes[root])
-        bench.book.record(e.Refunded(hold=hold, node=root, spent=spent.as_row()))
-        raise
-    except asyncio.CancelledError:
-        # The attempt that wanted it ends itself; this trial is another node's.
-        interrupt(bench, root)
-        raise
     spent = unbooked(bench.state.nodes[root])
     bench.book.record(e.Settled(hold=hold, node=root, spent=spent.as_row()))
     return True

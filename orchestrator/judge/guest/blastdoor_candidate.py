@@ -64,7 +64,7 @@ def _answer(functions: Functions, request: memoryview) -> tuple[bytes, bytes]:
         return b"E", encode(["not plain", str(error)[:_WORDS]])
     except Malformed as error:
         return b"E", encode(["malformed", str(error)[:_WORDS]])
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001  even an exit is an answer: it raised
         return _failed("raised", error)
 
 

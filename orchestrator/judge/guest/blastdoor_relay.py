@@ -45,7 +45,7 @@ class Raised(BadReply):
     """The candidate's function raised an error; the message is the candidate's own word."""
 
 
-class BelowJitter(BadOutput):  # type: ignore[misc]
+class BelowJitter(BadOutput):  # type: ignore[misc]  # as above
     """A time that the channel can not tell from none. Let one call do more work, or call more often."""
 
 
