@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from sandbox.units import Duration
@@ -39,9 +39,10 @@ class Settings(BaseSettings):
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
-    proposer: Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"] | None = Field(
-        default=None, description="where changes come from"
-    )
+    proposer: (
+        Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
+        | None
+    ) = Field(default=None, description="where changes come from")
     attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(
         default=None, ge=0, description="dollars of a campaign at most"
@@ -51,6 +52,21 @@ class Settings(BaseSettings):
     usd_per_hour: Annotated[float, BeforeValidator(_dollars)] = Field(
         default=0.0, ge=0, description="what an hour of one processor of your own machine costs"
     )
+
+    api_key: SecretStr | None = Field(
+        default=None,
+        validation_alias=AliasChoices("BLASTDOOR_API_KEY", "ANTHROPIC_API_KEY", "api_key"),
+        description="key of the model's provider; ANTHROPIC_API_KEY is read too",
+    )
+    api_url: str = Field(
+        default="https://api.anthropic.com",
+        pattern=r"^https?://",
+        description="where the Messages API is; another provider that speaks it can be named",
+    )
+    models: tuple[str, ...] = Field(
+        default=("claude-sonnet-4-5",), min_length=1, description="models that propose, the preferred one first"
+    )
+    prices: Path | None = Field(default=None, description="a file with prices of your own, beside the dated ones")
 
     ledger: Annotated[SecretStr, AfterValidator(_of_postgres)] | None = Field(
         default=None, description="database for new campaigns, like postgresql://user:password@host/database"

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, TypeAdapter
 
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.proposal import Value
 from orchestrator.domain.records import Calibration, Guard, Purpose, Role, Spent
 from orchestrator.domain.reports import Look, Reports
@@ -92,6 +93,8 @@ class Reserved(_Event):
 
 
 class Settled(_Event):
+    """`node` is empty for work that belongs to no attempt, like evolving the playbook."""
+
     kind: Literal["settled"] = "settled"
     hold: str
     node: str
@@ -117,6 +120,10 @@ class Charged(_Event):
 
 
 class Proposed(_Event):
+    """`tried` marks what an agent only tuned and did not hand in; `origin` is the spare draft of an earlier node that
+    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with.
+    """
+
     kind: Literal["proposed"] = "proposed"
     node: str
     draft: int
@@ -127,6 +134,139 @@ class Proposed(_Event):
     change: str | None = None
     tree: str | None = None
     refused: str | None = None
+    playbook: int | None = None
+    tried: bool = False
+    origin: str | None = None
+
+
+class OffersCounted(_Event):
+    """Of what one asking brought: how many changes, how many different new trees, how many that did not apply."""
+
+    kind: Literal["offers counted"] = "offers counted"
+    node: str
+    offered: int
+    distinct: int
+    refused: int
+
+
+class ModelCallIntended(_Event):
+    """A call to a model is about to be made; `worst` is what it can cost. `node` is empty for work of no attempt."""
+
+    kind: Literal["model call intended"] = "model call intended"
+    node: str
+    call: str
+    role: ModelRole
+    model: str
+    worst: Spent
+
+
+class ModelCallEnded(_Event):
+    """What it did cost: as the provider counted it, or the worst case where no last word came."""
+
+    kind: Literal["model call ended"] = "model call ended"
+    node: str
+    call: str
+    role: ModelRole
+    model: str
+    ending: CallEnding
+    tokens: Tokens
+    spent: Spent
+    first_s: float | None = None
+    seconds: float = 0.0
+
+
+class AgentIntended(_Event):
+    """A chamber for a coding agent is about to be opened. `configuration` is a short name of all that shapes it."""
+
+    kind: Literal["agent intended"] = "agent intended"
+    node: str
+    agent: str
+    configuration: str
+
+
+class AgentEnded(_Event):
+    """`ending` is how its chamber ended, `why` one line; `left_out` counts files that it may not change."""
+
+    kind: Literal["agent ended"] = "agent ended"
+    node: str
+    ending: str
+    why: str = ""
+    log: str | None = None
+    left_out: int = 0
+    spent: Spent = Spent()
+    interrupted: bool = False
+
+
+class StallFound(_Event):
+    """An agent gave no sign of life, or went in circles; recorded with the refund. `lost` is what it had spent.
+
+    `cause` is the detector's code, `after_s` how long it took to notice, `saved_s` what a plain idle time-out of
+    1,200 s would have waited longer.
+    """
+
+    kind: Literal["stall found"] = "stall found"
+    node: str
+    agent: str
+    model: str
+    configuration: str
+    cause: str
+    detail: str = ""
+    after_s: float = 0.0
+    saved_s: float = 0.0
+    lost: Spent = Spent()
+
+
+class Reviewed(_Event):
+    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores."""
+
+    kind: Literal["reviewed"] = "reviewed"
+    node: str
+    draft: int
+    finding: Literal["pass", "flag", "hold"]
+    reasons: str
+
+
+class Steered(_Event):
+    """A person's instruction to all who propose, from now on."""
+
+    kind: Literal["steered"] = "steered"
+    text: str
+
+
+class PlaybookChanged(_Event):
+    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now."""
+
+    kind: Literal["playbook changed"] = "playbook changed"
+    version: int
+    files: str
+    parent: int | None
+    by: Literal["default", "task", "person", "evolver"]
+    why: str
+    used: bool = True
+
+
+class PlaybookUsed(_Event):
+    """A version that was there becomes the present one."""
+
+    kind: Literal["playbook used"] = "playbook used"
+    version: int
+    by: Literal["person", "evolver"]
+    why: str
+
+
+class PromotionAsked(_Event):
+    """The node is better and certified; a person is asked before it becomes the champion."""
+
+    kind: Literal["promotion asked"] = "promotion asked"
+    node: str
+    over: str | None
+
+
+class PromotionAnswered(_Event):
+    kind: Literal["promotion answered"] = "promotion answered"
+    node: str
+    accepted: bool
+    why: str = ""
 
 
 class Promoted(_Event):
@@ -330,8 +470,11 @@ class RequestTaken(_Event):
 
 
 class PauseSet(_Event):
+    """`why` says what made the orchestrator pause by itself; empty for a person's wish."""
+
     kind: Literal["pause set"] = "pause set"
     paused: bool
+    why: str = ""
 
 
 class CampaignStopped(_Event):
@@ -352,6 +495,18 @@ Event = Annotated[
     | Refunded
     | Charged
     | Proposed
+    | OffersCounted
+    | ModelCallIntended
+    | ModelCallEnded
+    | AgentIntended
+    | AgentEnded
+    | StallFound
+    | Reviewed
+    | Steered
+    | PlaybookChanged
+    | PlaybookUsed
+    | PromotionAsked
+    | PromotionAnswered
     | Promoted
     | TrialIntended
     | TrialEnded

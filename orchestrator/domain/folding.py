@@ -15,7 +15,9 @@ from orchestrator.domain.records import (
     HeldOut,
     Injection,
     Node,
+    OpenCall,
     Phase,
+    PlaybookVersion,
     Purpose,
     Run,
     Spent,
@@ -45,7 +47,7 @@ def _limits_set(state: "State", event: e.LimitsSet, _: str) -> None:
 
 
 def _session_started(state: "State", event: e.SessionStarted, at: str) -> None:
-    state.set_campaign(epoch=event.epoch, session_open=True, last_at=at, stopped="", paused=False)
+    state.set_campaign(epoch=event.epoch, session_open=True, last_at=at, stopped="", paused=False, pause_why="")
 
 
 def _session_ended(state: "State", _: e.SessionEnded, __: str) -> None:
@@ -74,6 +76,59 @@ def _proposed(state: "State", event: e.Proposed, _: str) -> None:
     state.new("draft", f"{event.node}#{event.draft}", Draft(number=event.draft, **fields))
     told = {"operator": event.operator, "description": event.description, "params": event.params}
     state.set_node(event.node, drafts=event.draft, **told)
+
+
+def _offers_counted(state: "State", event: e.OffersCounted, _: str) -> None:
+    now = state.campaign
+    state.set_campaign(offered=now.offered + event.offered, distinct=now.distinct + event.distinct)
+
+
+def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> None:
+    call = OpenCall(node=event.node, role=event.role, model=event.model, worst=event.worst)
+    state.new("call", event.call, call)
+    state.set_campaign(calls=state.campaign.calls + 1)
+
+
+def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
+    state.drop("call", event.call)
+    if event.node:
+        node = state.nodes[event.node]
+        state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens)
+
+
+def _agent_intended(state: "State", event: e.AgentIntended, at: str) -> None:
+    state.set_node(event.node, agent=event.agent, agent_since=at)
+
+
+def _agent_ended(state: "State", event: e.AgentEnded, _: str) -> None:
+    state.set_node(event.node, agent=None, spent=state.nodes[event.node].spent + event.spent)
+
+
+def _reviewed(state: "State", event: e.Reviewed, _: str) -> None:
+    state.set_node(event.node, finding=event.finding)
+
+
+def _steered(state: "State", event: e.Steered, _: str) -> None:
+    state.set_campaign(steering=(*state.campaign.steering, event.text))
+
+
+def _playbook_changed(state: "State", event: e.PlaybookChanged, at: str) -> None:
+    fields = _fields(event, "kind", "version", "used")
+    state.new("playbook", str(event.version), PlaybookVersion(number=event.version, at=at, **fields))
+    if event.used:
+        state.set_campaign(playbook=event.version)
+
+
+def _playbook_used(state: "State", event: e.PlaybookUsed, _: str) -> None:
+    state.set_campaign(playbook=event.version)
+
+
+def _promotion_asked(state: "State", event: e.PromotionAsked, _: str) -> None:
+    state.set_node(event.node, promotion_asked=True, promotion=None)
+
+
+def _promotion_answered(state: "State", event: e.PromotionAnswered, _: str) -> None:
+    state.set_node(event.node, promotion_asked=False, promotion=event.accepted)
 
 
 def _promoted(state: "State", event: e.Promoted, _: str) -> None:
@@ -219,6 +274,8 @@ def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
 
 
 def _booked(state: "State", event: e.Settled | e.Refunded, _: str) -> None:
+    if not event.node:
+        return
     units = event.spent
     spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
     state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
@@ -242,7 +299,7 @@ def _request_taken(state: "State", event: e.RequestTaken, _: str) -> None:
 
 
 def _pause_set(state: "State", event: e.PauseSet, _: str) -> None:
-    state.set_campaign(paused=event.paused)
+    state.set_campaign(paused=event.paused, pause_why=event.why)
 
 
 def _campaign_stopped(state: "State", event: e.CampaignStopped, _: str) -> None:
@@ -262,6 +319,17 @@ HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.AttemptOpened: _attempt_opened,
     e.InjectionQueued: _injection_queued,
     e.Proposed: _proposed,
+    e.OffersCounted: _offers_counted,
+    e.ModelCallIntended: _model_call_intended,
+    e.ModelCallEnded: _model_call_ended,
+    e.AgentIntended: _agent_intended,
+    e.AgentEnded: _agent_ended,
+    e.Reviewed: _reviewed,
+    e.Steered: _steered,
+    e.PlaybookChanged: _playbook_changed,
+    e.PlaybookUsed: _playbook_used,
+    e.PromotionAsked: _promotion_asked,
+    e.PromotionAnswered: _promotion_answered,
     e.Promoted: _promoted,
     e.TrialIntended: _trial_intended,
     e.TrialEnded: _trial_ended,

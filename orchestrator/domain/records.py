@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import ModelRole, Tokens
 from orchestrator.domain.proposal import Value
 from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Mode, Verdict
@@ -125,8 +126,29 @@ class Run(BaseModel, extra="forbid", frozen=True):
     ladders: dict[str, float] = Field(default_factory=dict)
 
 
+class OpenCall(BaseModel, extra="forbid", frozen=True):
+    """A call to a model that has not ended; if nobody hears of it again, it is booked at its worst case."""
+
+    node: str
+    role: ModelRole
+    model: str
+    worst: Spent
+
+
+class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
+    number: int
+    files: str
+    parent: int | None
+    by: str
+    why: str
+    at: str
+
+
 class Draft(BaseModel, extra="forbid", frozen=True):
-    """A proposal inside an attempt; the one that is promoted becomes the node's candidate."""
+    """A proposal inside an attempt; the one that is promoted becomes the node's candidate.
+
+    `tried` is one that an agent tuned without handing it in: it is never promoted by itself.
+    """
 
     node: str
     number: int
@@ -137,6 +159,9 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     change: str | None = None
     tree: str | None = None
     refused: str | None = None
+    playbook: int | None = None
+    tried: bool = False
+    origin: str | None = None
     verdict: Verdict | None = None
 
 
@@ -159,6 +184,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
 
     `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
     it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
+    `agent` is the one at work in a chamber right now; `finding` is the verifier's; `promotion` a person's answer.
     """
 
     id: str
@@ -194,6 +220,12 @@ class Node(BaseModel, extra="forbid", frozen=True):
     asking: int | None = None
     asking_since: str = ""
     heldout: dict[str, HeldOut] = Field(default_factory=dict)
+    agent: str | None = None
+    agent_since: str = ""
+    tokens: Tokens = Tokens()
+    finding: str | None = None
+    promotion: bool | None = None
+    promotion_asked: bool = False
     ending: Ending | None = None
     kept: bool = False
     why: str = ""
@@ -262,3 +294,9 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     tests: int = 0
     asked: int = 0
     askable: int = 0
+    pause_why: str = ""
+    steering: tuple[str, ...] = ()
+    playbook: int | None = None
+    calls: int = 0
+    offered: int = 0
+    distinct: int = 0

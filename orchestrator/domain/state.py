@@ -15,7 +15,9 @@ from orchestrator.domain.records import (
     Guard,
     Injection,
     Node,
+    OpenCall,
     Phase,
+    PlaybookVersion,
     Role,
     Run,
     Trial,
@@ -24,7 +26,7 @@ from orchestrator.domain.records import (
 Key = tuple[str, str]
 Record = TypeVar("Record", bound=BaseModel)
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
-_TYPES["injection"] = Injection
+_TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion}
 
 
 class State:
@@ -48,9 +50,10 @@ class State:
             state.index(node, new=True)
         return state
 
-    def row(self, key: Key) -> str:
-        record: BaseModel = self._records[key[0]][key[1]]
-        return record.model_dump_json()
+    def row(self, key: Key) -> str | None:
+        """None for a record that was dropped."""
+        record: BaseModel | None = self._records[key[0]].get(key[1])
+        return record.model_dump_json() if record else None
 
     @property
     def campaign(self) -> Campaign:
@@ -81,6 +84,15 @@ class State:
     @property
     def injections(self) -> dict[int, Injection]:
         return {int(name): record for name, record in self._records["injection"].items()}
+
+    @property
+    def open_calls(self) -> dict[str, OpenCall]:
+        """Calls to models that have not ended, by their ids."""
+        return self._records["call"]
+
+    @property
+    def playbooks(self) -> dict[int, PlaybookVersion]:
+        return {int(name): record for name, record in self._records["playbook"].items()}
 
     def drafts(self, node: str) -> list[Draft]:
         count = self.nodes[node].drafts
@@ -141,6 +153,11 @@ class State:
 
     def new(self, kind: str, name: str, record: BaseModel) -> None:
         self._records[kind][name] = record
+        self.touched.add((kind, name))
+
+    def drop(self, kind: str, name: str) -> None:
+        """A record that is over; its row goes with it."""
+        del self._records[kind][name]
         self.touched.add((kind, name))
 
     def index(self, node: Node, *, new: bool = False) -> None:

@@ -1,11 +1,12 @@
 """The interface of every proposer: one brief in, proposals out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from orchestrator.change import Tree
 from orchestrator.domain.proposal import Proposal, Value
+from orchestrator.llm.line import Line
 
 
 class Exhausted(Exception):
@@ -68,11 +69,35 @@ class Nothing:
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """What a tune trial brought: a rounded score, or the fixed code of why there is none. Nothing of a log is in it."""
+
+    score: float | None
+    ending: str
+    left: int | None
+
+
+@dataclass(frozen=True)
+class Playbook:
+    """The prompts, skills and notes to work with, by their names; `version` is None where nobody keeps versions."""
+
+    version: int | None
+    files: Mapping[str, str]
+
+
+Tune = Callable[[Proposal], Awaitable[Tuned]]
+
+
+@dataclass(frozen=True)
 class Brief:
     """What a proposer is asked for. `number` counts its attempts from 1, `seed` is the same on every resume.
 
     `parent_params` is what the parent was made with, None for one that was not made from a point. `again` counts how
     often the same attempt was asked before, when all that came was known already: another answer is wanted then.
+
+    For those that ask a model: `line` is the way to it, `lineage` what was done from the root to the parent, `refusal`
+    says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, `steering` is
+    what a person said since the campaign began, `deadline_s` the time that is left. None or empty for all others.
     """
 
     node: str
@@ -84,6 +109,13 @@ class Brief:
     count: int = 1
     again: int = 0
     past: Past = field(default_factory=Nothing)
+    line: Line | None = None
+    lineage: Sequence[Tried] = ()
+    refusal: Callable[[Proposal], str | None] = lambda proposal: None
+    tune: Tune | None = None
+    steering: Sequence[str] = ()
+    playbook: Playbook | None = None
+    deadline_s: float = 600.0
 
 
 class Proposer(Protocol):

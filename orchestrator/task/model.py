@@ -15,6 +15,7 @@ from orchestrator.change import Policy
 from orchestrator.domain.verdict import Mode
 from orchestrator.task.errors import TaskError
 from orchestrator.task.sections import (
+    AgentSpec,
     Budget,
     CertifySpec,
     GuardSpec,
@@ -22,8 +23,10 @@ from orchestrator.task.sections import (
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    ModelSpec,
     PruningSpec,
     RankingSpec,
+    Roles,
     SearchSpec,
     Section,
     StallSpec,
@@ -32,7 +35,7 @@ from orchestrator.task.sections import (
     Workspace,
 )
 from orchestrator.task.space import Parameters
-from orchestrator.task.words import Glob, Inputs, TaskName, Text
+from orchestrator.task.words import Glob, Inputs, Place, TaskName, Text
 from sandbox import Limits
 
 
@@ -72,6 +75,10 @@ class Task(Section):
     budget: Budget = Budget()
     stall: StallSpec = StallSpec()
     search: SearchSpec = SearchSpec()
+    model: ModelSpec = ModelSpec()
+    agent: AgentSpec = AgentSpec()
+    roles: Roles = Roles()
+    playbook: Place | None = None
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
 

@@ -26,8 +26,9 @@ from orchestrator.task.words import (
 from sandbox import Limits
 from sandbox.units import Duration
 
-Proposer = Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"]
-NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp", "mixed")
+Proposer = Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
+NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp", "mixed", "llm-params")
+ASK_A_MODEL = ("llm", "llm-params", "agent")
 Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -216,6 +217,55 @@ class StallSpec(Section):
     refunds: int = Field(default=5, ge=1, le=1_000_000)
     propose: Span = 600.0
     provision: Span = 120.0
+    heartbeat: Span | None = None
+    first_token: Span = 120.0
+    floor: float = Field(default=2.0, ge=0, le=100_000, allow_inf_nan=False)
+    window: Span = 60.0
+    grace: Span = 30.0
+    thinking: Span = 300.0
+    tool: Span = 600.0
+    waiting: Span = 300.0
+    loop: int = Field(default=5, ge=2, le=1000)
+    learn: float | None = Field(default=None, gt=0, lt=0.5, allow_inf_nan=False)
+
+
+class ModelSpec(Section):
+    """How a model is asked, and what one attempt may use of it. None of `models` leaves them to the settings."""
+
+    models: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=16)
+    usd: Annotated[Money, Field(gt=0, le=1e6)] = 0.5
+    tokens: int | None = Field(default=None, ge=1, le=2**53)
+    per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
+    max_output: int = Field(default=8_000, ge=256, le=1_000_000)
+    proposals: int = Field(default=3, ge=1, le=64)
+    context: int = Field(default=30_000, ge=1_000, le=10_000_000)
+    form: Literal["blocks", "diff", "whole"] = "blocks"
+    others: bool = True
+
+
+class AgentSpec(Section):
+    """A coding agent in a chamber of its own: one that is known by name, or any command in an image."""
+
+    name: Name = "claude-code"
+    image: ImageName | None = None
+    command: Command | None = None
+    env: Env = Field(default_factory=dict)
+    limits: Limits = Limits(wall=1800, memory=2 * 1024**3, pids=512, work_bytes=1024**3, work_inodes=131_072)
+
+
+class RoleSpec(Section):
+    """One of those who share the model budget. `share` is its part of the dollars to begin with."""
+
+    models: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=16)
+    share: float = Field(default=0.1, ge=0, le=0.9, allow_inf_nan=False)
+    floor: float = Field(default=0.02, ge=0, le=0.5, allow_inf_nan=False)
+
+
+class Roles(Section):
+    """None: nobody has that role. Users, who propose, get what is left."""
+
+    evolver: RoleSpec | None = None
+    verifier: RoleSpec | None = None
 
 
 class SearchSpec(Section):
@@ -227,6 +277,8 @@ class SearchSpec(Section):
     saturates: tuple[Resource, ...] | None = None
     control: Literal["grid", "random"] | None = None
     selection: Literal["champion", "tasks"] | None = None
+    review: bool | None = None
+    ask: bool | None = None
 
 
 def _kind_of_workspace(value: object) -> str:

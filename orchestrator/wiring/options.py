@@ -28,6 +28,9 @@ class Flags:
     depth: int | None = None
     seed: int | None = None
     selection: str | None = None
+    review: bool | None = None
+    ask: bool | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,20 @@ def _held_out_asked(event: e.HeldOutAsked) -> str:
     return f"{asked}: {told}; the ladder stands at {figures.score(event.released)}{_cost(event.spent)}"
 
 
+def _model_call_ended(event: e.ModelCallEnded) -> str:
+    whose = event.node or event.role
+    return (
+        f"{whose}: call {event.call} of {event.model} {event.ending}, {event.tokens.total:,} tokens{_cost(event.spent)}"
+    )
+
+
+def _stall_found(event: e.StallFound) -> str:
+    lost = f"; lost: {figures.spent(event.lost)}" if event.lost != Spent() else ""
+    return (
+        f"{event.node}: {event.agent} stalled ({event.cause}) after {event.after_s:.0f} s{_because(event.detail)}{lost}"
+    )
+
+
 _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
     e.RunStarted: _run_started,
@@ -110,6 +124,22 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.Refunded: lambda event: f"refunded {event.hold}; lost: {_amounts(event.spent)}",
     e.Charged: lambda event: f"charged for {event.what}: {_amounts(event.spent)}",
     e.Proposed: _proposed,
+    e.OffersCounted: lambda event: f"{event.node}: {event.distinct} of {event.offered} offers are new",
+    e.ModelCallIntended: lambda event: f"{event.node or event.role}: call {event.call} of {event.model}",
+    e.ModelCallEnded: _model_call_ended,
+    e.AgentIntended: lambda event: f"{event.node}: the agent {event.agent} gets a chamber ({event.configuration})",
+    e.AgentEnded: lambda event: f"{event.node}: the agent ended as {event.ending}{_because(event.why)}",
+    e.StallFound: _stall_found,
+    e.Reviewed: lambda event: (
+        f"{event.node} draft {event.draft}: the verifier says {event.finding}{_because(event.reasons)}"
+    ),
+    e.Steered: lambda event: f"steered{_because(event.text)}",
+    e.PlaybookChanged: lambda event: f"playbook {event.version} by {event.by}{_because(event.why)}",
+    e.PlaybookUsed: lambda event: f"playbook {event.version} is used from now on{_because(event.why)}",
+    e.PromotionAsked: lambda event: f"{event.node} waits for a person's word before it becomes the best",
+    e.PromotionAnswered: lambda event: (
+        f"{event.node} {'accepted' if event.accepted else 'declined'}{_because(event.why)}"
+    ),
     e.Promoted: lambda event: f"{event.node} draft {event.draft} promoted{_because(event.why)}",
     e.TrialIntended: lambda event: f"trial {event.trial} starts ({event.purpose}, draft {event.draft})",
     e.TrialEnded: _trial_ended,
@@ -131,6 +161,6 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CohortOpened: lambda event: f"run {event.run} has a new cohort {event.cohort}{_because(event.why)}",
     e.ChampionChanged: lambda event: f"{event.node} is the best" + (f", over {event.over}" if event.over else ""),
     e.RequestTaken: lambda event: f"request {event.request}, {event.asked}: {event.answer}",
-    e.PauseSet: lambda event: "paused" if event.paused else "goes on after the pause",
+    e.PauseSet: lambda event: f"paused{_because(event.why)}" if event.paused else "goes on after the pause",
     e.CampaignStopped: lambda event: f"campaign stopped{_because(event.reason)}",
 }

@@ -15,12 +15,15 @@ from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
 from orchestrator.wiring import How
 
-_PROPOSERS = click.Choice(["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "inject"])
+_PROPOSERS = click.Choice(
+    ["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
+)
 
 
 @click.command("run")
 @click.option("--proposer", type=_PROPOSERS, help="Where changes come from.")
 @click.option("--control", type=click.Choice(["grid", "random"]), help="A control beside it, on the same budget.")
+@click.option("--agent", help="With --proposer agent: one known by its name, like claude-code.")
 @click.option("--seed", type=int, help="At width 1, the same seed gives the same campaign.")
 @cap_options
 @click.option("--depth", type=click.IntRange(min=1), help="Steps in a branch.")

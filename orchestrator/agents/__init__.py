@@ -1,0 +1,1 @@
+"""A coding agent in a chamber of its own, without a network and without a key."""

@@ -1,0 +1,59 @@
+"""A metered line to a model: all that a proposer, a verifier or an agent ever gets of it."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from orchestrator.domain.model_use import Tokens
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+App = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
+
+
+class NoAnswer(Exception):
+    """The call did not come to an answer. `charged` is false where the provider or the line failed, true where the
+    allowance is used up or the request itself was refused. One line for a person.
+    """
+
+    def __init__(self, why: str, *, charged: bool) -> None:
+        super().__init__(why)
+        self.charged = charged
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`text` is all text blocks together; hostile words until parsed. `stop` is the API's stop reason."""
+
+    text: str
+    model: str
+    stop: str
+    tokens: Tokens
+
+
+class Line(Protocol):
+    """One attempt's access. `token` and `app` are for an agent that speaks the Messages API itself."""
+
+    @property
+    def token(self) -> str: ...
+
+    @property
+    def app(self) -> App: ...
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Those that may be asked, the preferred one first."""
+
+    async def ask(
+        self,
+        *,
+        system: Sequence[str],
+        messages: Sequence[Mapping[str, Any]],
+        max_tokens: int,
+        model: str | None = None,
+        thinking: int | None = None,
+    ) -> Answer:
+        """One answer. The parts of `system` are stable prefixes for caching, the last one may change.
+
+        Raises NoAnswer.
+        """
