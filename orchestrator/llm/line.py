@@ -21,6 +21,12 @@ class NoAnswer(Exception):
         self.charged = charged
 
 
+class Unusable(Exception):
+    """The provider takes nothing from us at all: the key is refused, or the model is not known to it. One line for a
+    person; the campaign ends, and nothing is charged.
+    """
+
+
 @dataclass(frozen=True)
 class Answer:
     """`text` is all text blocks together; hostile words until parsed. `stop` is the API's stop reason."""
@@ -55,5 +61,5 @@ class Line(Protocol):
     ) -> Answer:
         """One answer. The parts of `system` are stable prefixes for caching, the last one may change.
 
-        Raises NoAnswer.
+        Raises NoAnswer and Unusable.
         """

@@ -7,6 +7,7 @@ from typing import Protocol
 from orchestrator.change import Tree
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.llm.line import Line
+from orchestrator.watch.signals import Signal
 
 
 class Exhausted(Exception):
@@ -97,7 +98,8 @@ class Brief:
 
     For those that ask a model: `line` is the way to it, `lineage` what was done from the root to the parent, `refusal`
     says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, `steering` is
-    what a person said since the campaign began, `deadline_s` the time that is left. None or empty for all others.
+    what a person said since the campaign began, `deadline_s` the time that is left, `heard` takes what the stall watch
+    should know of an agent. None or empty for all others.
     """
 
     node: str
@@ -116,6 +118,7 @@ class Brief:
     steering: Sequence[str] = ()
     playbook: Playbook | None = None
     deadline_s: float = 600.0
+    heard: Callable[[Signal], None] = lambda signal: None
 
 
 class Proposer(Protocol):
