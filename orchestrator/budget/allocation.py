@@ -13,12 +13,15 @@ from typing import Final
 from orchestrator.domain.model_use import ModelRole
 
 # Found on the tuning seeds of benchmarks/allocation.py, not on those that it reports.
-_HALF_LIFE: Final = 8.0
-_PRIOR: Final = 4.0
-_IDLE: Final = 0.8
-_EASY: Final = 0.45
-_HARD: Final = 0.8
-_PATIENCE: Final = 6.0
+_HALF_LIFE: Final = 6.0
+_PRIOR: Final = 2.0
+# The trouble of a change that runs and is no better, and how much trouble is none, and as much as there can be.
+_IDLE: Final = 0.6
+_EASY: Final = 0.5
+_HARD: Final = 0.6
+# In attempts' worth of dollars: after so much beyond its floor without a new version, evolution gets half as much.
+_PATIENCE: Final = 12.0
+_FORGOTTEN: Final = 0.5
 _MUCH_GAMING: Final = 0.3
 
 
@@ -69,12 +72,13 @@ class Split:
 class UserResult:
     """What one attempt of a user brought. `usable` is false where its change was refused or did not run to a score.
 
-    `gain` is how much better it is than what was best before, in any unit, 0 for one that was not kept. `gamed`: it
-    was held or flagged by the verifier, or caught later. `playbook` is the version that it was made with.
+    `gain` is how much better than the best before a kept one is, in any unit, None where that can not be told.
+    `gamed`: it was held or flagged by the verifier, or caught later. `playbook` is the version that it was made with.
     """
 
     microdollars: int
-    gain: float = 0.0
+    kept: bool = False
+    gain: float | None = None
     usable: bool = True
     gamed: bool = False
     playbook: int | None = None
@@ -87,7 +91,7 @@ class Course:
         self._split = split
         self._trouble = _Fading(_EASY + (split.evolver.level if split.evolver else 0.0) * (_HARD - _EASY))
         self._gamed = _Fading((split.verifier.level if split.verifier else 0.0) * _MUCH_GAMING)
-        self._typical: float | None = None
+        self._usual: float | None = None
         self._playbook: int | None = None
         self._unrewarded = 0.0
         self._mean_cost = 0.0
@@ -108,11 +112,11 @@ class Course:
             self._trouble.add(self._trouble_of(result))
 
     def _see_whether_it_pays(self, result: UserResult, shares: Mapping[ModelRole, float]) -> None:
-        """Counts, in attempts' worth of dollars, what evolution got beyond its floor since it last brought a version."""
+        """Counts, in attempts' worth of dollars, what evolution got beyond its floor since its last new version."""
         if self._split.evolver is None:
             return
         if result.playbook != self._playbook or self._struggle <= 0.0:
-            self._unrewarded = 0.0
+            self._unrewarded *= _FORGOTTEN
         elif self._mean_cost:
             beyond = (shares[ModelRole.EVOLVER] - self._split.evolver.floor) / shares[ModelRole.USER]
             self._unrewarded += beyond * result.microdollars / self._mean_cost
@@ -122,10 +126,12 @@ class Course:
         """0 for a gain as large as usual, 1 for a change that can not even be used."""
         if not result.usable:
             return 1.0
-        if result.gain <= 0:
+        if not result.kept:
             return _IDLE
-        usual = self._typical or result.gain
-        self._typical = usual + (result.gain - usual) / 4
+        if result.gain is None or result.gain <= 0:
+            return 0.0
+        usual = self._usual or result.gain
+        self._usual = usual + (result.gain - usual) / 4
         return max(0.0, 1.0 - result.gain / usual) * _IDLE
 
     @property
@@ -176,10 +182,15 @@ class Course:
         return self._earned[role] + untold * shares[role] / shares[ModelRole.USER]
 
     def is_due(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
-        """Whether it may be paid for once more; one call may pass what was earned, none may begin beyond it."""
+        """Whether it may be paid for once more; one call may pass what was earned, none may begin beyond it.
+
+        A verifier that has cost nothing is always due, even where users cost nothing either.
+        """
         if self._is_capped(role, spent):
             return False
-        return role is ModelRole.USER or spent.get(role, 0) < self.earned(role, spent)
+        if role is ModelRole.USER or (role is ModelRole.VERIFIER and not spent.get(role, 0)):
+            return True
+        return spent.get(role, 0) < self.earned(role, spent)
 
     def _is_capped(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
         whole = self._split.microdollars
@@ -187,8 +198,8 @@ class Course:
 
     def next_role(self, spent: Mapping[ModelRole, int]) -> ModelRole:
         """The evolver goes first, since the verifier has its turn with every change of a user anyway."""
-        for role in (ModelRole.EVOLVER, ModelRole.VERIFIER):
-            if self.is_due(role, spent):
+        for role, there in ((ModelRole.EVOLVER, self._split.evolver), (ModelRole.VERIFIER, self._split.verifier)):
+            if there and self.is_due(role, spent):
                 return role
         return ModelRole.USER
 
