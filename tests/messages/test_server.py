@@ -10,6 +10,7 @@ import pytest
 from anthropic import AsyncAnthropic
 
 from tests.messages import (
+    Block,
     Hang,
     Hidden,
     MessagesServer,
@@ -53,7 +54,7 @@ async def test_whole_message(messages_server: MessagesServer, client: AsyncAnthr
 
 async def test_streamed_message(messages_server: MessagesServer, client: AsyncAnthropic) -> None:
     """A stream is put together by the package into what was scripted, all kinds of blocks and pings included."""
-    blocks = [
+    blocks: list[Block] = [
         Thinking("Let me see. " * 9),
         Hidden(),
         Text("Grüße, 世界. " * 9),
