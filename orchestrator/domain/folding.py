@@ -91,7 +91,9 @@ def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> 
 
 def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
     state.drop("call", event.call)
-    if event.node:
+    if not event.node:
+        state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
+    else:
         node = state.nodes[event.node]
         state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens)
 
@@ -274,10 +276,11 @@ def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
 
 
 def _booked(state: "State", event: e.Settled | e.Refunded, _: str) -> None:
-    if not event.node:
-        return
     units = event.spent
     spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
+    if not event.node:
+        state.set_campaign(unbooked=state.campaign.unbooked - spent)
+        return
     state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
 
 

@@ -272,7 +272,7 @@ class Trial(BaseModel, extra="forbid", frozen=True):
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
-    """What belongs to no single node."""
+    """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts."""
 
     id: str
     name: str
@@ -298,5 +298,6 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     steering: tuple[str, ...] = ()
     playbook: int | None = None
     calls: int = 0
+    unbooked: Spent = Spent()
     offered: int = 0
     distinct: int = 0

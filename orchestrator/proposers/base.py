@@ -126,12 +126,12 @@ class Brief:
     past: Past = field(default_factory=Nothing)
     line: Line | None = None
     lineage: Sequence[Tried] = ()
-    refusal: Callable[[Proposal], str | None] = lambda proposal: None
+    refusal: Callable[[Proposal], str | None] = lambda _: None
     tune: Tune | None = None
     steering: Sequence[str] = ()
     playbook: Playbook | None = None
     deadline_s: float = 600.0
-    heard: Callable[[Signal], None] = lambda signal: None
+    heard: Callable[[Signal], None] = lambda _: None
 
 
 class Proposer(Protocol):
