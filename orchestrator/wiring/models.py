@@ -29,7 +29,9 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
     """
     if options["usd"] == 0 or options["tokens"] == 0:
         name = "usd" if options["usd"] == 0 else "tokens"
-        raise TaskError(f"a cap of 0 {name} leaves nothing to ask a model with; raise --{name}, or use another proposer")
+        raise TaskError(
+            f"a cap of 0 {name} leaves nothing to ask a model with; raise --{name}, or use another proposer"
+        )
     spec = task.model
     usd = min(spec.usd, options["usd"] or spec.usd)
     tokens = min(spec.tokens, options["tokens"] or spec.tokens)
@@ -109,5 +111,3 @@ async def open_models(
 def _configuration(task: Task, agent: str) -> str:
     """A short name for what shapes the work beside agent and model."""
     return f"{agent}, {task.model.form}, {task.model.proposals} a call" if agent == "llm" else agent
-
-

@@ -33,7 +33,7 @@ from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.ledgers import take_ledger
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
-from orchestrator.wiring.proposers import make_proposer
+from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.site import Site
 
@@ -224,6 +224,7 @@ async def _bench(
         # Spreads retries out; nothing depends on it being hard to guess.
         draw=random.Random().random,  # noqa: S311
         pruning=make_pruning(task, parts.ranking, book.state),
+        at_once=changes_at_once(options["proposer"], task),
     )
 
 

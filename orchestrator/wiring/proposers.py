@@ -11,6 +11,11 @@ def make_ranking(task: Task) -> Ranking:
     return Ranking(tuple(spec.metric() for spec in task.metrics), task.ranking.rule)
 
 
+def changes_at_once(name: str, task: Task) -> int:
+    """Of one asking; those beyond the first wait for the next attempts. In tuning they compete instead."""
+    return task.model.proposals if name in ("llm", "llm-params") and task.tune is None else 1
+
+
 def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | None = None) -> Proposer:
     """Raises TaskError for one that needs a space where the task has none, or text where `tree` has none to change."""
     match name:
