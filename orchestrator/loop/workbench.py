@@ -77,7 +77,9 @@ class Parts:
 class Workbench(Parts):
     """The same, with a campaign to record in. `root` is the tree that the run began with.
 
-    `models` and `playbook` are there only where a proposer asks a model; a node's name gives its playbook.
+    `models` and `playbook` are there only where a proposer asks a model; a node's name gives its playbook. `at_once` is
+    how many changes one asking is for, where those beyond the first are tried by the next attempts on the same parent;
+    `parents` has a lock for each of them, so that they wait for them.
     """
 
     root: Tree
@@ -95,6 +97,8 @@ class Workbench(Parts):
     pruning: Pruning | None = None
     models: Models | None = None
     playbook: Callable[[str], Playbook] | None = None
+    at_once: int = 1
+    parents: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     @property
     def state(self) -> State:

@@ -35,7 +35,7 @@ from orchestrator.wiring.ledgers import take_ledger
 from orchestrator.wiring.models import open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
-from orchestrator.wiring.proposers import make_proposer
+from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.site import Site
 
@@ -232,6 +232,7 @@ async def _bench(
         draw=random.Random().random,  # noqa: S311
         pruning=make_pruning(task, parts.ranking, book.state),
         models=models,
+        at_once=changes_at_once(options["proposer"], task),
     )
 
 
