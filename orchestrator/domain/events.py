@@ -234,7 +234,11 @@ class Steered(_Event):
 
 
 class PlaybookChanged(_Event):
-    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now."""
+    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
+
+    One that is not challenges the present one. `level` is fixed here, before anything is measured: how likely it may
+    be that it is adopted although it is no better.
+    """
 
     kind: Literal["playbook changed"] = "playbook changed"
     version: int
@@ -243,6 +247,16 @@ class PlaybookChanged(_Event):
     by: Literal["default", "task", "person", "evolver"]
     why: str
     used: bool = True
+    level: float | None = None
+
+
+class PlaybookGiven(_Event):
+    """While a version challenges the present one: which of both an attempt works with, said before it asks a model."""
+
+    kind: Literal["playbook given"] = "playbook given"
+    node: str
+    version: int
+    challenger: int
 
 
 class PlaybookUsed(_Event):
@@ -251,6 +265,14 @@ class PlaybookUsed(_Event):
     kind: Literal["playbook used"] = "playbook used"
     version: int
     by: Literal["person", "evolver"]
+    why: str
+
+
+class PlaybookDiscarded(_Event):
+    """A challenger that was not shown to be better; it stays in the log."""
+
+    kind: Literal["playbook discarded"] = "playbook discarded"
+    version: int
     why: str
 
 
@@ -504,7 +526,9 @@ Event = Annotated[
     | Reviewed
     | Steered
     | PlaybookChanged
+    | PlaybookGiven
     | PlaybookUsed
+    | PlaybookDiscarded
     | PromotionAsked
     | PromotionAnswered
     | Promoted
