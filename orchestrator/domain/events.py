@@ -251,12 +251,14 @@ class PlaybookChanged(_Event):
 
 
 class PlaybookGiven(_Event):
-    """While a version challenges the present one: which of both an attempt works with, said before it asks a model."""
+    """Which version an attempt works with, said before it asks a model. `challenger` is the one whose test it is
+    part of, None for an attempt that is in none.
+    """
 
     kind: Literal["playbook given"] = "playbook given"
     node: str
     version: int
-    challenger: int
+    challenger: int | None = None
 
 
 class PlaybookUsed(_Event):

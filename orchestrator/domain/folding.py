@@ -95,10 +95,12 @@ def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> 
 
 def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
     state.drop("call", event.call)
-    if event.node:
+    if not event.node:
+        state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
+    else:
         node = state.nodes[event.node]
         state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens)
-    elif event.role is ModelRole.EVOLVER:
+    if event.role is ModelRole.EVOLVER:
         state.set_campaign(evolved=state.campaign.evolved + event.spent)
 
 
@@ -128,9 +130,10 @@ def _playbook_changed(state: "State", event: e.PlaybookChanged, at: str) -> None
 
 
 def _playbook_given(state: "State", event: e.PlaybookGiven, _: str) -> None:
-    given = state.playbooks[event.challenger].given
-    state.put("playbook", str(event.challenger), given=(*given, event.node))
     state.set_node(event.node, playbook=event.version)
+    if event.challenger is not None:
+        given = state.playbooks[event.challenger].given
+        state.put("playbook", str(event.challenger), given=(*given, event.node))
 
 
 def _playbook_used(state: "State", event: e.PlaybookUsed, _: str) -> None:
@@ -308,10 +311,11 @@ def _booked(state: "State", event: e.Settled | e.Refunded, _: str) -> None:
     spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
     if event.node:
         state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
-    elif event.hold.startswith(EVOLVING):
-        now = state.campaign
-        counts = {"evolutions": now.evolutions + 1, "evolved_after": state.count_all(Role.SEARCH)}
-        state.set_campaign(evolved_booked=now.evolved_booked + spent, **counts)
+        return
+    state.set_campaign(unbooked=state.campaign.unbooked - spent)
+    if event.hold.startswith(EVOLVING):
+        evolutions = state.campaign.evolutions + 1
+        state.set_campaign(evolutions=evolutions, evolved_after=state.count_all(Role.SEARCH))
 
 
 def _cohort_opened(state: "State", event: e.CohortOpened, _: str) -> None:

@@ -284,11 +284,11 @@ class Trial(BaseModel, extra="forbid", frozen=True):
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
-    """What belongs to no single node.
+    """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
-    were. `evolved` is what all evolving cost, of which the accounts have `evolved_booked`; `evolutions` counts it, and
-    `evolved_after` is how many attempts the search had when it was last done.
+    were. `evolved` is what all evolving cost, `evolutions` how often it was done, `evolved_after` how many attempts the
+    search had then.
     """
 
     id: str
@@ -317,9 +317,9 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     challenger: int | None = None
     challengers: int = 0
     evolved: Spent = Spent()
-    evolved_booked: Spent = Spent()
     evolutions: int = 0
     evolved_after: int = 0
     calls: int = 0
+    unbooked: Spent = Spent()
     offered: int = 0
     distinct: int = 0

@@ -49,6 +49,10 @@ class History:
         drafts = self._state.drafts(node.id)
         return node.id == self._state.run.root or any(it.tree == digest and it.number == node.promoted for it in drafts)
 
+    def tried(self, node: str) -> Tried:
+        """Any node of the run, the root included."""
+        return self._tried(self._state.nodes[node])
+
     def tree(self, node: str) -> Tree:
         if node not in self._state.nodes:
             raise LookupError(node)

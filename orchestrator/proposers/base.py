@@ -18,6 +18,12 @@ class Stalled(Exception):
     """The proposer gives no more signs of life; the attempt is refunded and queued again."""
 
 
+class Unanswered(Exception):
+    """The proposer was at work and has nothing to hand in: its allowance is used up, or what it says is no change.
+    One line; the attempt is charged and ends as invalid.
+    """
+
+
 @dataclass(frozen=True)
 class Tried:
     """An earlier attempt of the same proposer in the same run.
@@ -113,12 +119,12 @@ class Brief:
     past: Past = field(default_factory=Nothing)
     line: Line | None = None
     lineage: Sequence[Tried] = ()
-    refusal: Callable[[Proposal], str | None] = lambda proposal: None
+    refusal: Callable[[Proposal], str | None] = lambda _: None
     tune: Tune | None = None
     steering: Sequence[str] = ()
     playbook: Playbook | None = None
     deadline_s: float = 600.0
-    heard: Callable[[Signal], None] = lambda signal: None
+    heard: Callable[[Signal], None] = lambda _: None
 
 
 class Proposer(Protocol):
