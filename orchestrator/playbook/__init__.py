@@ -1,6 +1,6 @@
 """What agents work with: prompts, skills, notes and a person's corrections, as versions that can be compared."""
 
-from orchestrator.playbook.corrections import carried, corrected, corrections_of
+from orchestrator.playbook.corrections import carried, corrected, corrections_of, pinned
 from orchestrator.playbook.pages import (
     CORRECTIONS,
     NOTES,
@@ -27,5 +27,6 @@ __all__ = [
     "default_pages",
     "load_pages",
     "pages_of",
+    "pinned",
     "raw_of",
 ]

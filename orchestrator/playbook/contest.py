@@ -75,6 +75,10 @@ def level_of(state: State, certify: Certify) -> float:
     return certify.error / (number * (number + 1))
 
 
-def can_be_shown(state: State, certify: Certify) -> bool:
-    """Whether a challenger that wins every pair would pass the next test; if not, none need be written."""
-    return look_at_pairs([], level_of(state, certify), certify.repeats).stand is Stand.OPEN
+def can_be_shown(state: State, certify: Certify, attempts: int | None = None) -> bool:
+    """Whether a challenger that wins every pair would pass the next test; if not, none need be written.
+
+    `attempts` is how many there can still be.
+    """
+    most = certify.repeats if attempts is None else min(certify.repeats, attempts // _EACH)
+    return look_at_pairs([], level_of(state, certify), most).stand is Stand.OPEN
