@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.llm.allowance import Allowance, Call, Ear, Used
-from orchestrator.llm.line import Line
+from orchestrator.llm.line import Line, Unusable
 from orchestrator.loop.book import Book
+from orchestrator.watch.config import Config
+from orchestrator.watch.detector import StallWatch
+from orchestrator.watch.pulse import Pulse
 from orchestrator.watch.signals import Signal
 
 if TYPE_CHECKING:
     from orchestrator.watch.recording import Recorder
-    from orchestrator.watch.stall import Config, Pulse, StallWatch
 
 Result = TypeVar("Result")
 
@@ -34,12 +36,16 @@ class Exchange(Protocol):
 
 
 class FoundStalled(Exception):
-    """Whoever was watched gives no sign of life, or goes in circles. It has been ended."""
+    """Whoever was watched gives no sign of life, or goes in circles. It has been ended.
 
-    def __init__(self, pulse: "Pulse", lasted_s: float) -> None:
+    `saved_s` is how much longer a plain idle time-out would have let it live.
+    """
+
+    def __init__(self, pulse: Pulse, after_s: float, saved_s: float) -> None:
         super().__init__(f"{pulse.cause}: {pulse.detail}")
         self.pulse = pulse
-        self.lasted_s = lasted_s
+        self.after_s = after_s
+        self.saved_s = saved_s
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Models:
     exchange: Exchange
     book: Book
     allowances: Mapping[ModelRole, Allowance]
-    config: "Config"
+    config: Config
     agent: str
     configuration: str
     live: Path
@@ -67,14 +73,13 @@ class Models:
         `node` is empty for work of no attempt. The line outlives nobody: after `lasts_s` its token is worth nothing.
         """
         from orchestrator.watch.recording import Recorder
-        from orchestrator.watch.stall import StallWatch
 
         now = self.clock()
         allowance = replace(self.allowances[role], expires_at=now + lasts_s)
         name = node or f"{role}-{self.book.state.campaign.calls + 1}"
         header = {"agent": self.agent, "model": allowance.models[0], "configuration": self.configuration}
         with Recorder(self.streams / f"{name}.jsonl", **header) as recorder:
-            watched = Watched(self, node, StallWatch(self.config, now), recorder)
+            watched = Watched(self, node, StallWatch(self.config, now), recorder, now + lasts_s)
             try:
                 async with self.exchange.open_line(allowance, watched) as line:
                     watched.line = line
@@ -88,12 +93,12 @@ class Watched:
 
     line: Line
 
-    def __init__(self, models: Models, node: str, watch: "StallWatch", recorder: "Recorder") -> None:
+    def __init__(self, models: Models, node: str, watch: StallWatch, recorder: "Recorder", deadline: float) -> None:
         self._models = models
         self._node = node
         self._watch = watch
         self._recorder = recorder
-        self._started = models.clock()
+        self._deadline = deadline
 
     def intended(self, call: Call) -> None:
         self._models.book.record(
@@ -111,7 +116,10 @@ class Watched:
         )
 
     async def until_stalled(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """What the work brings. Raises FoundStalled after it was ended: its chamber is gone and its calls are cut."""
+        """What the work brings. Raises FoundStalled after it was ended: its chamber is gone and its calls are cut.
+
+        Raises Unusable when the provider takes nothing from us: an agent that is told so may go on trying.
+        """
         task = asyncio.create_task(work)
         try:
             while True:
@@ -120,22 +128,26 @@ class Watched:
                     return task.result()
                 pulse = self._watch.pulse(self._models.clock())
                 self._show(pulse)
-                if pulse.state == "stalled":
+                if pulse.stalled:
                     await self._end(task, pulse)
+                if refused := self._models.exchange.unusable:
+                    raise Unusable(refused)
         finally:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
 
-    async def _end(self, task: "asyncio.Task[Any]", pulse: "Pulse") -> None:
+    async def _end(self, task: "asyncio.Task[Any]", pulse: Pulse) -> None:
         why = f"stalled: {pulse.cause}, {pulse.detail}"
         if self._node:
             self._models.book.record(e.KillIntended(node=self._node, why=why))
+        found = self._models.clock()
         task.cancel()
         await asyncio.wait([task])
-        raise FoundStalled(pulse, self._models.clock() - self._started)
+        saved = min(self._watch.saved_s(found), self._deadline - found)
+        raise FoundStalled(pulse, found - pulse.since, max(0.0, saved))
 
-    def _show(self, pulse: "Pulse") -> None:
+    def _show(self, pulse: Pulse) -> None:
         """For whoever looks on; a file, because that may be another terminal."""
         if not self._node:
             return

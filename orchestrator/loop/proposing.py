@@ -21,9 +21,6 @@ from orchestrator.proposers import Brief, Stalled, Tuned
 
 # How often a proposer is asked again when all that it offers is known.
 _ROUNDS = 8
-# The plain time-out that a floor is compared with, and what such a one would still take for a sign of life.
-IDLE_S = 1200.0
-_STILL_TALKING_S = 60.0
 _RUN_SEED = 7_919
 _CONTROL_SEED = 1_000_003
 
@@ -110,12 +107,8 @@ class Proposing:
             raise Free(Ending.STALLED, f"what is proposed can not be read ({error.error_count()} faults)") from error
 
     def _found(self, stalled: FoundStalled) -> list[e.Event]:
-        """What is recorded with the refund; a plain idle time-out would have waited for its end, or the deadline's."""
-        pulse = stalled.pulse
-        quiet = pulse.idle_s
-        left = self._bench.propose_s - stalled.lasted_s
-        saved = left if quiet < _STILL_TALKING_S else min(left, IDLE_S - quiet)
-        return [self._stall(pulse.cause or "", pulse.detail, pulse.since_s, max(0.0, saved))]
+        """What is recorded with the refund."""
+        return [self._stall(stalled.pulse.cause or "", stalled.pulse.detail, stalled.after_s, stalled.saved_s)]
 
     def _gave_up(self, why: str) -> list[e.Event]:
         return [self._stall("no answer", why, 0.0, 0.0)] if self._bench.models else []
