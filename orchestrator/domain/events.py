@@ -236,7 +236,11 @@ class Steered(_Event):
 
 
 class PlaybookChanged(_Event):
-    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now."""
+    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
+
+    One that is not challenges the present one. `level` is fixed here, before anything is measured: how likely it may
+    be that it is adopted although it is no better.
+    """
 
     kind: Literal["playbook changed"] = "playbook changed"
     version: int
@@ -245,6 +249,18 @@ class PlaybookChanged(_Event):
     by: Literal["default", "task", "person", "evolver"]
     why: str
     used: bool = True
+    level: float | None = None
+
+
+class PlaybookGiven(_Event):
+    """Which version an attempt works with, said before it asks a model. `challenger` is the one whose test it is
+    part of, None for an attempt that is in none.
+    """
+
+    kind: Literal["playbook given"] = "playbook given"
+    node: str
+    version: int
+    challenger: int | None = None
 
 
 class PlaybookUsed(_Event):
@@ -253,6 +269,14 @@ class PlaybookUsed(_Event):
     kind: Literal["playbook used"] = "playbook used"
     version: int
     by: Literal["person", "evolver"]
+    why: str
+
+
+class PlaybookDiscarded(_Event):
+    """A challenger that was not shown to be better; it stays in the log."""
+
+    kind: Literal["playbook discarded"] = "playbook discarded"
+    version: int
     why: str
 
 
@@ -506,7 +530,9 @@ Event = Annotated[
     | Reviewed
     | Steered
     | PlaybookChanged
+    | PlaybookGiven
     | PlaybookUsed
+    | PlaybookDiscarded
     | PromotionAsked
     | PromotionAnswered
     | Promoted
