@@ -25,6 +25,7 @@ from orchestrator.loop.heldout import ask_before_end, ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked, worst_of_trial
+from orchestrator.loop.promotion import ask_person, person_before_end
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.proposers import Brief, Exhausted, Stalled
@@ -74,7 +75,8 @@ class Attempt:
         bench = self._bench
         tunes = self._tuning and self._node.role is not Role.CONTROL
         step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
-        return ask_before_end(bench.state, self._node, step, bench.task.heldout)
+        step = ask_before_end(bench.state, self._node, step, bench.task.heldout)
+        return person_before_end(self._node, step) if bench.asks else step
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node
@@ -98,6 +100,8 @@ class Attempt:
                 await check_guard(bench, node.id, guard)
             case steps.AskHeldOut():
                 await ask_heldout(bench, node.id)
+            case steps.AskPerson():
+                await ask_person(bench, node.id)
 
     async def _propose(self) -> None:
         """Until something is offered that was not tried before."""

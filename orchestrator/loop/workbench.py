@@ -68,7 +68,10 @@ class Parts:
 
 @dataclass(frozen=True)
 class Workbench(Parts):
-    """The same, with a campaign to record in. `root` is the tree that the run began with."""
+    """The same, with a campaign to record in. `root` is the tree that the run began with.
+
+    `asks`: nothing becomes the champion before a person said yes.
+    """
 
     root: Tree
     book: Book
@@ -83,6 +86,7 @@ class Workbench(Parts):
     cohort_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     complaints: dict[str, str] = field(default_factory=dict)
     pruning: Pruning | None = None
+    asks: bool = False
 
     @property
     def state(self) -> State:

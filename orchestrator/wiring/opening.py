@@ -110,6 +110,7 @@ async def open_campaign(
                     rate,
                     form.width,
                     make_selection(options, book),
+                    review=bool(options["review"]),
                 ),
                 bench,
                 options,
@@ -224,6 +225,7 @@ async def _bench(
         # Spreads retries out; nothing depends on it being hard to guess.
         draw=random.Random().random,  # noqa: S311
         pruning=make_pruning(task, parts.ranking, book.state),
+        asks=bool(options["ask"]),
     )
 
 
