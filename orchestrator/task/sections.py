@@ -199,7 +199,10 @@ class GuardSpec(Section):
 
 
 class Budget(Section):
-    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock."""
+    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock.
+
+    `stall_losses` is what attempts that ended free may have cost.
+    """
 
     attempts: int | None = Field(default=None, ge=1, le=2**53)
     tunes: Count | None = None
@@ -208,6 +211,7 @@ class Budget(Section):
     tokens: Count | None = None
     seconds: Span | None = None
     wall: Span | None = None
+    stall_losses: Annotated[Money, Field(ge=0, le=1e9)] | None = None
     patience: int | None = Field(default=None, ge=1, le=2**53)
     rate: Annotated[Rate, Field(gt=0, le=1e6)] | None = None
 
