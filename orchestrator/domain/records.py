@@ -135,6 +135,14 @@ class OpenCall(BaseModel, extra="forbid", frozen=True):
     worst: Spent
 
 
+class Asked(BaseModel, extra="forbid", frozen=True):
+    """What calls of one role to one model came to."""
+
+    calls: int = 0
+    spent: Spent = Spent()
+    tokens: Tokens = Tokens()
+
+
 class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
     number: int
     files: str
@@ -147,7 +155,8 @@ class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
 class Draft(BaseModel, extra="forbid", frozen=True):
     """A proposal inside an attempt; the one that is promoted becomes the node's candidate.
 
-    `tried` is one that an agent tuned without handing it in: it is never promoted by itself.
+    `tried` is one that an agent tuned without handing it in: it is never promoted by itself. `finding` is the
+    verifier's, "released" where a person let go what it held; `reasons` are what it said.
     """
 
     node: str
@@ -162,6 +171,8 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
     tried: bool = False
     origin: str | None = None
+    finding: str | None = None
+    reasons: str = ""
     verdict: Verdict | None = None
 
 
@@ -184,7 +195,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
 
     `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
     it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
-    `agent` is the one at work in a chamber right now; `finding` is the verifier's; `promotion` a person's answer.
+    `agent` is the one at work in a chamber right now; `finding` is the verifier's, of the promoted draft or the worst;
+    `promotion` a person's answer; `paid` the micro-dollars of its calls to models, by role.
     """
 
     id: str
@@ -223,6 +235,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     agent: str | None = None
     agent_since: str = ""
     tokens: Tokens = Tokens()
+    paid: dict[str, int] = Field(default_factory=dict)
     finding: str | None = None
     promotion: bool | None = None
     promotion_asked: bool = False
@@ -272,7 +285,7 @@ class Trial(BaseModel, extra="forbid", frozen=True):
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
-    """What belongs to no single node."""
+    """What belongs to no single node. `asked_models` has a key of role and model, like "user claude-sonnet-4-5"."""
 
     id: str
     name: str
@@ -298,5 +311,6 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     steering: tuple[str, ...] = ()
     playbook: int | None = None
     calls: int = 0
+    asked_models: dict[str, Asked] = Field(default_factory=dict)
     offered: int = 0
     distinct: int = 0

@@ -25,6 +25,7 @@ from orchestrator.loop.heldout import ask_before_end, ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked, worst_of_trial
+from orchestrator.loop.reviewing import Held, hold, may_review, review
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.proposers import Brief, Exhausted, Stalled
@@ -63,6 +64,8 @@ class Attempt:
             return str(error)
         except NothingNew as error:
             self._cancel(str(error))
+        except Held as held:
+            hold(self._bench, self._node, str(held))
         except CanNotCompare as error:
             self._end(steps.End(Ending.SCORED, False, str(error)))
         except asyncio.CancelledError:
@@ -73,7 +76,9 @@ class Attempt:
     def _next(self) -> steps.Step:
         bench = self._bench
         tunes = self._tuning and self._node.role is not Role.CONTROL
-        step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
+        step = steps.next_step(
+            bench.state, self._name, bench.ranking, bench.certify, tunes=tunes, reviews=may_review(bench)
+        )
         return ask_before_end(bench.state, self._node, step, bench.task.heldout)
 
     async def _take(self, step: steps.Step) -> None:
@@ -81,6 +86,10 @@ class Attempt:
         match step:
             case steps.Propose():
                 await self._propose()
+            case steps.Review(draft):
+                await review(bench, node, draft, self._draft_tree(node, draft))
+            case steps.Hold(why):
+                raise Held(why)
             case steps.Tune(draft):
                 await self._tune(draft)
             case steps.Promote(draft, why):

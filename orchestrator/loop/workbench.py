@@ -23,6 +23,7 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.candidate import next_tree
 from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
+from orchestrator.loop.lines import Models
 from orchestrator.loop.pruning import Pruning
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
@@ -83,6 +84,7 @@ class Workbench(Parts):
     cohort_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     complaints: dict[str, str] = field(default_factory=dict)
     pruning: Pruning | None = None
+    models: Models | None = None
 
     @property
     def state(self) -> State:
