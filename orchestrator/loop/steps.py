@@ -18,9 +18,9 @@ class Propose:
 
 @dataclass(frozen=True)
 class Review:
-    """Have a verifier look at a draft, before anything is paid for that runs it."""
+    """Have a verifier look at what was proposed, before anything is paid for that runs it."""
 
-    draft: int
+    drafts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,11 @@ class AskHeldOut:
 
 
 @dataclass(frozen=True)
+class AskPerson:
+    """Whether it may become the champion is a person's to say; until then it waits."""
+
+
+@dataclass(frozen=True)
 class End:
     ending: Ending
     kept: bool
@@ -77,7 +82,19 @@ class End:
 
 
 Step = (
-    Propose | Review | Hold | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | AskHeldOut | End
+    Propose
+    | Review
+    | Hold
+    | Tune
+    | Promote
+    | Submit
+    | Judge
+    | OpenCohort
+    | CertifyStep
+    | CheckGuard
+    | AskHeldOut
+    | AskPerson
+    | End
 )
 
 
@@ -112,18 +129,20 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, 
     if node.role is Role.BASELINE:
         start = state.run.start
         return Promote(0, f"the baseline has the files of {start}" if start else "the workspace as it stands")
-    if not node.drafts:
+    # What an agent only tried out was never handed in: whoever comes back after a crash is asked again.
+    drafts = [draft for draft in state.drafts(node.id) if not draft.tried]
+    if not drafts:
         return Propose()
-    drafts = state.drafts(node.id)
     usable = [draft for draft in drafts if draft.refused is None]
     if not usable:
         return End(Ending.INVALID, False, f"the change is refused: {drafts[-1].refused}")
-    if reviews and (unseen := next((draft for draft in usable if _is_to_be_reviewed(node, draft)), None)):
-        return Review(unseen.number)
+    if reviews and (unseen := tuple(draft.number for draft in usable if _is_to_be_reviewed(node, draft))):
+        return Review(unseen)
     held, usable = usable, [draft for draft in usable if draft.finding != "hold"]
     if not usable:
         return Hold(f"the verifier holds it: {held[0].reasons}; blastdoor release {node.id} lets it go on")
-    if tunes:
+    # An agent that tuned by itself has made its choice.
+    if tunes and len(drafts) == node.drafts:
         for draft in usable:
             if step := _tune(state, node, draft.number):
                 return step
@@ -132,7 +151,7 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, 
 
 def _is_to_be_reviewed(node: Node, draft: Draft) -> bool:
     """A point of the task's own space can not game, and what a person brings needs no second look."""
-    return node.role is Role.SEARCH and draft.change is not None and draft.finding is None and not draft.tried
+    return node.role is Role.SEARCH and draft.change is not None and draft.finding is None
 
 
 def _tune(state: State, node: Node, draft: int) -> Step | None:

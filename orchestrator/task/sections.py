@@ -236,7 +236,7 @@ class ModelSpec(Section):
 
     models: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=16)
     usd: Annotated[Money, Field(gt=0, le=1e6)] = 0.5
-    tokens: int | None = Field(default=None, ge=1, le=2**53)
+    tokens: int = Field(default=1_000_000, ge=1, le=2**53)
     per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     max_output: int = Field(default=8_000, ge=256, le=1_000_000)
     proposals: int = Field(default=3, ge=1, le=64)
@@ -257,10 +257,11 @@ class AgentSpec(Section):
 
 class RoleSpec(Section):
     """One of those who share the model budget. `share` is its part of the dollars to begin with, `floor` what it always
-    gets, `cap` what it never gets past.
+    gets, `cap` what it never gets past; `usd` is what it may use for one review or one evolution.
     """
 
     models: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=16)
+    usd: Annotated[Money, Field(gt=0, le=1e6)] = 0.1
     share: float = Field(default=0.1, ge=0, le=0.9, allow_inf_nan=False)
     floor: float = Field(default=0.02, ge=0, le=0.5, allow_inf_nan=False)
     cap: float = Field(default=0.5, ge=0, le=0.9, allow_inf_nan=False)

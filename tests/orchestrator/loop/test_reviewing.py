@@ -186,7 +186,7 @@ async def test_before_tuning(tmp_path: Path) -> None:
         return [proposed(9), proposed(4), proposed(5)]
 
     async with scripted(folder, None, three) as session:
-        verified(session, says("hold"), says("pass"), says("flag"))
+        verifier = verified(session, says("hold"), says("pass"), says("flag"))
         await session.run()
         node = session.bench.state.nodes["1.1"]
         assert [it.draft for it in session.of(e.TrialIntended) if it.node == "1.1" and it.purpose is Purpose.TUNE] == [
@@ -194,6 +194,7 @@ async def test_before_tuning(tmp_path: Path) -> None:
             3,
         ]
         assert (node.promoted, node.finding, node.ending) == (3, "flag", Ending.SCORED)
+        assert verifier.lines == [("1.1", ModelRole.USER), ("1.1", ModelRole.VERIFIER)]
         first_trial = next(at for at, it in enumerate(session.events) if getattr(it, "trial", "").startswith("1.1-"))
         assert sum(isinstance(it, e.Reviewed) for it in session.events[:first_trial]) == 3
 

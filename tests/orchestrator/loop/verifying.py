@@ -1,9 +1,9 @@
 """A verifier that says what it is told to, on a line that books its calls as the real one does."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
@@ -16,6 +16,7 @@ from tests.orchestrator.loop.scripted import Act, Scripted
 
 VERIFIER = "[roles.verifier]\n"
 Say = Callable[[str], str]
+Result = TypeVar("Result")
 
 
 def says(finding: str, reason: str = "because I say so") -> Say:
@@ -43,12 +44,24 @@ class Verifying:
         self._microdollars = microdollars
         self.prompts: list[str] = []
         self.asked: list[dict[str, Any]] = []
+        self.lines: list[tuple[str, ModelRole]] = []
 
     @asynccontextmanager
-    async def line(self, node: str, role: ModelRole) -> AsyncIterator["Verifying"]:
-        assert role is ModelRole.VERIFIER
-        self._node = node
+    async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Verifying"]:
+        """Users get a line, too; those that are scripted do not ask on it."""
+        del lasts_s
+        self.lines.append((node, role))
         yield self
+
+    @property
+    def line(self) -> "Verifying":
+        return self
+
+    async def heard(self, signal: object) -> None:
+        raise NotImplementedError
+
+    async def until_stalled(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return await work
 
     token = "none"
     models: Sequence[str] = ("a-verifier",)
@@ -68,7 +81,7 @@ class Verifying:
     ) -> Answer:
         self.asked.append({"system": system, "max_tokens": max_tokens, "model": model, "thinking": thinking})
         self.prompts.append(messages[0]["content"])
-        record_call(self._bench, self._node, ModelRole.VERIFIER, self._microdollars)
+        record_call(self._bench, self.lines[-1][0], ModelRole.VERIFIER, self._microdollars)
         answer = self._answers[min(len(self.prompts), len(self._answers)) - 1]
         if isinstance(answer, Exception):
             raise answer
