@@ -219,12 +219,15 @@ class StallFound(_Event):
 
 
 class Reviewed(_Event):
-    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores."""
+    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores.
+
+    `unreviewed`: nobody could be asked, or nothing was left to ask with; the attempt goes on.
+    """
 
     kind: Literal["reviewed"] = "reviewed"
     node: str
     draft: int
-    finding: Literal["pass", "flag", "hold"]
+    finding: Literal["pass", "flag", "hold", "unreviewed"]
     reasons: str
 
 

@@ -18,6 +18,7 @@ from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.requests import Inbox
+from orchestrator.loop.reviewing import Holds
 from orchestrator.loop.rounds import Stand, next_round, over, stand
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
@@ -68,6 +69,7 @@ class Campaign:
         self._lost = 0
         self._exhausted: dict[Role, str] = {}
         self._nothing_new: dict[Role, int] = {}
+        self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
         self._weather = Weather(bench.book, self._width)
 
@@ -257,8 +259,9 @@ class Campaign:
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)
-        lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
-        self._lost = self._lost + 1 if lost else 0
+        if not self._holds.count(self._bench.state.nodes[node]):
+            lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
+            self._lost = self._lost + 1 if lost else 0
         if node in self._cancelled:
             self._cancelled.discard(node)
             record = self._bench.state.nodes[node]

@@ -280,11 +280,12 @@ class RoleSpec(Section):
 
 class VerifierSpec(RoleSpec):
     """Who looks at a change before a trial is paid for. `thinking` are the tokens to reason with; with 0 it reasons in
-    its answer alone, for models that can do no other.
+    its answer alone, for models that can do no other. After `holds` in a row the campaign waits for a person.
     """
 
     cap: float = Field(default=0.2, ge=0, le=0.9, allow_inf_nan=False)
     thinking: int = Field(default=2_048, ge=0, le=64_000)
+    holds: int = Field(default=5, ge=1, le=1000)
 
     @field_validator("thinking")
     @classmethod

@@ -16,6 +16,7 @@ from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
+from orchestrator.task import Task
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.chart import chart
@@ -34,8 +35,10 @@ from orchestrator.views.campaign.opening import (
     ranking_of,
     run_option,
     task_argument,
+    task_of,
 )
 from orchestrator.views.campaign.pruning import pruning_sentences
+from orchestrator.views.campaign.roles import roles_record, roles_section
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -50,6 +53,7 @@ class Material:
     accounts: Accounts
     run: Run
     ranking: Ranking
+    task: Task
     diff: str = ""
 
     @property
@@ -84,6 +88,7 @@ def report(material: Material) -> str:
         ("The way to the best", _path(material)),
         ("Endings", _endings(material.goodput)),
         ("What it cost", _cost(material.accounts)),
+        ("Models and roles", roles_section(state, material.accounts, material.task, nodes)),
         ("Goodput", _goodput(material.goodput)),
         ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
         ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
@@ -223,6 +228,7 @@ def record(material: Material) -> dict[str, Any]:
         "control": control_record(material.comparison),
         "heldout": material.drift.record() if material.drift else None,
         "pruning": material.savings.record(),
+        "roles": roles_record(material.state, material.accounts, material.task, in_order(material.state, material.run)),
         "accounts": material.accounts.as_rows(),
     }
 
@@ -232,7 +238,7 @@ def material_of(reading: Reading, run: Run) -> Material:
     root = reading.state.nodes.get(run.root)
     changed = winner and root and winner.id != root.id and winner.commit and root.commit
     diff = diff_of(reading, winner, root) if changed and winner else ""
-    return Material(reading.state, reading.accounts, run, ranking_of(reading, run), diff)
+    return Material(reading.state, reading.accounts, run, ranking_of(reading, run), task_of(reading, run), diff)
 
 
 @click.command("report", cls=CampaignCommand)

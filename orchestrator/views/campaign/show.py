@@ -35,6 +35,7 @@ from orchestrator.views.campaign.opening import (
     task_argument,
 )
 from orchestrator.views.campaign.pruning import reports_of
+from orchestrator.views.campaign.roles import finding_facts
 from orchestrator.views.campaign.screen import open_screen
 
 _FAINT = "bright_black"
@@ -55,6 +56,7 @@ def show(
         ("path", _path(state, node, metrics, width, unicode)),
         ("proposal", _proposal(node)),
         ("drafts", _drafts(state, node, metrics, history)),
+        ("review", _facts(finding_facts(state.drafts(node.id)))),
         ("verdict", _verdict(node, metrics, _best_at(state, node))),
         ("certified", _facts(certified or {})),
         ("channel", _channel(state, node)),

@@ -22,6 +22,7 @@ from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
+from orchestrator.task import Task
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
@@ -40,6 +41,7 @@ from orchestrator.views.campaign.opening import (
     task_argument,
 )
 from orchestrator.views.campaign.pruning import pruning_line
+from orchestrator.views.campaign.roles import findings_of, roles_lines, roles_record
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
 
@@ -54,6 +56,7 @@ class Standing:
     state: State
     accounts: Accounts
     ranking: Ranking
+    task: Task
     holder: str | None
 
     @property
@@ -77,6 +80,8 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("pace", _pace_line(state, nodes)),
         ("control", _control_line(standing)),
         *_heldout_line(standing),
+        ("models", roles_lines(state, standing.accounts, standing.task)),
+        ("verifier", _findings_line(nodes)),
         ("pruning", Text(pruning_line(savings(state)))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
     ):
@@ -132,6 +137,10 @@ def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
 def _heldout_line(standing: Standing) -> list[tuple[str, Text]]:
     found = drift(standing.state, standing.metrics[0])
     return [("held-out", Text(heldout_sentence(found), "yellow" if found.worst else ""))] if found else []
+
+
+def _findings_line(nodes: Sequence[Node]) -> Text:
+    return Text(", ".join(f"{count:,} {finding}" for finding, count in findings_of(nodes).items()))
 
 
 def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
@@ -218,6 +227,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
         "heldout": found.record() if found else None,
         "pruning": savings(state).record(),
+        "roles": roles_record(state, accounts, standing.task, in_order(state, state.run)),
         "certified": asdict(certified(state, in_order(state, state.run))),
         "accounts": {
             account.value: {
@@ -232,7 +242,7 @@ def record(standing: Standing) -> dict[str, Any]:
 
 
 def standing_of(reading: Reading) -> Standing:
-    return Standing(reading.state, reading.accounts, ranking_of(reading), holder_of(reading))
+    return Standing(reading.state, reading.accounts, ranking_of(reading), reading.task, holder_of(reading))
 
 
 @click.command("status", cls=CampaignCommand)
