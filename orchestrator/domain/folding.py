@@ -99,9 +99,11 @@ def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
         state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
     else:
         node = state.nodes[event.node]
-        state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens)
-    if event.role is ModelRole.EVOLVER:
-        state.set_campaign(evolved=state.campaign.evolved + event.spent)
+        asked = event.spent.microdollars if event.role is ModelRole.USER else 0
+        more = {"spent": node.spent + event.spent, "tokens": node.tokens + event.tokens, "asked": node.asked + asked}
+        state.set_node(event.node, **more)
+    asked_by = state.campaign.asked_by
+    state.set_campaign(asked_by={**asked_by, event.role: asked_by.get(event.role, 0) + event.spent.microdollars})
 
 
 def _agent_intended(state: "State", event: e.AgentIntended, at: str) -> None:

@@ -195,7 +195,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
     `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
     it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
     `agent` is the one at work in a chamber right now; `finding` is the verifier's; `promotion` a person's answer.
-    `playbook` is the version that it was made with, or is being made with.
+    `playbook` is the version that it was made with, or is being made with; `asked` what its proposer's calls to models
+    cost, in micro-dollars.
     """
 
     id: str
@@ -236,6 +237,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     tokens: Tokens = Tokens()
     finding: str | None = None
     playbook: int | None = None
+    asked: int = 0
     promotion: bool | None = None
     promotion_asked: bool = False
     ending: Ending | None = None
@@ -287,8 +289,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
-    were. `evolved` is what all evolving cost, `evolutions` how often it was done, `evolved_after` how many attempts the
-    search had then.
+    were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
+    `asked_by` has the micro-dollars that each role paid to models.
     """
 
     id: str
@@ -316,7 +318,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
     challenger: int | None = None
     challengers: int = 0
-    evolved: Spent = Spent()
+    asked_by: dict[ModelRole, int] = Field(default_factory=dict)
     evolutions: int = 0
     evolved_after: int = 0
     calls: int = 0

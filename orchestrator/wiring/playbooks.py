@@ -1,0 +1,48 @@
+"""The playbook of a campaign, and who evolves it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator.budget import Account
+from orchestrator.budget.allocation import Allocator, RoleShare, Split
+from orchestrator.domain.model_use import ModelRole
+from orchestrator.loop.evolving import Evolving
+from orchestrator.loop.funding import Funding
+from orchestrator.loop.playbooks import Playbooks
+from orchestrator.loop.workbench import Workbench
+from orchestrator.playbook import Pages, PlaybookError, load_pages
+from orchestrator.task import RoleSpec, Task, TaskError, playbook_of
+
+
+def task_pages(task: Task, folder: Path) -> Pages:
+    """What agents of this task work with to begin with. Raises TaskError."""
+    try:
+        return load_pages(playbook_of(task, folder))
+    except PlaybookError as error:
+        raise TaskError(str(error)) from None
+
+
+def with_playbooks(bench: Workbench, folder: Path) -> Workbench:
+    """For a campaign that asks a model. Raises TaskError for pages that can not be used."""
+    own = "task" if playbook_of(bench.task, folder) else "default"
+    pages = task_pages(bench.task, folder)
+    return replace(bench, playbooks=Playbooks(bench.book, bench.artifacts, bench.certify, pages, own))
+
+
+def make_evolving(bench: Workbench) -> Evolving | None:
+    """None where nobody has that role, or no model is asked. It must be made after the run has begun."""
+    if bench.playbooks is None or bench.models is None or bench.task.roles.evolver is None:
+        return None
+    funding = Funding(bench.state, bench.ranking, Allocator(split_of(bench)))
+    bench.book.observers.append(funding.on_event)
+    return Evolving(bench, bench.playbooks, bench.models, lambda: funding.is_due(ModelRole.EVOLVER))
+
+
+def split_of(bench: Workbench) -> Split:
+    roles = bench.task.roles
+    whole = bench.book.accounts.limit(Account.USD)
+    return Split(evolver=_share(roles.evolver), verifier=_share(roles.verifier), microdollars=whole)
+
+
+def _share(spec: RoleSpec | None) -> RoleShare | None:
+    return RoleShare(spec.share, spec.floor, spec.cap) if spec else None
