@@ -121,7 +121,8 @@ class Charged(_Event):
 
 class Proposed(_Event):
     """`tried` marks what an agent only tuned and did not hand in; `origin` is the spare draft of an earlier node that
-    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with.
+    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with, `steered` how
+    many of a person's instructions were known by then.
     """
 
     kind: Literal["proposed"] = "proposed"
@@ -137,6 +138,7 @@ class Proposed(_Event):
     playbook: int | None = None
     tried: bool = False
     origin: str | None = None
+    steered: int = 0
 
 
 class OffersCounted(_Event):

@@ -172,6 +172,7 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
     tried: bool = False
     origin: str | None = None
+    steered: int = 0
     verdict: Verdict | None = None
 
 

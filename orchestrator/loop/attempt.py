@@ -108,7 +108,8 @@ class Attempt:
         tree = draft_tree(bench, node, draft)
         before = bench.tree(node.parent) if node.parent else tree
         parent = bench.state.nodes[node.parent].commit if node.parent else None
-        message = f"{node.id}: {node.description or why}"
+        drafted = bench.state.draft(f"{node.id}#{draft}")
+        message = f"{node.id}: {drafted.description if drafted else why}"
         commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
         diff = bench.artifacts.put(difference(before, tree).encode("utf-8", "surrogateescape"))
         promoted = e.Promoted(

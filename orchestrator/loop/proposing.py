@@ -12,15 +12,17 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import path_to
 from orchestrator.domain.proposal import Proposal, Value
-from orchestrator.domain.records import Node, Role, Run
+from orchestrator.domain.records import Draft, Node, Role, Run
 from orchestrator.loop.candidate import point_in
 from orchestrator.loop.models import FoundStalled
+from orchestrator.loop.spares import next_spare
 from orchestrator.loop.tuning import Tuning
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.proposers import Brief, Stalled, Tuned
 
 # How often a proposer is asked again when all that it offers is known.
 _ROUNDS = 8
+_PAID_ROUNDS = 2
 _RUN_SEED = 7_919
 _CONTROL_SEED = 1_000_003
 
@@ -37,24 +39,59 @@ class Proposing:
         self._name = node
         self._tuning = tuning
         self._where = ""
+        self._steered = 0
 
     @property
     def _node(self) -> Node:
         return self._bench.state.nodes[self._name]
 
     async def propose(self) -> None:
-        """Until something is offered that was not tried before. Raises NothingNew, Free, and what proposers raise."""
+        """What was offered with a sibling, or else until something is offered that was not tried before.
+
+        Raises NothingNew, Free, and what proposers raise.
+        """
+        bench, node = self._bench, self._node
+        if bench.at_once == 1 or node.role is not Role.SEARCH:
+            await self._ask_until_new()
+            return
+        async with bench.parents.setdefault(node.parent or "", asyncio.Lock()):
+            if spare := next_spare(bench.state, node.parent or ""):
+                bench.book.record(self._taken_up(spare))
+            else:
+                await self._ask_until_new()
+
+    async def _ask_until_new(self) -> None:
         bench, node = self._bench, self._node
         tree = bench.tree(node.parent or "")
-        rounds = 1 if node.injection else _ROUNDS
-        for again in range(rounds):
+        for again in range(self._rounds(node)):
             proposals = [self._brought(node.injection)] if node.injection else await self._ask(node, tree, again)
             if not proposals:
                 raise Free(Ending.STALLED, "the proposer offered nothing")
-            if drafts := self._new_drafts(proposals, tree):
-                bench.book.record(*drafts)
+            drafts = self._new_drafts(proposals, tree)
+            counted = self._counted(len(proposals), drafts)
+            if drafts or counted:
+                bench.book.record(*drafts, *counted)
+            if drafts:
                 return
         raise NothingNew(f"what is proposed was tried before{self._where}")
+
+    def _rounds(self, node: Node) -> int:
+        if node.injection:
+            return 1
+        return _ROUNDS if self._bench.models is None else _PAID_ROUNDS
+
+    def _counted(self, offered: int, drafts: Sequence[e.Proposed]) -> list[e.OffersCounted]:
+        """Where asking costs, it is known what it brought."""
+        node = self._node
+        if node.role is not Role.SEARCH or (self._bench.models is None and self._bench.at_once == 1):
+            return []
+        refused = sum(draft.refused is not None for draft in drafts)
+        return [e.OffersCounted(node=node.id, offered=offered, distinct=len(drafts) - refused, refused=refused)]
+
+    def _taken_up(self, spare: Draft) -> e.Proposed:
+        told = spare.model_dump(exclude={"number", "verdict", "node", "origin"})
+        origin = f"{spare.node}#{spare.number}"
+        return e.Proposed(node=self._name, draft=self._node.drafts + 1, origin=origin, **told)
 
     def _new_drafts(self, proposals: Sequence[Proposal], tree: Tree) -> list[e.Proposed]:
         """Without those that lead to files that this run has seen."""
@@ -131,7 +168,7 @@ class Proposing:
 
     def _brief(self, node: Node, tree: Tree, again: int) -> Brief:
         bench = self._bench
-        tune = bench.task.tune
+        self._steered = len(bench.state.campaign.steering)
         return Brief(
             node=node.id,
             parent=node.parent or "",
@@ -139,8 +176,9 @@ class Proposing:
             seed=_seed(bench.state.run, node.role),
             tree=tree,
             parent_params=self._parent_point(node, tree),
-            count=tune.trials if tune and node.role is not Role.CONTROL else 1,
+            count=self._count(node),
             again=again,
+            step=node.step,
             past=bench.pasts[node.role],
             lineage=[bench.pasts[node.role].tried(place) for place in path_to(node.parent or "")],
             refusal=lambda proposal: self._draft(1, proposal, tree).refused,
@@ -148,6 +186,12 @@ class Proposing:
             playbook=bench.playbooks.give(node.id) if bench.playbooks and node.role is Role.SEARCH else None,
             deadline_s=bench.propose_s,
         )
+
+    def _count(self, node: Node) -> int:
+        """Drafts that compete in tuning, or changes that are tried next to each other."""
+        if node.role is Role.CONTROL:
+            return 1
+        return self._bench.task.tune.trials if self._bench.task.tune else self._bench.at_once
 
     def _tune_of(self, tree: Tree) -> Callable[[Proposal], Awaitable[Tuned]] | None:
         """How an agent runs what it has against the cheaper target; None where there is none."""
@@ -188,6 +232,7 @@ class Proposing:
             tree=digest,
             refused=refused,
             playbook=self._node.playbook if proposal.playbook is None else proposal.playbook,
+            steered=self._steered,
         )
 
 

@@ -78,7 +78,9 @@ class Parts:
 class Workbench(Parts):
     """The same, with a campaign to record in. `root` is the tree that the run began with.
 
-    `models` and `playbooks` are there only where a proposer asks a model.
+    `models` and `playbooks` are there only where a proposer asks a model. `at_once` is how many changes one asking is
+    for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
+    of them, so that they wait for them.
     """
 
     root: Tree
@@ -95,6 +97,8 @@ class Workbench(Parts):
     complaints: dict[str, str] = field(default_factory=dict)
     pruning: Pruning | None = None
     models: Models | None = None
+    at_once: int = 1
+    parents: dict[str, asyncio.Lock] = field(default_factory=dict)
     playbooks: Playbooks | None = None
 
     @property
