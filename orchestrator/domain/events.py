@@ -235,8 +235,23 @@ class Steered(_Event):
     text: str
 
 
+class RoundStarted(_Event):
+    """With --review: the session ends once this round is over. `size` is how many attempts of the search make it up,
+    None for one asking with every change that it brings.
+    """
+
+    kind: Literal["round started"] = "round started"
+    run: int
+    number: int
+    size: int | None
+
+
 class PlaybookChanged(_Event):
-    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now."""
+    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
+
+    One that is not challenges the present one. `level` is fixed here, before anything is measured: how likely it may
+    be that it is adopted although it is no better.
+    """
 
     kind: Literal["playbook changed"] = "playbook changed"
     version: int
@@ -245,6 +260,18 @@ class PlaybookChanged(_Event):
     by: Literal["default", "task", "person", "evolver"]
     why: str
     used: bool = True
+    level: float | None = None
+
+
+class PlaybookGiven(_Event):
+    """Which version an attempt works with, said before it asks a model. `challenger` is the one whose test it is
+    part of, None for an attempt that is in none.
+    """
+
+    kind: Literal["playbook given"] = "playbook given"
+    node: str
+    version: int
+    challenger: int | None = None
 
 
 class PlaybookUsed(_Event):
@@ -253,6 +280,14 @@ class PlaybookUsed(_Event):
     kind: Literal["playbook used"] = "playbook used"
     version: int
     by: Literal["person", "evolver"]
+    why: str
+
+
+class PlaybookDiscarded(_Event):
+    """A challenger that was not shown to be better; it stays in the log."""
+
+    kind: Literal["playbook discarded"] = "playbook discarded"
+    version: int
     why: str
 
 
@@ -505,8 +540,11 @@ Event = Annotated[
     | StallFound
     | Reviewed
     | Steered
+    | RoundStarted
     | PlaybookChanged
+    | PlaybookGiven
     | PlaybookUsed
+    | PlaybookDiscarded
     | PromotionAsked
     | PromotionAnswered
     | Promoted

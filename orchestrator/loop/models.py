@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import ModelRole
@@ -17,8 +17,10 @@ from orchestrator.loop.book import Book
 from orchestrator.watch.config import Config
 from orchestrator.watch.detector import StallWatch
 from orchestrator.watch.pulse import Pulse
-from orchestrator.watch.recording import Recorder
 from orchestrator.watch.signals import Signal
+
+if TYPE_CHECKING:
+    from orchestrator.watch.recording import Recorder
 
 Result = TypeVar("Result")
 
@@ -70,6 +72,8 @@ class Models:
 
         `node` is empty for work of no attempt. The line outlives nobody: after `lasts_s` its token is worth nothing.
         """
+        from orchestrator.watch.recording import Recorder
+
         now = self.clock()
         allowance = replace(self.allowances[role], expires_at=now + lasts_s)
         name = node or f"{role}-{self.book.state.campaign.calls + 1}"
@@ -89,7 +93,7 @@ class Watched:
 
     line: Line
 
-    def __init__(self, models: Models, node: str, watch: StallWatch, recorder: Recorder, deadline: float) -> None:
+    def __init__(self, models: Models, node: str, watch: StallWatch, recorder: "Recorder", deadline: float) -> None:
         self._models = models
         self._node = node
         self._watch = watch

@@ -183,7 +183,7 @@ class Proposing:
             lineage=[bench.pasts[node.role].tried(place) for place in path_to(node.parent or "")],
             refusal=lambda proposal: self._draft(1, proposal, tree).refused,
             steering=bench.state.campaign.steering,
-            playbook=bench.playbook(node.id) if bench.playbook else None,
+            playbook=bench.playbooks.give(node.id) if bench.playbooks and node.role is Role.SEARCH else None,
             deadline_s=bench.propose_s,
         )
 
@@ -231,7 +231,7 @@ class Proposing:
             change=bench.artifacts.put(proposal.text.encode()) if proposal.text is not None else None,
             tree=digest,
             refused=refused,
-            playbook=proposal.playbook,
+            playbook=self._node.playbook if proposal.playbook is None else proposal.playbook,
             steered=self._steered,
         )
 

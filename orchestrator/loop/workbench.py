@@ -25,8 +25,9 @@ from orchestrator.loop.candidate import next_tree
 from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
 from orchestrator.loop.models import Models
+from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
-from orchestrator.proposers import Playbook, Proposer
+from orchestrator.proposers import Proposer
 from orchestrator.task import Task
 
 _TREES_KEPT = 8
@@ -77,9 +78,10 @@ class Parts:
 class Workbench(Parts):
     """The same, with a campaign to record in. `root` is the tree that the run began with.
 
-    `models` and `playbook` are there only where a proposer asks a model; a node's name gives its playbook. `at_once` is
-    how many changes one asking is for, where those beyond the first are tried by the next attempts on the same parent;
-    `parents` has a lock for each of them, so that they wait for them.
+    `models` and `playbooks` are there only where a proposer asks a model. `at_once` is how many changes one asking is
+    for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
+    of them, so that they wait for them.
+    `asks`: nothing becomes the champion before a person said yes.
     """
 
     root: Tree
@@ -96,9 +98,10 @@ class Workbench(Parts):
     complaints: dict[str, str] = field(default_factory=dict)
     pruning: Pruning | None = None
     models: Models | None = None
-    playbook: Callable[[str], Playbook] | None = None
     at_once: int = 1
     parents: dict[str, asyncio.Lock] = field(default_factory=dict)
+    playbooks: Playbooks | None = None
+    asks: bool = False
 
     @property
     def state(self) -> State:

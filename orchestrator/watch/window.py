@@ -61,5 +61,5 @@ class Window:
         return len(self._recent) == self._recent.maxlen and max(self._recent) < floor
 
     def rate(self) -> float | None:
-        span = min(self._counted + self._into, BINS * self._length)
+        span = len(self._bins) * self._length + self._into
         return (self._sum + self._open) * MICRO / span if span else None

@@ -1,6 +1,6 @@
 """What a campaign needs to ask a model: key, prices, allowances, and the gateway that holds them together."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
     }
 
 
-def worst_of_asking(allowances: dict[ModelRole, Allowance]) -> Spent:
+def worst_of_asking(allowances: Mapping[ModelRole, Allowance]) -> Spent:
     """What one attempt sets aside for models: its proposer's line, and its verifier's."""
     mine = [it for role, it in allowances.items() if role is not ModelRole.EVOLVER]
     return Spent(microdollars=sum(it.microdollars for it in mine), tokens=sum(it.tokens or 0 for it in mine))

@@ -84,7 +84,7 @@ def test_around_the_floor() -> None:
             pulse = teller.stream(2, rate).pulse()
             seen.append(pulse.state)
             rates.append(pulse.rate or 0.0)
-    assert min(rates) < 2 < max(rates)
+    assert min(rates) < 2 < max(rates[10:])
     assert seen[10:] == [Life.LOW] * 70
     assert teller.stream(20, 6).pulse().state is Life.WORKING
 
