@@ -221,13 +221,13 @@ class StallSpec(Section):
     provision: Span = 120.0
     heartbeat: Span | None = None
     first_token: Span = 120.0
-    floor: float = Field(default=2.0, ge=0, le=100_000, allow_inf_nan=False)
-    window: Span = 60.0
+    floor: float = Field(default=1.5, ge=0, le=100_000, allow_inf_nan=False)
+    window: Annotated[Span, Field(ge=1)] = 60.0
     grace: Span = 30.0
     thinking: Span = 300.0
     tool: Span = 600.0
     waiting: Span = 300.0
-    loop: int = Field(default=5, ge=2, le=1000)
+    loop: int = Field(default=4, ge=2, le=1000)
     learn: float | None = Field(default=None, gt=0, lt=0.5, allow_inf_nan=False)
 
 
