@@ -30,7 +30,7 @@ from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
-from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.task import ASK_A_MODEL, Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.ledgers import take_ledger
 from orchestrator.wiring.models import open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
@@ -38,6 +38,7 @@ from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, m
 from orchestrator.wiring.playbooks import make_evolving, with_playbooks
 from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
+from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
 
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
@@ -93,6 +94,8 @@ async def open_campaign(
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
             proposer = make_proposer(options["proposer"], task, tree=taken.tree)
+            if options["proposer"] in ASK_A_MODEL:
+                refuse_secrets(task, taken.tree)
             form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
