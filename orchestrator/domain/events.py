@@ -121,7 +121,8 @@ class Charged(_Event):
 
 class Proposed(_Event):
     """`tried` marks what an agent only tuned and did not hand in; `origin` is the spare draft of an earlier node that
-    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with.
+    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with, `steered` how
+    many of a person's instructions were known by then.
     """
 
     kind: Literal["proposed"] = "proposed"
@@ -137,6 +138,7 @@ class Proposed(_Event):
     playbook: int | None = None
     tried: bool = False
     origin: str | None = None
+    steered: int = 0
 
 
 class OffersCounted(_Event):
@@ -234,7 +236,11 @@ class Steered(_Event):
 
 
 class PlaybookChanged(_Event):
-    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now."""
+    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
+
+    One that is not challenges the present one. `level` is fixed here, before anything is measured: how likely it may
+    be that it is adopted although it is no better.
+    """
 
     kind: Literal["playbook changed"] = "playbook changed"
     version: int
@@ -243,6 +249,18 @@ class PlaybookChanged(_Event):
     by: Literal["default", "task", "person", "evolver"]
     why: str
     used: bool = True
+    level: float | None = None
+
+
+class PlaybookGiven(_Event):
+    """Which version an attempt works with, said before it asks a model. `challenger` is the one whose test it is
+    part of, None for an attempt that is in none.
+    """
+
+    kind: Literal["playbook given"] = "playbook given"
+    node: str
+    version: int
+    challenger: int | None = None
 
 
 class PlaybookUsed(_Event):
@@ -251,6 +269,14 @@ class PlaybookUsed(_Event):
     kind: Literal["playbook used"] = "playbook used"
     version: int
     by: Literal["person", "evolver"]
+    why: str
+
+
+class PlaybookDiscarded(_Event):
+    """A challenger that was not shown to be better; it stays in the log."""
+
+    kind: Literal["playbook discarded"] = "playbook discarded"
+    version: int
     why: str
 
 
@@ -504,7 +530,9 @@ Event = Annotated[
     | Reviewed
     | Steered
     | PlaybookChanged
+    | PlaybookGiven
     | PlaybookUsed
+    | PlaybookDiscarded
     | PromotionAsked
     | PromotionAnswered
     | Promoted

@@ -7,8 +7,10 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.records import (
+    EVOLVING,
     Campaign,
     Certification,
     Draft,
@@ -19,6 +21,7 @@ from orchestrator.domain.records import (
     Phase,
     PlaybookVersion,
     Purpose,
+    Role,
     Run,
     Spent,
     Trial,
@@ -74,8 +77,9 @@ def _injection_queued(state: "State", event: e.InjectionQueued, _: str) -> None:
 def _proposed(state: "State", event: e.Proposed, _: str) -> None:
     fields = event.model_dump(exclude={"kind", "draft"})
     state.new("draft", f"{event.node}#{event.draft}", Draft(number=event.draft, **fields))
-    told = {"operator": event.operator, "description": event.description, "params": event.params}
-    state.set_node(event.node, drafts=event.draft, **told)
+    told: dict[str, Any] = {"operator": event.operator, "description": event.description, "params": event.params}
+    made_with = {} if event.playbook is None else {"playbook": event.playbook}
+    state.set_node(event.node, drafts=event.draft, **told, **made_with)
 
 
 def _offers_counted(state: "State", event: e.OffersCounted, _: str) -> None:
@@ -91,9 +95,13 @@ def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> 
 
 def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
     state.drop("call", event.call)
-    if event.node:
+    if not event.node:
+        state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
+    else:
         node = state.nodes[event.node]
         state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens)
+    if event.role is ModelRole.EVOLVER:
+        state.set_campaign(evolved=state.campaign.evolved + event.spent)
 
 
 def _agent_intended(state: "State", event: e.AgentIntended, at: str) -> None:
@@ -116,11 +124,36 @@ def _playbook_changed(state: "State", event: e.PlaybookChanged, at: str) -> None
     fields = _fields(event, "kind", "version", "used")
     state.new("playbook", str(event.version), PlaybookVersion(number=event.version, at=at, **fields))
     if event.used:
-        state.set_campaign(playbook=event.version)
+        _use_playbook(state, event.version, event.by)
+    else:
+        state.set_campaign(challenger=event.version, challengers=state.campaign.challengers + 1)
+
+
+def _playbook_given(state: "State", event: e.PlaybookGiven, _: str) -> None:
+    state.set_node(event.node, playbook=event.version)
+    if event.challenger is not None:
+        given = state.playbooks[event.challenger].given
+        state.put("playbook", str(event.challenger), given=(*given, event.node))
 
 
 def _playbook_used(state: "State", event: e.PlaybookUsed, _: str) -> None:
-    state.set_campaign(playbook=event.version)
+    if event.version == state.campaign.challenger:
+        state.put("playbook", str(event.version), fate=f"used: {event.why}")
+        state.set_campaign(challenger=None)
+    _use_playbook(state, event.version, event.by)
+
+
+def _playbook_discarded(state: "State", event: e.PlaybookDiscarded, _: str) -> None:
+    state.put("playbook", str(event.version), fate=f"not used: {event.why}")
+    state.set_campaign(challenger=None)
+
+
+def _use_playbook(state: "State", version: int, by: str) -> None:
+    """What was being tried was tried beside the version of before: there is nothing left to compare it with."""
+    if (challenger := state.campaign.challenger) is not None:
+        fate = f"not used: set aside for version {version}, by {by}"
+        state.put("playbook", str(challenger), fate=fate)
+    state.set_campaign(playbook=version, challenger=None)
 
 
 def _promotion_asked(state: "State", event: e.PromotionAsked, _: str) -> None:
@@ -274,11 +307,15 @@ def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
 
 
 def _booked(state: "State", event: e.Settled | e.Refunded, _: str) -> None:
-    if not event.node:
-        return
     units = event.spent
     spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
-    state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
+    if event.node:
+        state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
+        return
+    state.set_campaign(unbooked=state.campaign.unbooked - spent)
+    if event.hold.startswith(EVOLVING):
+        evolutions = state.campaign.evolutions + 1
+        state.set_campaign(evolutions=evolutions, evolved_after=state.count_all(Role.SEARCH))
 
 
 def _cohort_opened(state: "State", event: e.CohortOpened, _: str) -> None:
@@ -327,7 +364,9 @@ HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.Reviewed: _reviewed,
     e.Steered: _steered,
     e.PlaybookChanged: _playbook_changed,
+    e.PlaybookGiven: _playbook_given,
     e.PlaybookUsed: _playbook_used,
+    e.PlaybookDiscarded: _playbook_discarded,
     e.PromotionAsked: _promotion_asked,
     e.PromotionAnswered: _promotion_answered,
     e.Promoted: _promoted,

@@ -11,6 +11,9 @@ from orchestrator.domain.proposal import Value
 from orchestrator.domain.reports import Look, Reports
 from orchestrator.domain.verdict import Mode, Verdict
 
+# What the holds of evolving the playbook are called: it belongs to no node.
+EVOLVING = "evolve-"
+
 
 class Role(StrEnum):
     """Why a node exists. Only search and injected nodes draw from attempts; the control has a pool of its own."""
@@ -136,12 +139,19 @@ class OpenCall(BaseModel, extra="forbid", frozen=True):
 
 
 class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
+    """Of a challenger: `level` is that of its test, `given` are the attempts that were dealt out in it, in order, to
+    itself and to the present version, and `fate` says what became of it.
+    """
+
     number: int
     files: str
     parent: int | None
     by: str
     why: str
     at: str
+    level: float | None = None
+    given: tuple[str, ...] = ()
+    fate: str = ""
 
 
 class Draft(BaseModel, extra="forbid", frozen=True):
@@ -162,6 +172,7 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
     tried: bool = False
     origin: str | None = None
+    steered: int = 0
     verdict: Verdict | None = None
 
 
@@ -185,6 +196,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
     it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
     `agent` is the one at work in a chamber right now; `finding` is the verifier's; `promotion` a person's answer.
+    `playbook` is the version that it was made with, or is being made with.
     """
 
     id: str
@@ -224,6 +236,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     agent_since: str = ""
     tokens: Tokens = Tokens()
     finding: str | None = None
+    playbook: int | None = None
     promotion: bool | None = None
     promotion_asked: bool = False
     ending: Ending | None = None
@@ -272,7 +285,12 @@ class Trial(BaseModel, extra="forbid", frozen=True):
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
-    """What belongs to no single node."""
+    """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
+
+    `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
+    were. `evolved` is what all evolving cost, `evolutions` how often it was done, `evolved_after` how many attempts the
+    search had then.
+    """
 
     id: str
     name: str
@@ -297,6 +315,12 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     pause_why: str = ""
     steering: tuple[str, ...] = ()
     playbook: int | None = None
+    challenger: int | None = None
+    challengers: int = 0
+    evolved: Spent = Spent()
+    evolutions: int = 0
+    evolved_after: int = 0
     calls: int = 0
+    unbooked: Spent = Spent()
     offered: int = 0
     distinct: int = 0

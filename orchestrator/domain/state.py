@@ -121,6 +121,10 @@ class State:
         """How many nodes of a role the present run has."""
         return self.campaign.counts.get(count_key(str(self.campaign.run), role), 0)
 
+    def count_all(self, role: Role) -> int:
+        """How many nodes of a role all runs have."""
+        return sum(self.campaign.counts.get(count_key(run, role), 0) for run in self.runs)
+
     def count_paid(self, role: Role) -> int:
         """The same without those that were cancelled."""
         return self.count(role) - self.campaign.counts.get(dropped_key(str(self.campaign.run), role), 0)

@@ -19,6 +19,7 @@ from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.selection import BestAtTasks
+from orchestrator.loop.storms import Weather
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 
 _POLL_S = 0.2
@@ -63,6 +64,7 @@ class Campaign:
         self._exhausted: dict[Role, str] = {}
         self._nothing_new: dict[Role, int] = {}
         self._inbox = Inbox(bench, self._cancel)
+        self._weather = Weather(bench.book, self._width)
 
     def stop(self, why: str) -> None:
         """End cleanly and soon: what is under way is ended, refunded and queued for a resume."""
@@ -93,6 +95,7 @@ class Campaign:
                 return reason
             if self._lost > _LOST_IN_A_ROW * self._width:
                 return "attempts end in quarantine one after the other; blastdoor status tells why"
+            self._weather.look()
             waiting = self._start_what_fits()
             if not self._running and waiting:
                 return waiting
@@ -101,7 +104,7 @@ class Campaign:
     def _start_what_fits(self) -> str | None:
         """Fill the free places; the reason when there is nothing left to start."""
         bench = self._bench
-        while len(self._running) < self._width:
+        while len(self._running) < self._weather.width:
             if bench.state.campaign.paused:
                 return None
             root = bench.state.nodes.get(bench.state.run.root)

@@ -5,10 +5,11 @@ from datetime import datetime
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import CallEnding, Tokens
 from orchestrator.domain.node import order_of
 from orchestrator.domain.records import Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
-from orchestrator.loop.money import refund_all, trial_job
+from orchestrator.loop.money import refund_all, trial_job, usage
 from orchestrator.loop.workbench import Workbench
 from sandbox import Job
 
@@ -37,7 +38,8 @@ def interrupt(bench: Workbench, name: str, *, killed: bool = False) -> None:
 def reconcile(bench: Workbench) -> list[str]:
     """After a crash: what the ledger has under way is over, since its owner is. Says which nodes were touched."""
     state = bench.state
-    holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds}
+    _settle_calls(bench)
+    holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds} & state.nodes.keys()
     running = {trial.node for trial in state.trials.values() if not trial.ended or trial.judging}
     running |= {node.id for node in state.nodes.values() if node.asking is not None}
     opened = {name for name in state.unfinished if state.nodes[name].phase is Phase.OPEN}
@@ -45,6 +47,27 @@ def reconcile(bench: Workbench) -> list[str]:
     for name in touched:
         interrupt(bench, name)
     return touched
+
+
+def _settle_calls(bench: Workbench) -> None:
+    """Calls to models that nobody heard the end of may have cost their worst case. Holds of no attempt end too."""
+    events: list[e.Event] = [
+        e.ModelCallEnded(
+            node=call.node,
+            call=name,
+            role=call.role,
+            model=call.model,
+            ending=CallEnding.INTERRUPTED,
+            tokens=Tokens(),
+            spent=call.worst,
+        )
+        for name, call in bench.state.open_calls.items()
+    ]
+    if events:
+        bench.book.record(*events)
+    for hold in [hold for hold in bench.book.accounts.holds if hold.split("#", 1)[0] not in bench.state.nodes]:
+        spent = usage(bench.state.campaign.unbooked).as_row()
+        bench.book.record(e.Settled(hold=hold, node="", spent=spent))
 
 
 def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:

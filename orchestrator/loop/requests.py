@@ -8,6 +8,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Guard, Node, Phase
+from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.workbench import Workbench
 
 Answer = tuple[str, list[e.Event]]
@@ -19,6 +20,10 @@ class Inbox:
 
     bench: Workbench
     cancel: Callable[[str], bool]
+
+    @property
+    def playbooks(self) -> Playbooks | None:
+        return self.bench.playbooks
 
     def take(self) -> None:
         """Answer every request that is new, each in a transaction with what it changes."""
@@ -44,6 +49,12 @@ class Inbox:
                 return self._cancel(str(body["node"]))
             case "guard":
                 return self._guard(body)
+            case "playbook use" | "playbook correct" if self.playbooks is None:
+                return "refused: there is no playbook, since the proposer asks no model", []
+            case "playbook use" if self.playbooks:
+                return self.playbooks.use(int(str(body["version"])))
+            case "playbook correct" if self.playbooks:
+                return self.playbooks.correct(str(body["text"]), drop=bool(body.get("drop")))
         return f"refused: {kind} is not known to this version", []
 
     def _inject(self, number: int, body: dict[str, object]) -> Answer:

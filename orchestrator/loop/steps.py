@@ -94,13 +94,15 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool) 
     if node.role is Role.BASELINE:
         start = state.run.start
         return Promote(0, f"the baseline has the files of {start}" if start else "the workspace as it stands")
-    if not node.drafts:
+    # What an agent only tried out was never handed in: whoever comes back after a crash is asked again.
+    drafts = [draft for draft in state.drafts(node.id) if not draft.tried]
+    if not drafts:
         return Propose()
-    drafts = state.drafts(node.id)
     usable = [draft for draft in drafts if draft.refused is None]
     if not usable:
         return End(Ending.INVALID, False, f"the change is refused: {drafts[-1].refused}")
-    if tunes:
+    # An agent that tuned by itself has made its choice.
+    if tunes and len(drafts) == node.drafts:
         for draft in usable:
             if step := _tune(state, node, draft.number):
                 return step

@@ -6,12 +6,15 @@ from orchestrator.task.files import input_digest
 from orchestrator.task.model import Target, Task, diff_of
 from orchestrator.task.reading import FILE, load_task
 from orchestrator.task.sections import (
+    ASK_A_MODEL,
+    AgentSpec,
     Budget,
     GuardSpec,
     HeldOutSpec,
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    ModelSpec,
     PruningSpec,
     RankingSpec,
     Repository,
@@ -26,7 +29,9 @@ from orchestrator.task.template import write_template
 from orchestrator.task.units import format_duration, parse_duration, parse_money, parse_rate
 
 __all__ = [
+    "ASK_A_MODEL",
     "FILE",
+    "AgentSpec",
     "Bool",
     "Budget",
     "Choice",
@@ -37,6 +42,7 @@ __all__ = [
     "Int",
     "JudgeSpec",
     "MetricSpec",
+    "ModelSpec",
     "Parameter",
     "Parameters",
     "PruningSpec",

@@ -24,8 +24,12 @@ class Kind(StrEnum):
 
 
 class Hold(StrEnum):
-    """Why nothing is expected to come. Every hold has an age cap; none lasts for ever."""
+    """Why nothing is expected to come. Every hold has an age cap; none lasts for ever.
 
+    The detector itself finds that a first token is due; all others it is told.
+    """
+
+    FIRST_TOKEN = "first token"  # noqa: S105 - the tokens of a model
     THINKING = "thinking"
     TOOL = "tool"
     QUEUED = "queued"
@@ -38,8 +42,9 @@ class Signal:
     """One thing that happened at `at`, in seconds of a steady clock.
 
     `call` names the request it belongs to. `tokens` is how many more were estimated from the bytes of a delta, shown or
-    thought. `digest` identifies a tool call or its answer after normalization: equal digests are equal calls.
-    `hold` says what is waited for; `cpu_s` is the processor time that the agent's chamber has used so far.
+    thought; with `hold=Hold.THINKING` they were thought, and more of that is to be expected. `digest` identifies a tool
+    call or its answer after normalization: equal digests are equal calls. `hold` says what is waited for; `cpu_s` is
+    the processor time that the agent's chamber has used so far.
     """
 
     at: float

@@ -7,8 +7,8 @@ import shutil
 import socket
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
@@ -25,20 +25,22 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.metrics_file import MetricsFile
+from orchestrator.loop.models import Models
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.ledgers import take_ledger
+from orchestrator.wiring.models import open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
-from orchestrator.wiring.proposers import make_proposer
+from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.site import Site
 
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
-_MAY_CHANGE = ("budget", "search", "stall")
+_MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook")
 
 
 class CannotOpen(Exception):
@@ -79,7 +81,8 @@ async def open_campaign(
     taken = snapshot(task, task_folder)
     folder = folder or campaign_folder(task_folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with CampaignLock(folder / "lock"):
+    async with AsyncExitStack() as stack:
+        stack.enter_context(CampaignLock(folder / "lock"))
         ledger = _ledger(folder, how, settings or Settings())
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
@@ -95,7 +98,8 @@ async def open_campaign(
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
-            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
+            models = await stack.enter_async_context(open_models(task, options, settings or Settings(), book, folder))
+            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
@@ -205,8 +209,11 @@ async def _bench(
     options: Options,
     folder: Path,
     root: Tree,
+    models: Models | None,
 ) -> Workbench:
     parts = await make_parts(task, taken, site)
+    if models:
+        parts = replace(parts, asking=worst_of_asking(models.allowances))
     proposers = {Role.SEARCH: make_proposer(options["proposer"], task)}
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
@@ -224,6 +231,8 @@ async def _bench(
         # Spreads retries out; nothing depends on it being hard to guess.
         draw=random.Random().random,  # noqa: S311
         pruning=make_pruning(task, parts.ranking, book.state),
+        models=models,
+        at_once=changes_at_once(options["proposer"], task),
     )
 
 

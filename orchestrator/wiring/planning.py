@@ -10,6 +10,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.ledgers import has_ledger
+from orchestrator.wiring.models import allowances_of, asks_a_model, worst_of_asking
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.proposers import make_proposer
@@ -48,6 +49,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     spare = spare_of(config)
     seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
     usd = sum(config.rates.per_second(it.limits) * time for it, time in zip(walls, seconds, strict=True))
+    if asks_a_model(options):
+        usd += worst_of_asking(allowances_of(task, options, settings)).microdollars / 1e6
     attempts = options["attempts"]
     return Plan(
         options=options,

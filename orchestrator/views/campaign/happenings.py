@@ -135,7 +135,9 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     ),
     e.Steered: lambda event: f"steered{_because(event.text)}",
     e.PlaybookChanged: lambda event: f"playbook {event.version} by {event.by}{_because(event.why)}",
+    e.PlaybookGiven: lambda event: f"{event.node} works with playbook {event.version}",
     e.PlaybookUsed: lambda event: f"playbook {event.version} is used from now on{_because(event.why)}",
+    e.PlaybookDiscarded: lambda event: f"playbook {event.version} is not used{_because(event.why)}",
     e.PromotionAsked: lambda event: f"{event.node} waits for a person's word before it becomes the best",
     e.PromotionAnswered: lambda event: (
         f"{event.node} {'accepted' if event.accepted else 'declined'}{_because(event.why)}"

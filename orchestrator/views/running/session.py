@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
@@ -65,6 +66,8 @@ async def _follow(opened: Opened, quiet: bool) -> Finished:
         ):
             book.observers.append(progress.on_event)
             return await opened.campaign.run()
+    except Unusable as error:
+        raise CannotOpen(printable(f"{error}; nothing was charged")) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
         advice = f"blastdoor check {click.format_filename(bench.live.parent.parent)} shows more"

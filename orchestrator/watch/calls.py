@@ -1,0 +1,102 @@
+"""The calls that are open, and the processor time that the agent's chamber uses."""
+
+import math
+from collections import Counter, OrderedDict, deque
+from dataclasses import dataclass
+
+from orchestrator.watch.config import MICRO
+from orchestrator.watch.signals import Hold
+
+_OPEN = 1024
+_CLOSED = 1024
+_FRESH = 15 * MICRO
+_LEAST_SPAN = MICRO
+
+# What a call that shows nothing is waiting for, the first one that applies.
+ORDER = (Hold.THINKING, Hold.QUEUED, Hold.FIRST_TOKEN)
+
+
+@dataclass
+class _Call:
+    hold: Hold | None
+    spoke: bool = False
+
+
+class Calls:
+    """Bounded: of more than a thousand at once, the oldest are forgotten. One that is closed is not opened again."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, _Call] = OrderedDict()
+        self._closed: deque[str] = deque(maxlen=_CLOSED)
+        self._gone: set[str] = set()
+        self._holds: Counter[Hold] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def hold(self) -> Hold | None:
+        """What any of them waits for; None where all of them stream, or there is none."""
+        return next((hold for hold in ORDER if self._holds[hold]), None)
+
+    def waits(self, name: str, hold: Hold, *, unless_it_streams: bool = False) -> None:
+        if name in self._gone:
+            return
+        call = self._open.get(name)
+        if call is None:
+            if len(self._open) >= _OPEN:
+                self.close(next(iter(self._open)))
+            call = self._open[name] = _Call(None)
+        elif unless_it_streams and call.hold is not Hold.QUEUED:
+            return
+        self._put(call, hold)
+
+    def streams(self, name: str) -> None:
+        if call := self._open.get(name):
+            self._put(call, None)
+            call.spoke = True
+
+    def thinks_aloud(self, name: str) -> None:
+        if call := self._open.get(name):
+            self._put(call, Hold.THINKING)
+            call.spoke = True
+
+    def close(self, name: str) -> bool:
+        """Whether it had said anything."""
+        call = self._open.pop(name, None)
+        if call is None:
+            return False
+        self._put(call, None)
+        if len(self._closed) == _CLOSED:
+            self._gone.discard(self._closed[0])
+        self._closed.append(name)
+        self._gone.add(name)
+        return call.spoke
+
+    def _put(self, call: _Call, hold: Hold | None) -> None:
+        if call.hold is not None:
+            self._holds[call.hold] -= 1
+        if hold is not None:
+            self._holds[hold] += 1
+        call.hold = hold
+
+
+class Processor:
+    """Whether the chamber works, by what its cgroup has used. A sample holds for a few seconds."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._before: tuple[int, float] | None = None
+        self.busy_until = 0
+
+    def hear(self, at: int, used_s: float) -> None:
+        if not math.isfinite(used_s):
+            return
+        if self._before is None or used_s < self._before[1]:
+            self._before = (at, used_s)
+            return
+        since, before_s = self._before
+        if at - since < _LEAST_SPAN:
+            return
+        if (used_s - before_s) * MICRO >= self._share * (at - since) and used_s > before_s:
+            self.busy_until = at + _FRESH
+        self._before = (at, used_s)

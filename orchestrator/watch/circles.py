@@ -1,0 +1,36 @@
+"""Going in circles: the same call with the same result again and again, or a short cycle of such steps."""
+
+from collections import deque
+
+_CYCLES = (1, 2, 3)
+_UNANSWERED = 64
+
+Step = tuple[str, str]
+
+
+class Circles:
+    """Answers belong to the calls in the order of both. Remembers three steps, however long the stream is."""
+
+    def __init__(self, repeats: int) -> None:
+        self._repeats = repeats
+        self._called: deque[str] = deque(maxlen=_UNANSWERED)
+        self._steps: deque[Step] = deque(maxlen=max(_CYCLES))
+        self._equal = dict.fromkeys(_CYCLES, 0)
+        self._since = dict.fromkeys(_CYCLES, 0)
+
+    def called(self, digest: str) -> None:
+        self._called.append(digest)
+
+    def answered(self, digest: str, at: int) -> tuple[int, int] | None:
+        """The length of the cycle and when it began to repeat, once it was gone through so many times in a row."""
+        step = (self._called.popleft() if self._called else "", digest)
+        found = None
+        for length in _CYCLES:
+            same = len(self._steps) >= length and self._steps[-length] == step
+            if same and not self._equal[length]:
+                self._since[length] = at
+            self._equal[length] = self._equal[length] + 1 if same else 0
+            if found is None and self._equal[length] >= (self._repeats - 1) * length:
+                found = length, self._since[length]
+        self._steps.append(step)
+        return found

@@ -1,0 +1,259 @@
+"""When an agent counts as stalled, and when it does not."""
+
+import pytest
+
+from orchestrator.task.sections import StallSpec
+from orchestrator.watch import Cause, Config, Hold, Kind, Life
+from tests.orchestrator.watch.teller import Teller
+
+
+def test_defaults() -> None:
+    """The detector's defaults are those of the task file."""
+    spec, config = StallSpec(), Config()
+    durations = ("first_token", "window", "grace", "thinking", "tool", "waiting")
+    assert [getattr(spec, name) for name in durations] == [getattr(config, f"{name}_s") for name in durations]
+    assert (spec.floor, spec.loop) == (config.floor, config.loop)
+
+
+def test_a_healthy_stream() -> None:
+    """Tokens above the floor, for as long as one likes, are no stall."""
+    teller = Teller().say(Kind.REQUESTED).after(3).stream(7200, 40)
+    pulse = teller.pulse()
+    assert pulse.state is Life.WORKING
+    assert pulse.rate == pytest.approx(40, rel=0.05)
+    assert pulse.tokens == 7200 * 40
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_no_first_token(asked: bool) -> None:
+    """A first token is due by its deadline, whether a request was made or not; pings and a start are none."""
+    teller = Teller(Config(first_token_s=30))
+    if asked:
+        teller.say(Kind.REQUESTED).say(Kind.STARTED)
+    assert teller.pings(29, every=1).pulse().state is Life.STARTING
+    pulse = teller.after(2).pulse()
+    assert (pulse.cause, pulse.at, pulse.since) == (Cause.NO_FIRST_TOKEN, 30, 0)
+
+
+def test_the_deadline_of_the_first_request() -> None:
+    """An agent that takes a while to start has its whole deadline from its first request on, but only once."""
+    teller = Teller(Config(first_token_s=30)).after(20).say(Kind.REQUESTED).after(20)
+    assert teller.pulse().state is Life.STARTING
+    teller.say(Kind.CUT).say(Kind.REQUESTED, "b").after(10)
+    assert teller.pulse().at == 50
+
+
+def test_silence() -> None:
+    """A stream that dies is found when the window is all but empty, and told with its last token's time."""
+    teller = Teller().say(Kind.REQUESTED).after(2).stream(100, 50)
+    pulse = teller.after(100).pulse()
+    assert pulse.cause is Cause.SILENT
+    assert pulse.since == 102
+    assert pulse.at <= 102 + 60 * 1.25
+
+
+def test_drip() -> None:
+    """One token every few seconds is below the floor, from the start or after a good while."""
+    for before in (0, 300):
+        pulse = Teller().say(Kind.REQUESTED).stream(before, 50).stream(600, 0.3).pulse()
+        assert pulse.cause is Cause.BELOW_FLOOR
+        assert pulse.at < before + 90
+        assert pulse.detail.endswith("the floor is 2")
+
+
+def test_grace() -> None:
+    """Right after the first token the rate does not count yet."""
+    teller = Teller(Config(grace_s=100)).say(Kind.REQUESTED).stream(100, 0.5)
+    assert teller.pulse().state is Life.WORKING
+    assert teller.stream(40, 0.5).pulse().cause is Cause.BELOW_FLOOR
+
+
+def test_low_for_a_moment() -> None:
+    """A dip that is over before patience is, is no stall."""
+    teller = Teller().say(Kind.REQUESTED).stream(60, 20).after(62)
+    assert teller.pulse().state is Life.LOW
+    assert teller.stream(200, 20).pulse().state is Life.WORKING
+
+
+def test_around_the_floor() -> None:
+    """A rate that wavers around the floor is called low once, not well and low in turn, and is no stall."""
+    teller = Teller(Config(window_s=10)).say(Kind.REQUESTED).stream(40, 10)
+    seen, rates = [], []
+    for _ in range(40):
+        for rate in (1.0, 3.0):
+            pulse = teller.stream(2, rate).pulse()
+            seen.append(pulse.state)
+            rates.append(pulse.rate or 0.0)
+    assert min(rates) < 2 < max(rates[10:])
+    assert seen[10:] == [Life.LOW] * 70
+    assert teller.stream(20, 6).pulse().state is Life.WORKING
+
+
+@pytest.mark.parametrize(
+    ("kind", "hold", "cap", "cause"),
+    [
+        (Kind.THINKING, Hold.THINKING, 300, Cause.THINKING),
+        (Kind.WAITING, Hold.QUEUED, 300, Cause.WAITING),
+        (Kind.REQUESTED, Hold.FIRST_TOKEN, 120, Cause.NO_FIRST_TOKEN),
+    ],
+)
+def test_holds_of_a_call(kind: Kind, hold: Hold, cap: float, cause: Cause) -> None:
+    """What a stream itself says it waits for holds until its cap, with or without pings, and then is a stall."""
+    teller = Teller().call().say(kind, "b").pings(cap - 10)
+    assert (teller.pulse().state, teller.pulse().hold) == (Life.HELD, hold)
+    assert (teller.after(20).pulse().cause, teller.pulse().at) == (cause, cap)
+
+
+def test_time_under_a_hold_does_not_count() -> None:
+    """After four minutes of hidden thinking, the rate is what it was before."""
+    teller = Teller().say(Kind.REQUESTED).stream(60, 40).say(Kind.THINKING).pings(240)
+    assert teller.pulse().rate is None
+    assert teller.stream(1, 40).pulse().rate == pytest.approx(40, rel=0.05)
+
+
+def test_thinking_that_is_shown_in_part() -> None:
+    """Summaries that come in bursts keep a hold young; one word now and then does not."""
+    shown, dripped = Teller(), Teller()
+    for teller in (shown, dripped):
+        teller.say(Kind.REQUESTED).say(Kind.THINKING)
+    for _ in range(30):
+        shown.after(30).say(Kind.TOKENS, tokens=80, hold=Hold.THINKING)
+        dripped.after(30).say(Kind.TOKENS, tokens=1, hold=Hold.THINKING)
+    assert shown.pulse().state is Life.HELD
+    assert dripped.pulse().cause is Cause.THINKING
+    assert dripped.pulse().at < 310
+
+
+def test_tool_with_cpu() -> None:
+    """Between two calls, processor time in the chamber is a tool at work, up to its cap."""
+    teller = Teller().call().cpu(500)
+    assert (teller.pulse().state, teller.pulse().hold) == (Life.HELD, Hold.TOOL)
+    assert teller.cpu(200).pulse().cause is Cause.TOOL
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01])
+def test_tool_without_cpu(share: float) -> None:
+    """A tool that uses next to nothing is silence, whatever the agent called."""
+    teller = Teller().say(Kind.REQUESTED).say(Kind.TOKENS, tokens=100).say(Kind.TOOL_CALLED, digest="t")
+    teller.say(Kind.FINISHED).cpu(100, share)
+    assert teller.pulse().cause is Cause.SILENT
+
+
+def test_cpu_is_no_excuse_for_a_stream() -> None:
+    """While a call is open, the chamber's processor time says nothing about it."""
+    teller = Teller().say(Kind.REQUESTED).stream(60, 40).cpu(100)
+    assert teller.pulse().cause is Cause.SILENT
+
+
+def test_old_evidence() -> None:
+    """Processor time that is no longer used, or no longer measured, stops counting after some seconds."""
+    teller = Teller().call().cpu(100).after(100)
+    assert teller.pulse().cause is Cause.SILENT
+
+
+def test_gap_between_calls() -> None:
+    """An agent that asks for nothing, runs nothing and ends nothing is silent."""
+    assert Teller().call().after(100).pulse().cause is Cause.SILENT
+
+
+@pytest.mark.parametrize("hold", [Hold.TRIAL, Hold.JUDGING, Hold.QUEUED])
+def test_holds_of_the_orchestrator(hold: Hold) -> None:
+    """What the orchestrator itself does for the agent is no silence of the agent; it has a cap too."""
+    config = Config(trial_s=900, judging_s=900, waiting_s=900)
+    teller = Teller(config).call().hold(hold).hold(hold).after(600).release(hold).after(600)
+    assert (teller.pulse().state, teller.pulse().hold) == (Life.HELD, hold)
+    assert teller.after(400).pulse().stalled
+
+
+def test_released() -> None:
+    """When a hold of the orchestrator is over, silence counts again; one release too many changes nothing."""
+    teller = Teller().call().hold(Hold.TRIAL).after(900).release(Hold.TRIAL).release(Hold.TRIAL)
+    assert teller.after(100).pulse().cause is Cause.SILENT
+
+
+def test_ages_add_up() -> None:
+    """A hold that is left and taken up again without any progress does not get younger."""
+    teller = Teller().call()
+    for number in range(10):
+        teller.say(Kind.REQUESTED, f"again{number}").after(20).say(Kind.CUT, f"again{number}")
+    assert (teller.pulse().cause, teller.pulse().at) == (Cause.NO_FIRST_TOKEN, 120)
+
+
+def test_a_finished_call_is_progress() -> None:
+    """An agent that thinks for minutes and then says a word, turn by turn, is well."""
+    teller = Teller()
+    for number in range(20):
+        teller.say(Kind.REQUESTED, str(number)).say(Kind.THINKING, str(number)).pings(280)
+        teller.say(Kind.TOKENS, str(number), tokens=8).say(Kind.FINISHED, str(number))
+    assert not teller.pulse().stalled
+
+
+def test_an_empty_answer_is_none() -> None:
+    """A call that ends without a word gives nothing back."""
+    teller = Teller().call()
+    for number in range(10):
+        teller.say(Kind.REQUESTED, f"{number}").after(20).say(Kind.FINISHED, f"{number}")
+    assert teller.pulse().cause is Cause.NO_FIRST_TOKEN
+
+
+def test_several_calls() -> None:
+    """While one call thinks, another may stream or hang; when all that is left hangs, that is a stall."""
+    teller = Teller().say(Kind.REQUESTED).stream(60, 40)
+    teller.say(Kind.REQUESTED, "b").say(Kind.THINKING, "b").after(200)
+    assert teller.pulse().hold is Hold.THINKING
+    teller.stream(30, 40, "b").say(Kind.FINISHED, "b")
+    assert teller.pulse().state is Life.WORKING
+    assert teller.after(100).pulse().cause is Cause.SILENT
+
+
+def test_stalled_is_final() -> None:
+    """What comes after a stall is counted, but does not undo it."""
+    teller = Teller().say(Kind.REQUESTED).after(200)
+    first = teller.pulse()
+    assert first.stalled
+    assert teller.stream(60, 40).pulse() == first
+    assert teller.watch.tokens == 2400
+
+
+@pytest.mark.parametrize("cycle", [["ls"], ["edit", "test"], ["edit", "test", "read"]])
+def test_loop(cycle: list[str]) -> None:
+    """The same call with the same result, or a short cycle of them, so many times in a row is a loop."""
+    teller = Teller(Config(loop=4)).step("other", "other")
+    for turn in range(4):
+        assert not teller.pulse().stalled
+        for name in cycle:
+            teller.step(name, f"{name} said", turn)
+    pulse = teller.pulse()
+    assert pulse.cause is Cause.LOOP
+    assert pulse.detail.endswith("4 times in a row")
+    assert pulse.since == 1 + len(cycle) + 1
+
+
+def test_another_result_is_no_loop() -> None:
+    """The same call whose result changes is progress; so is a call that changes."""
+    teller = Teller(Config(loop=2))
+    for turn in range(50):
+        teller.step("test", f"{turn} failed", turn).step(f"edit {turn}", "done", turn)
+    assert not teller.pulse().stalled
+
+
+def test_saved_against_a_plain_time_out() -> None:
+    """A time-out that any byte starts anew would wait longer, even for a ping."""
+    teller = Teller().say(Kind.REQUESTED).stream(60, 40).pings(40).cpu(40)
+    assert teller.watch.saved_s(teller.now) == 1200 - 40
+    assert teller.watch.saved_s(teller.now + 5000) == 0
+
+
+def test_floor_of_zero() -> None:
+    """Without a floor only deadlines and caps count, and asking after a year takes no time."""
+    teller = Teller(Config(floor=0)).say(Kind.REQUESTED).stream(60, 1).after(86_400 * 366)
+    assert teller.pulse().state is Life.WORKING
+    assert teller.say(Kind.THINKING).after(301).pulse().cause is Cause.THINKING
+
+
+@pytest.mark.parametrize("bad", [{"window_s": 0}, {"floor": -1}, {"loop": 1}, {"grace_s": float("nan")}])
+def test_bad_configuration(bad: dict[str, float]) -> None:
+    """A configuration that means nothing is refused by name."""
+    [name] = bad
+    with pytest.raises(ValueError, match=name):
+        Config(**bad)  # type: ignore[arg-type]
