@@ -1,6 +1,6 @@
 """What goes into the image of coding agents: fetched with this machine's own npm and pip, compared with pinned hashes.
 
-Claude Code is one program without dependencies, in a package of npm for each kind of processor; nothing of it is run here.
+Claude Code is one program without dependencies, in a package of npm for each kind of processor. Nothing of it is run.
 """
 
 import base64
@@ -63,7 +63,9 @@ def check_integrity(archive: Path, wanted: str) -> None:
             seal.update(piece)
     found = f"sha512-{base64.b64encode(seal.digest()).decode()}"
     if found != wanted:
-        raise Unprepared(f"{archive.name} is not what was pinned: it has {found}, and images/agent/npm.json has {wanted}")
+        raise Unprepared(
+            f"{archive.name} is not what was pinned: it has {found}, and images/agent/npm.json has {wanted}"
+        )
 
 
 def fetch_wheels(requirements: Path, folder: Path) -> None:
@@ -85,7 +87,13 @@ def _python_with_pip() -> str:
 def _run(command: list[str]) -> None:
     environment = os.environ | {"PATH": SEARCH_PATH, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     result = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     if result.returncode:
         tail = "\n".join((result.stdout + result.stderr).splitlines()[-10:])

@@ -18,6 +18,7 @@ REQUESTS = 20_000
 UP_BYTES = 2 << 30
 # As much as one frame carries, and as much as waits for a chamber that does not take it.
 DOWN_BYTES = 4 << 20
+PIECE = 1 << 20
 
 
 class Exchange:
@@ -145,9 +146,10 @@ class _Answer:
             self._exchange.count(self._request, message["status"])
             self._exchange.tell(["head", number, message["status"], _texts(message.get("headers", ()))])
         elif message["type"] == "http.response.body":
-            if piece := bytes(message.get("body", b"")):
+            whole = bytes(message.get("body", b""))
+            for start in range(0, len(whole), PIECE):
                 await self._exchange.room()
-                self._exchange.tell(["body", number, piece])
+                self._exchange.tell(["body", number, whole[start : start + PIECE]])
             self.whole = not message.get("more_body", False)
 
 

@@ -13,6 +13,7 @@ BODY_BYTES = 32 << 20
 FILES, FILE_BYTES = 2_000, 8 << 20
 MESSAGES = 1_000
 _HEADERS, _HEADER_BYTES, _PATH_BYTES = 100, 65_536, 4_096
+_SAID = 1_000
 _METHOD = re.compile(r"[A-Z]{1,16}")
 _HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}")
 
@@ -50,8 +51,11 @@ class Work:
 
 @dataclass(frozen=True)
 class ToolCall:
+    """A call of `blastdoor`: `said` is the agent's own word for what it did, escaped and short."""
+
     id: int
     name: str
+    said: str
     work: Work
 
 
@@ -82,8 +86,9 @@ def _message(parts: list[Any]) -> Up:
             return _request(_number(number), _is(method, str), _is(path, str), _is(headers, list), _is(body, bytes))
         case ["gone", number]:
             return Gone(_number(number))
-        case ["tool", number, name, files, deleted]:
-            return ToolCall(_number(number), short(_is(name, str), 40), _work(files, deleted))
+        case ["tool", number, name, said, files, deleted]:
+            words = short(_is(said, str)[:_SAID], _SAID)
+            return ToolCall(_number(number), short(_is(name, str)[:40], 40), words, _work(files, deleted))
         case ["exited", code, files, deleted]:
             return Exited(_is(code, int), _work(files, deleted))
     raise Broken(f"a message that nobody knows: {short(repr(parts[:1]), 60)}")

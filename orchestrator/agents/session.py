@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from orchestrator.agents.exchange import Exchange
-from orchestrator.agents.messages import Broken, Exited, Gone, Request, ToolCall, Up, Work, read
+from orchestrator.agents.messages import Broken, Exited, Gone, Request, ToolCall, Up, read
 from orchestrator.agents.steering import Instructions
 from orchestrator.judge.guest.blastdoor_values import encode
 from orchestrator.llm.line import App
@@ -23,8 +23,6 @@ from sandbox import Channel, ChannelClosed
 IDLE_S, OPEN_S = 1.0, 0.02
 # Far more than an answer takes: a chamber that is that late is broken.
 LATE_S = 60.0
-# What the agent gets to write its last lines once it is told to finish, and we get for its files.
-FINISH_S = 20.0
 CPU_S = 5.0
 TOOLS = 1_000
 SMALL = 65_536
@@ -43,7 +41,10 @@ Tool = Callable[[ToolCall], Awaitable[Told]]
 
 
 class Session:
-    """One agent's time. `broken` is what it said that nobody may say, `error` what went wrong in a tool of ours."""
+    """One agent's time: at `finish_at` of the steady clock it is told to end, and has `finish_s` for that.
+
+    `broken` is what it said that nobody may say, `error` what went wrong in a tool of ours.
+    """
 
     def __init__(
         self,
@@ -51,13 +52,15 @@ class Session:
         instructions: Instructions,
         tool: Tool,
         heard: Callable[[Signal], None],
-        seconds: float,
+        *,
+        finish_at: float,
+        finish_s: float,
     ) -> None:
         self.exchange = Exchange(app, instructions)
         self._tool = tool
         self._heard = heard
-        self._seconds = seconds
-        self._finish_at: float | None = None
+        self._finish_at = finish_at
+        self._finish_s = finish_s
         self._given_up_at: float | None = None
         self._running: dict[int, asyncio.Task[None]] = {}
         self._tools = 0
@@ -73,7 +76,6 @@ class Session:
 
     async def talk(self, channel: Channel) -> None:
         """Returns in any case: what ended it is in here, or in the outcome of the chamber."""
-        self._finish_at = time.monotonic() + self._seconds
         evidence = asyncio.create_task(self._tell_cpu(channel))
         try:
             with suppress(ChannelClosed):
@@ -99,15 +101,15 @@ class Session:
     async def _wait(self) -> float:
         """Until there is something to send, or it is time to ask; says how long the chamber may hold its answer."""
         now = time.monotonic()
-        if self._given_up_at is None and self._finish_at is not None and now >= self._finish_at:
-            self._given_up_at = now + FINISH_S
+        if self._given_up_at is None and now >= self._finish_at:
+            self._given_up_at = now + self._finish_s
             self.exchange.tell(["finish"])
         if self._given_up_at is not None and now >= self._given_up_at:
             self._done = True
         if self.exchange.news.is_set():
             return 0.0
         if not (self.exchange.busy or self._running):
-            return min(IDLE_S, max(0.0, (self._given_up_at or self._finish_at or now) - now))
+            return min(IDLE_S, max(0.0, (self._given_up_at or self._finish_at) - now))
         with suppress(TimeoutError):
             async with asyncio.timeout(OPEN_S):
                 await self.exchange.news.wait()

@@ -17,7 +17,7 @@ Up:
 
     ["request", id, method, path, [[name, value]…], bytes]
     ["gone", id]                             whoever asked went away
-    ["tool", id, name, files, deleted]       with all files that differ from those that were delivered
+    ["tool", id, name, said, files, deleted] with all files that differ from those that were delivered
     ["exited", code, files, deleted]
 """
 
@@ -46,7 +46,6 @@ from blastdoor_values import decode, encode
 
 HERE = Path(__file__).resolve().parent
 BATCH_BYTES = 8 << 20
-BODY_BYTES = 32 << 20
 LOOK_S = 0.5
 GRACE_S = 5.0
 # What tools leave behind, and nobody means as a change.
@@ -156,9 +155,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     post: Post
     tools: Any
-    timeout = None
+    body_bytes: int
 
-    def log_message(self, format: str, *arguments: object) -> None:
+    def log_message(self, *_: object) -> None:
         pass
 
     def handle_one_request(self) -> None:
@@ -178,7 +177,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(413, "the request is too large")
             self.close_connection = True
         elif self.path.startswith("/blastdoor/"):
-            code, text = self.tools(self.path.rpartition("/")[2])
+            code, text = self.tools(self.path.rpartition("/")[2], body.decode("utf-8", "replace"))
             self._answer(200, [["content-type", "application/json"]], [json.dumps([code, text]).encode()])
         else:
             self._forward(body)
@@ -187,13 +186,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "chunked" in (self.headers.get("transfer-encoding") or "").lower():
             return self._read_chunks()
         length = int(self.headers.get("content-length") or 0)
-        return self.rfile.read(length) if length <= BODY_BYTES else None
+        return self.rfile.read(length) if length <= self.body_bytes else None
 
     def _read_chunks(self) -> bytes | None:
         body = b""
         while True:
             length = int(self.rfile.readline(1024).split(b";")[0], 16)
-            if len(body) + length > BODY_BYTES:
+            if len(body) + length > self.body_bytes:
                 return None
             body += self.rfile.read(length)
             self.rfile.readline(1024)
@@ -259,7 +258,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, *_: object) -> None:
         sys.stderr.write(f"blastdoor: a request was not understood: {sys.exc_info()[1]!r}\n")
 
 
@@ -276,7 +275,7 @@ class Agent:
             "ANTHROPIC_API_BASE": f"http://127.0.0.1:{port}",
             "BLASTDOOR_PORT": str(port),
         }
-        self._process = subprocess.Popen(  # noqa: S603  what to run is the whole point
+        self._process = subprocess.Popen(
             plan["command"],
             cwd=plan["workspace"],
             env=environment,
@@ -315,10 +314,10 @@ class Agent:
 
 
 def _tool(post: Post, workspace: Workspace, caps: list[int]) -> Any:
-    def call(name: str) -> tuple[int, str]:
+    def call(name: str, said: str) -> tuple[int, str]:
         number, answers = post.open()
         try:
-            post.send(["tool", number, name, *workspace.changed(*caps)])
+            post.send(["tool", number, name, said, *workspace.changed(*caps)])
             message = answers.get()
             return message[2], message[3]
         finally:
@@ -335,6 +334,7 @@ def main() -> None:
     frames, post = Frames(), Post()
     plan = json.loads((HERE / "plan.json").read_text("utf-8"))
     workspace = Workspace(Path(plan["workspace"]), set(plan["editable"]))
+    Handler.body_bytes = plan["body_bytes"]
     Handler.post, Handler.tools = post, staticmethod(_tool(post, workspace, plan["caps"]))
     server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -343,6 +343,7 @@ def main() -> None:
     except OSError as error:
         sys.stderr.write(f"blastdoor: {plan['command'][0]} can not be started: {error.strerror}\n")
         post.send(["exited", 127, {}, []])
+        agent = None
     else:
         threading.Thread(target=_say_exit, args=(agent, post, workspace, plan["caps"]), daemon=True).start()
     while True:
@@ -352,10 +353,10 @@ def main() -> None:
             return
         seconds, messages = decode(request)
         for message in messages:
-            if message[0] == "finish":
-                threading.Thread(target=agent.end, daemon=True).start()
-            else:
+            if message[0] != "finish":
                 post.deliver(message)
+            elif agent:
+                threading.Thread(target=agent.end, daemon=True).start()
         frames.send(nonce, encode(post.collect(seconds)))
 
 
