@@ -235,6 +235,17 @@ class Steered(_Event):
     text: str
 
 
+class RoundStarted(_Event):
+    """With --review: the session ends once this round is over. `size` is how many attempts of the search make it up,
+    None for one asking with every change that it brings.
+    """
+
+    kind: Literal["round started"] = "round started"
+    run: int
+    number: int
+    size: int | None
+
+
 class PlaybookChanged(_Event):
     """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
 
@@ -529,6 +540,7 @@ Event = Annotated[
     | StallFound
     | Reviewed
     | Steered
+    | RoundStarted
     | PlaybookChanged
     | PlaybookGiven
     | PlaybookUsed

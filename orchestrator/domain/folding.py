@@ -22,6 +22,7 @@ from orchestrator.domain.records import (
     PlaybookVersion,
     Purpose,
     Role,
+    Round,
     Run,
     Spent,
     Trial,
@@ -120,6 +121,11 @@ def _steered(state: "State", event: e.Steered, _: str) -> None:
     state.set_campaign(steering=(*state.campaign.steering, event.text))
 
 
+def _round_started(state: "State", event: e.RoundStarted, at: str) -> None:
+    opened, paid = state.count(Role.SEARCH), state.count_paid(Role.SEARCH)
+    state.set_campaign(round=Round(opened=opened, paid=paid, at=at, **_fields(event, "kind")))
+
+
 def _playbook_changed(state: "State", event: e.PlaybookChanged, at: str) -> None:
     fields = _fields(event, "kind", "version", "used")
     state.new("playbook", str(event.version), PlaybookVersion(number=event.version, at=at, **fields))
@@ -156,12 +162,12 @@ def _use_playbook(state: "State", version: int, by: str) -> None:
     state.set_campaign(playbook=version, challenger=None)
 
 
-def _promotion_asked(state: "State", event: e.PromotionAsked, _: str) -> None:
-    state.set_node(event.node, promotion_asked=True, promotion=None)
+def _promotion_asked(state: "State", event: e.PromotionAsked, at: str) -> None:
+    state.set_node(event.node, promotion_asked=True, promotion_since=at, promotion=None)
 
 
 def _promotion_answered(state: "State", event: e.PromotionAnswered, _: str) -> None:
-    state.set_node(event.node, promotion_asked=False, promotion=event.accepted)
+    state.set_node(event.node, promotion_asked=False, promotion=event.accepted, promotion_why=event.why)
 
 
 def _promoted(state: "State", event: e.Promoted, _: str) -> None:
@@ -363,6 +369,7 @@ HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.AgentEnded: _agent_ended,
     e.Reviewed: _reviewed,
     e.Steered: _steered,
+    e.RoundStarted: _round_started,
     e.PlaybookChanged: _playbook_changed,
     e.PlaybookGiven: _playbook_given,
     e.PlaybookUsed: _playbook_used,

@@ -129,6 +129,19 @@ class Run(BaseModel, extra="forbid", frozen=True):
     ladders: dict[str, float] = Field(default_factory=dict)
 
 
+class Round(BaseModel, extra="forbid", frozen=True):
+    """What is done between two looks of a person. `opened` and `paid` are how many attempts of the search the run had
+    when it began, all of them and those that were not cancelled.
+    """
+
+    run: int
+    number: int
+    size: int | None
+    opened: int
+    paid: int
+    at: str
+
+
 class OpenCall(BaseModel, extra="forbid", frozen=True):
     """A call to a model that has not ended; if nobody hears of it again, it is booked at its worst case."""
 
@@ -195,8 +208,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
 
     `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
     it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
-    `agent` is the one at work in a chamber right now; `finding` is the verifier's; `promotion` a person's answer.
-    `playbook` is the version that it was made with, or is being made with.
+    `agent` is the one at work in a chamber right now; `finding` is the verifier's; `promotion` a person's answer, to
+    what was asked at `promotion_since`. `playbook` is the version that it was made with, or is being made with.
     """
 
     id: str
@@ -239,6 +252,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
     promotion: bool | None = None
     promotion_asked: bool = False
+    promotion_since: str = ""
+    promotion_why: str = ""
     ending: Ending | None = None
     kept: bool = False
     why: str = ""
@@ -246,6 +261,11 @@ class Node(BaseModel, extra="forbid", frozen=True):
     booked: Spent = Spent()
     opened_at: str = ""
     ended_at: str = ""
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether somebody is asked about it and has not answered. One that was interrupted meanwhile still waits."""
+        return self.promotion_asked and self.phase in (Phase.OPEN, Phase.QUEUED)
 
 
 class Injection(BaseModel, extra="forbid", frozen=True):
@@ -314,6 +334,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     askable: int = 0
     pause_why: str = ""
     steering: tuple[str, ...] = ()
+    round: Round | None = None
     playbook: int | None = None
     challenger: int | None = None
     challengers: int = 0

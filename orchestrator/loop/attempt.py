@@ -21,6 +21,7 @@ from orchestrator.loop.heldout import ask_before_end, ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked
+from orchestrator.loop.promotion import ask_person, person_before_end
 from orchestrator.loop.proposing import NothingNew, Proposing
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
@@ -73,7 +74,8 @@ class Attempt:
         bench = self._bench
         tunes = self._tuning.open and self._node.role is not Role.CONTROL
         step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
-        return ask_before_end(bench.state, self._node, step, bench.task.heldout)
+        step = ask_before_end(bench.state, self._node, step, bench.task.heldout)
+        return person_before_end(self._node, step) if bench.asks else step
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node
@@ -97,6 +99,8 @@ class Attempt:
                 await check_guard(bench, node.id, guard)
             case steps.AskHeldOut():
                 await ask_heldout(bench, node.id)
+            case steps.AskPerson():
+                await ask_person(bench, node.id)
 
     def _promote(self, draft: int, why: str) -> None:
         """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it."""

@@ -56,13 +56,18 @@ class AskHeldOut:
 
 
 @dataclass(frozen=True)
+class AskPerson:
+    """Whether it may become the champion is a person's to say; until then it waits."""
+
+
+@dataclass(frozen=True)
 class End:
     ending: Ending
     kept: bool
     why: str
 
 
-Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | AskHeldOut | End
+Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | AskHeldOut | AskPerson | End
 
 
 def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool) -> Step:

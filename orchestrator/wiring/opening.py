@@ -114,6 +114,7 @@ async def open_campaign(
                     rate,
                     form.width,
                     make_selection(options, book),
+                    review=bool(options["review"]),
                 ),
                 bench,
                 options,
@@ -233,6 +234,7 @@ async def _bench(
         pruning=make_pruning(task, parts.ranking, book.state),
         models=models,
         at_once=changes_at_once(options["proposer"], task),
+        asks=bool(options["ask"]),
     )
 
 

@@ -35,8 +35,8 @@ _OPTIONS = (
     click.option("--patience", type=_AT_LEAST_ONE, help="Attempts without improvement at most."),
     click.option("--rate", type=Parsed("rate", parse_rate), help='New attempts at most, like "30/min".'),
     click.option("--width", type=_AT_LEAST_ONE, help="Attempts at a time."),
-    click.option("--review", is_flag=True, default=None, help="Stop after each round, to be looked at."),
-    click.option("--ask", is_flag=True, default=None, help="Ask a person before a candidate becomes the best."),
+    click.option("--review/--no-review", default=None, help="Stop after each round, to be looked at."),
+    click.option("--ask/--no-ask", default=None, help="Ask a person before a candidate becomes the best."),
 )
 
 

@@ -133,9 +133,14 @@ class Scripted(Opened):
         async with asyncio.timeout(seconds):
             return await self.campaign.run()
 
-    def when(self, kind: type[e.Event], act: Callable[[Any], None]) -> None:
+    def when(self, kind: type[e.Event], act: Callable[[Any], object]) -> None:
         """Act whenever such an event is on record."""
-        self.bench.book.observers.append(lambda event, _: act(event) if isinstance(event, kind) else None)
+
+        def observe(event: e.Event, _: str) -> None:
+            if isinstance(event, kind):
+                act(event)
+
+        self.bench.book.observers.append(observe)
 
     def stop_at(self, kind: type[e.Event], number: int) -> None:
         """End the session, as Ctrl-C does, at the so-manieth event of a kind."""
