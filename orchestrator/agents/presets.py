@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from orchestrator.domain.proposal import Proposal
+from orchestrator.proposers.base import Brief
 from orchestrator.task import AgentSpec, TaskError
 
 IMAGE = "blastdoor-agent:latest"
@@ -51,6 +53,22 @@ class Agent:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Planned:
+    """An agent that has no chamber yet: enough to plan a campaign with."""
+
+    agent: Agent
+    serial = True
+    branching = True
+
+    def exhausted(self, number: int) -> str | None:
+        del number
+        return None
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        raise AssertionError(f"{brief.node}: {self.agent.name} has no chamber yet")
+
+
 def agent_of(spec: AgentSpec, name: str | None = None) -> Agent:
     """The agent of a task; `name` is what a flag said instead. Raises TaskError for one that nobody knows."""
     name = name or spec.name
@@ -82,13 +100,16 @@ def _claude_code(told: Told) -> Start:
         told.model,
     )
     command = ("claude", "--print", PROMPT, "--model", told.model, "--append-system-prompt", told.rules)
-    # A chamber is the boundary: whatever the agent may do to itself in there, it may.
-    loose = ("--dangerously-skip-permissions", "--disallowedTools", "WebSearch", "WebFetch")
+    # The chamber is the boundary: whatever the agent may do to itself in there, it may. Tools that need a network, or
+    # describe themselves at length, would only cost.
+    options = ("--dangerously-skip-permissions", "--disable-slash-commands", "--no-session-persistence")
+    tools = ("--tools", "Bash,Read,Edit,Write,Glob,Grep")
     return Start(
-        (*command, "--output-format", "stream-json", "--verbose", *loose),
+        (*command, *options, *tools, "--output-format", "stream-json", "--verbose"),
         {
             **models,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(told.max_output),
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",

@@ -109,8 +109,9 @@ class Brief:
     `step` is the place in the branch: the first one begins it.
 
     For those that ask a model: `line` is the way to it, `lineage` what was done from the root to the parent, `refusal`
-    says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target (`tunes` are left, None
-    is no cap), `steering` is what a person said since the campaign began, `deadline_s` the time that is left, `heard` takes what the stall watch
+    says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, of which
+    `tunes` are left (None: no cap), `steering` is what a person said since the campaign began and may grow meanwhile,
+    `deadline_s` the time that is left, `heard` takes what the stall watch
     should know of an agent. None or empty for all others.
     """
 

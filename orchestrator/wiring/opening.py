@@ -91,7 +91,7 @@ async def open_campaign(
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
-            proposer = make_proposer(options["proposer"], task, tree=taken.tree)
+            proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
             form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
@@ -215,7 +215,13 @@ async def _bench(
     parts = await make_parts(task, taken, site)
     if models:
         parts = replace(parts, asking=worst_of_asking(models.allowances))
-    proposers = {Role.SEARCH: make_proposer(options["proposer"], task)}
+    proposers = {Role.SEARCH: make_proposer(options["proposer"], task, agent=options["agent"])}
+    if models and options["proposer"] == "agent":
+        from orchestrator.wiring.agents import make_agent, worst_of_agent
+
+        parts = replace(parts, asking=parts.asking + worst_of_agent(task, parts))
+        made = await make_agent(task, options, parts, site, book, artifacts, folder / "live", models)
+        proposers[Role.SEARCH] = made
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
     return Workbench(
