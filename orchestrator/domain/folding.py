@@ -7,7 +7,6 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.records import (
     EVOLVING,
