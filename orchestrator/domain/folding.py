@@ -104,8 +104,6 @@ def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
         node = state.nodes[event.node]
         paid = {**node.paid, event.role: node.paid.get(event.role, 0) + event.spent.microdollars}
         state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens, paid=paid)
-    if event.role is ModelRole.EVOLVER:
-        state.set_campaign(evolved=state.campaign.evolved + event.spent)
 
 
 def _count_call(state: "State", event: e.ModelCallEnded) -> None:

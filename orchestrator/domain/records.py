@@ -321,8 +321,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
-    were. `evolved` is what all evolving cost, `evolutions` how often it was done, `evolved_after` how many attempts the
-    search had then. `asked_models` has a key of role and model, like "user claude-sonnet-4-5".
+    were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
+    `asked_models` has a key of role and model, like "user claude-sonnet-4-5".
     """
 
     id: str
@@ -351,7 +351,6 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
     challenger: int | None = None
     challengers: int = 0
-    evolved: Spent = Spent()
     evolutions: int = 0
     evolved_after: int = 0
     calls: int = 0

@@ -13,6 +13,7 @@ from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.ledger import LedgerError
 from orchestrator.loop.attempt import Attempt
 from orchestrator.loop.book import stamp
+from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.guards import guard_record
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
@@ -53,10 +54,12 @@ class Campaign:
         rate: RateLimit | None = None,
         width: int | None = None,
         selection: BestAtTasks | None = None,
+        evolving: Evolving | None = None,
         *,
         review: bool = False,
     ) -> None:
         self._bench = bench
+        self._evolving = evolving
         self._selection = selection
         self._width = width or bench.state.run.width
         self._stop = stop
@@ -104,10 +107,16 @@ class Campaign:
             if self._lost > _LOST_IN_A_ROW * self._width:
                 return "attempts end in quarantine one after the other; blastdoor status tells why"
             self._weather.look()
+            self._evolve()
             waiting = self._start_what_fits()
             if not self._running and waiting:
                 return waiting
             await self._wait()
+
+    def _evolve(self) -> None:
+        if self._evolving:
+            stops = self._bench.state.campaign.paused or self._stop.reason(self._progress())
+            self._evolving.turn(may_ask=not stops)
 
     def _start_what_fits(self) -> str | None:
         """Fill the free places; the reason when there is nothing left to start."""
@@ -283,6 +292,8 @@ class Campaign:
 
     async def _end_all(self) -> list[BaseException]:
         """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""
+        if self._evolving:
+            await self._evolving.close()
         for task, node in self._running.items():
             self._kill(task, node, "the session ends")
         if self._running:
@@ -293,6 +304,8 @@ class Campaign:
 
     async def _abandon(self) -> None:
         """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""
+        if self._evolving:
+            await self._evolving.close()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

@@ -7,7 +7,7 @@ from orchestrator.door import longest
 from orchestrator.loop.backstop import side_by_side, walls_of_search
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import ASK_A_MODEL, load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import allowances_of, asks_a_model, worst_of_asking
@@ -15,6 +15,7 @@ from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
+from orchestrator.wiring.secrets import refuse_secrets
 from sandbox import DockerConfig
 
 
@@ -42,6 +43,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
     proposer = make_proposer(options["proposer"], task, tree=tree)
+    if options["proposer"] in ASK_A_MODEL:
+        refuse_secrets(task, tree)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))

@@ -1,6 +1,19 @@
 """Commands that show a campaign, and ask whoever works on it for something. None of them runs one."""
 
-from orchestrator.views.campaign import actions, apply, diff, export, ledger, logs, pictures, report, show, status
+from orchestrator.views.campaign import (
+    actions,
+    apply,
+    diff,
+    export,
+    ledger,
+    logs,
+    pictures,
+    promotion,
+    report,
+    show,
+    status,
+    steer,
+)
 
 commands = (
     status.command,
@@ -13,4 +26,6 @@ commands = (
     apply.command,
     ledger.command,
     *actions.commands,
+    steer.command,
+    *promotion.commands,
 )

@@ -16,6 +16,7 @@ from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
+from orchestrator.loop.steering import LONGEST
 from orchestrator.task import Task
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.certified import certified
@@ -37,6 +38,7 @@ from orchestrator.views.campaign.opening import (
     task_argument,
     task_of,
 )
+from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.views.campaign.roles import roles_record, roles_section
 from orchestrator.wiring import Reading
@@ -93,6 +95,8 @@ def report(material: Material) -> str:
         ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
         ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
         ("Pruning", pruning_sentences(material.savings)),
+        *(("Instructions", body) for body in [_instructions(state)] if body),
+        *(("A person's word", body) for body in [_answers(nodes)] if body),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -205,6 +209,16 @@ def _cohorts(nodes: Iterable[Node], run: Run) -> list[str]:
         for cohort, count in scored.items()
     ]
     return table(["cohort", "nodes with a verdict", "best", ""], rows)
+
+
+def _instructions(state: State) -> list[str]:
+    return [f"{number}. {code(text, LONGEST)}" for number, text in enumerate(state.campaign.steering, 1)]
+
+
+def _answers(nodes: Sequence[Node]) -> list[str]:
+    """Of those that a person was asked about before they could become the best."""
+    rows = [[node.id, look_of(node).word, code(answered(node))] for node in nodes if answered(node)]
+    return table(["node", "", "a person's answer"], rows) if rows else []
 
 
 def _stalls(nodes: Sequence[Node], state: State) -> list[str]:

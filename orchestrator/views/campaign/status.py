@@ -40,6 +40,7 @@ from orchestrator.views.campaign.opening import (
     ranking_of,
     task_argument,
 )
+from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.roles import findings_of, roles_lines, roles_record
 from orchestrator.views.campaign.screen import open_screen
@@ -74,7 +75,9 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("task", _task_line(state)),
         ("shape", Text(printable(state.run.why))),
         ("now", _work_line(standing)),
+        ("waits", Text("\n".join(waiting_line(node.id) for node in who_waits(state)), "bold yellow")),
         ("best", _best_line(state, standing.metrics)),
+        ("steering", Text(_steering_line(state))),
         ("tasks", Text(frontier_line(state, state.run))),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
@@ -111,12 +114,19 @@ def _work_line(standing: Standing) -> Text:
     else:
         text.append("nobody works on it; blastdoor resume goes on", "yellow")
     if campaign.paused:
-        text.append("; paused" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")
+        why = printable(f": {campaign.pause_why}") if campaign.pause_why else ""
+        text.append(f"; paused{why}" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")
     if campaign.stopped:
         text.append(f"; stopped: {printable(campaign.stopped)}", "bold")
     elif not standing.holder and campaign.session_open:
         text.append("; it died at its work, and what was running will be run again", "bold")
     return text
+
+
+def _steering_line(state: State) -> str:
+    said = state.campaign.steering
+    more = f" (and {len(said) - 1} before; blastdoor steer --list shows all)" if len(said) > 1 else ""
+    return f"{short(said[-1], 160)}{more}" if said else ""
 
 
 def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
@@ -221,6 +231,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "campaign": state.campaign.model_dump(mode="json"),
         "run": state.run.model_dump(mode="json"),
         "holder": standing.holder,
+        "waits": [node.id for node in who_waits(state)],
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
         "frontier": best_at(state, state.run),
