@@ -139,7 +139,7 @@ class OpenCall(BaseModel, extra="forbid", frozen=True):
 
 
 class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
-    """Of a challenger: `level` is that of its test, `given` are the attempts that were dealt out in it, in order, to
+    """Of a challenger: `level` and `pairs` are those of its test, `given` are the attempts that were dealt out in it, in order, to
     itself and to the present version, and `fate` says what became of it.
     """
 
@@ -150,6 +150,7 @@ class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
     why: str
     at: str
     level: float | None = None
+    pairs: int = 0
     given: tuple[str, ...] = ()
     fate: str = ""
 

@@ -1,6 +1,18 @@
 """Commands that show a campaign, and ask whoever works on it for something. None of them runs one."""
 
-from orchestrator.views.campaign import actions, apply, diff, export, ledger, logs, pictures, report, show, status
+from orchestrator.views.campaign import (
+    actions,
+    apply,
+    diff,
+    export,
+    ledger,
+    logs,
+    pictures,
+    playbook,
+    report,
+    show,
+    status,
+)
 
 commands = (
     status.command,
@@ -12,5 +24,6 @@ commands = (
     export.command,
     apply.command,
     ledger.command,
+    playbook.command,
     *actions.commands,
 )

@@ -35,6 +35,7 @@ from orchestrator.views.campaign.opening import (
     run_option,
     task_argument,
 )
+from orchestrator.views.campaign.playbook import playbook_record, playbook_section
 from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.wiring import Reading
 
@@ -88,6 +89,7 @@ def report(material: Material) -> str:
         ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
         ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
         ("Pruning", pruning_sentences(material.savings)),
+        ("Playbook", playbook_section(state, material.ranking, run.number)),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -223,6 +225,7 @@ def record(material: Material) -> dict[str, Any]:
         "control": control_record(material.comparison),
         "heldout": material.drift.record() if material.drift else None,
         "pruning": material.savings.record(),
+        "playbook": playbook_record(material.state, material.ranking, material.run.number),
         "accounts": material.accounts.as_rows(),
     }
 

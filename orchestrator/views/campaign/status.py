@@ -39,6 +39,7 @@ from orchestrator.views.campaign.opening import (
     ranking_of,
     task_argument,
 )
+from orchestrator.views.campaign.playbook import playbook_line, playbook_record
 from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
@@ -78,6 +79,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("control", _control_line(standing)),
         *_heldout_line(standing),
         ("pruning", Text(pruning_line(savings(state)))),
+        ("playbook", Text(playbook_line(state, standing.ranking))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
     ):
         if value:
@@ -218,6 +220,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "control": control_record(compare(state, standing.ranking)) if state.run.control else None,
         "heldout": found.record() if found else None,
         "pruning": savings(state).record(),
+        "playbook": playbook_record(state, standing.ranking),
         "certified": asdict(certified(state, in_order(state, state.run))),
         "accounts": {
             account.value: {
