@@ -38,6 +38,7 @@ from orchestrator.views.campaign.opening import (
     task_argument,
     task_of,
 )
+from orchestrator.views.campaign.playbook import playbook_record, playbook_section
 from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.views.campaign.roles import roles_record, roles_section
@@ -97,6 +98,7 @@ def report(material: Material) -> str:
         ("Pruning", pruning_sentences(material.savings)),
         *(("Instructions", body) for body in [_instructions(state)] if body),
         *(("A person's word", body) for body in [_answers(nodes)] if body),
+        ("Playbook", playbook_section(state, material.ranking, run.number)),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -243,6 +245,7 @@ def record(material: Material) -> dict[str, Any]:
         "heldout": material.drift.record() if material.drift else None,
         "pruning": material.savings.record(),
         "roles": roles_record(material.state, material.accounts, material.task, in_order(material.state, material.run)),
+        "playbook": playbook_record(material.state, material.ranking, material.run.number),
         "accounts": material.accounts.as_rows(),
     }
 
