@@ -219,12 +219,15 @@ class StallFound(_Event):
 
 
 class Reviewed(_Event):
-    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores."""
+    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores.
+
+    `unreviewed`: nobody could be asked, or nothing was left to ask with; the attempt goes on.
+    """
 
     kind: Literal["reviewed"] = "reviewed"
     node: str
     draft: int
-    finding: Literal["pass", "flag", "hold"]
+    finding: Literal["pass", "flag", "hold", "unreviewed"]
     reasons: str
 
 
@@ -235,11 +238,22 @@ class Steered(_Event):
     text: str
 
 
+class RoundStarted(_Event):
+    """With --review: the session ends once this round is over. `size` is how many attempts of the search make it up,
+    None for one asking with every change that it brings.
+    """
+
+    kind: Literal["round started"] = "round started"
+    run: int
+    number: int
+    size: int | None
+
+
 class PlaybookChanged(_Event):
     """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
 
-    One that is not challenges the present one. `level` is fixed here, before anything is measured: how likely it may
-    be that it is adopted although it is no better.
+    One that is not challenges the present one. `level` and `pairs` are fixed here, before anything is measured: how
+    likely it may be that it is adopted although it is no better, and after how many pairs of attempts at most.
     """
 
     kind: Literal["playbook changed"] = "playbook changed"
@@ -250,6 +264,7 @@ class PlaybookChanged(_Event):
     why: str
     used: bool = True
     level: float | None = None
+    pairs: int = 0
 
 
 class PlaybookGiven(_Event):
@@ -529,6 +544,7 @@ Event = Annotated[
     | StallFound
     | Reviewed
     | Steered
+    | RoundStarted
     | PlaybookChanged
     | PlaybookGiven
     | PlaybookUsed
