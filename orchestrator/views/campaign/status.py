@@ -30,6 +30,7 @@ from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.frontier import best_at, frontier_line
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
+from orchestrator.views.campaign.offers import offers_line
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     holder_of,
@@ -77,6 +78,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("pace", _pace_line(state, nodes)),
         ("control", _control_line(standing)),
         *_heldout_line(standing),
+        ("offers", Text(offers_line(state.campaign))),
         ("pruning", Text(pruning_line(savings(state)))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
     ):
