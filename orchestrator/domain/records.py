@@ -359,3 +359,4 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     unbooked: Spent = Spent()
     offered: int = 0
     distinct: int = 0
+    unfit: int = 0
