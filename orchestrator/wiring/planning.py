@@ -15,6 +15,7 @@ from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
+from orchestrator.wiring.secrets import refuse_secrets
 from sandbox import DockerConfig
 
 
@@ -42,6 +43,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
     proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
+    if asks_a_model(options):
+        refuse_secrets(task, tree)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
