@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from private_postgres import PrivatePostgres, postgres
+from tests.messages import MessagesServer
 
 MEMORY = Path("/dev/shm")
 
@@ -27,3 +28,10 @@ def database(postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) 
     """New campaigns of this test, and of processes that it starts, keep their ledger there."""
     monkeypatch.setenv("BLASTDOOR_LEDGER", postgres_server.url())
     return postgres_server
+
+
+@pytest.fixture
+def messages_server() -> Iterator[MessagesServer]:
+    """Speaks the Messages API on loopback, as the test scripts it; its key is `messages_server.key`."""
+    with MessagesServer() as server:
+        yield server

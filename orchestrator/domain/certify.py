@@ -89,8 +89,12 @@ class Evidence:
 
     @property
     def words(self) -> str:
+        return self.told("repeat")
+
+    def told(self, unit: str) -> str:
         """In decimal digits: evidence may be beyond what a float holds."""
-        return f"evidence {_power(self.log)} in {self.repeats} repeats, {_power(self.needed)} needed"
+        count = f"{self.repeats} {unit}{'' if self.repeats == 1 else 's'}"
+        return f"evidence {_power(self.log)} in {count}, {_power(self.needed)} needed"
 
 
 def look(champion: Sequence[Standing], candidate: Sequence[Standing], level: float, repeats: int) -> Evidence:
@@ -107,6 +111,21 @@ def look(champion: Sequence[Standing], candidate: Sequence[Standing], level: flo
 def log_evidence(champion: Sequence[Standing], candidate: Sequence[Standing]) -> float:
     """The logarithm of the mean of E(theta); 0 before there is anything to compare."""
     return _log_mean(_order(champion, candidate))
+
+
+def look_at_pairs(pairs: Sequence[tuple[Standing, Standing]], level: float, left: int) -> Evidence:
+    """The same test where measurements come in pairs, (of the one in place, of its challenger), and only the two of a
+    pair can be compared with each other. `left` pairs may still come; a pair that ties says nothing.
+
+    A coin decides which of a pair is whose. So, were both alike, either order would be as likely whatever became of
+    earlier pairs, and the product of each pair's own E(theta), with m = n = 1, is a martingale of mean 1 again.
+    """
+    wins = sum(mine > theirs for theirs, mine in pairs)
+    losses = sum(mine < theirs for theirs, mine in pairs)
+    now, needed = _log_mean_of_pairs(wins, losses), -math.log(level)
+    hope = left > 0 and _log_mean_of_pairs(wins + left, losses) >= needed
+    stand = Stand.PROVEN if now >= needed else Stand.OPEN if hope else Stand.FUTILE
+    return Evidence(now, needed, len(pairs), stand)
 
 
 def median(values: Sequence[Standing]) -> Standing:
@@ -127,7 +146,15 @@ def _log_mean(order: Sequence[bool]) -> float:
     rows = [_logs(place - mine, mine) for place, mine in enumerate(below, start=1)]
     ratios: list[float] = [math.lgamma(len(order) + 1) - sum(column) for column in zip(*rows, strict=True)]
     mine = sum(order)
-    logs = [mine * math.log(theta) + ratio for theta, ratio in zip(THETAS, ratios, strict=True)]
+    return _mean_of([mine * math.log(theta) + ratio for theta, ratio in zip(THETAS, ratios, strict=True)])
+
+
+def _log_mean_of_pairs(wins: int, losses: int) -> float:
+    """A pair that is won has E = 2 theta / (1 + theta), one that is lost 2 / (1 + theta)."""
+    return _mean_of([wins * math.log(theta) + (wins + losses) * math.log(2 / (1 + theta)) for theta in THETAS])
+
+
+def _mean_of(logs: Sequence[float]) -> float:
     most = max(logs)
     return most + math.log(sum(math.exp(it - most) for it in logs)) - _WEIGHT
 

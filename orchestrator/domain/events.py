@@ -121,7 +121,8 @@ class Charged(_Event):
 
 class Proposed(_Event):
     """`tried` marks what an agent only tuned and did not hand in; `origin` is the spare draft of an earlier node that
-    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with.
+    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with, `steered` how
+    many of a person's instructions were known by then.
     """
 
     kind: Literal["proposed"] = "proposed"
@@ -137,6 +138,7 @@ class Proposed(_Event):
     playbook: int | None = None
     tried: bool = False
     origin: str | None = None
+    steered: int = 0
 
 
 class OffersCounted(_Event):
@@ -217,12 +219,15 @@ class StallFound(_Event):
 
 
 class Reviewed(_Event):
-    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores."""
+    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores.
+
+    `unreviewed`: nobody could be asked, or nothing was left to ask with; the attempt goes on.
+    """
 
     kind: Literal["reviewed"] = "reviewed"
     node: str
     draft: int
-    finding: Literal["pass", "flag", "hold"]
+    finding: Literal["pass", "flag", "hold", "unreviewed"]
     reasons: str
 
 
@@ -233,8 +238,23 @@ class Steered(_Event):
     text: str
 
 
+class RoundStarted(_Event):
+    """With --review: the session ends once this round is over. `size` is how many attempts of the search make it up,
+    None for one asking with every change that it brings.
+    """
+
+    kind: Literal["round started"] = "round started"
+    run: int
+    number: int
+    size: int | None
+
+
 class PlaybookChanged(_Event):
-    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now."""
+    """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
+
+    One that is not challenges the present one. `level` and `pairs` are fixed here, before anything is measured: how
+    likely it may be that it is adopted although it is no better, and after how many pairs of attempts at most.
+    """
 
     kind: Literal["playbook changed"] = "playbook changed"
     version: int
@@ -243,6 +263,19 @@ class PlaybookChanged(_Event):
     by: Literal["default", "task", "person", "evolver"]
     why: str
     used: bool = True
+    level: float | None = None
+    pairs: int = 0
+
+
+class PlaybookGiven(_Event):
+    """Which version an attempt works with, said before it asks a model. `challenger` is the one whose test it is
+    part of, None for an attempt that is in none.
+    """
+
+    kind: Literal["playbook given"] = "playbook given"
+    node: str
+    version: int
+    challenger: int | None = None
 
 
 class PlaybookUsed(_Event):
@@ -251,6 +284,14 @@ class PlaybookUsed(_Event):
     kind: Literal["playbook used"] = "playbook used"
     version: int
     by: Literal["person", "evolver"]
+    why: str
+
+
+class PlaybookDiscarded(_Event):
+    """A challenger that was not shown to be better; it stays in the log."""
+
+    kind: Literal["playbook discarded"] = "playbook discarded"
+    version: int
     why: str
 
 
@@ -503,8 +544,11 @@ Event = Annotated[
     | StallFound
     | Reviewed
     | Steered
+    | RoundStarted
     | PlaybookChanged
+    | PlaybookGiven
     | PlaybookUsed
+    | PlaybookDiscarded
     | PromotionAsked
     | PromotionAnswered
     | Promoted

@@ -9,6 +9,8 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.records import (
+    EVOLVING,
+    Asked,
     Campaign,
     Certification,
     Draft,
@@ -19,6 +21,8 @@ from orchestrator.domain.records import (
     Phase,
     PlaybookVersion,
     Purpose,
+    Role,
+    Round,
     Run,
     Spent,
     Trial,
@@ -74,13 +78,16 @@ def _injection_queued(state: "State", event: e.InjectionQueued, _: str) -> None:
 def _proposed(state: "State", event: e.Proposed, _: str) -> None:
     fields = event.model_dump(exclude={"kind", "draft"})
     state.new("draft", f"{event.node}#{event.draft}", Draft(number=event.draft, **fields))
-    told = {"operator": event.operator, "description": event.description, "params": event.params}
-    state.set_node(event.node, drafts=event.draft, **told)
+    told: dict[str, Any] = {"operator": event.operator, "description": event.description, "params": event.params}
+    made_with = {} if event.playbook is None else {"playbook": event.playbook}
+    state.set_node(event.node, drafts=event.draft, **told, **made_with)
 
 
 def _offers_counted(state: "State", event: e.OffersCounted, _: str) -> None:
     now = state.campaign
-    state.set_campaign(offered=now.offered + event.offered, distinct=now.distinct + event.distinct)
+    state.set_campaign(
+        offered=now.offered + event.offered, distinct=now.distinct + event.distinct, unfit=now.unfit + event.refused
+    )
 
 
 def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> None:
@@ -91,9 +98,20 @@ def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> 
 
 def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
     state.drop("call", event.call)
-    if event.node:
+    _count_call(state, event)
+    if not event.node:
+        state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
+    else:
         node = state.nodes[event.node]
-        state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens)
+        paid = {**node.paid, event.role: node.paid.get(event.role, 0) + event.spent.microdollars}
+        state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens, paid=paid)
+
+
+def _count_call(state: "State", event: e.ModelCallEnded) -> None:
+    known, key = state.campaign.asked_models, f"{event.role} {event.model}"
+    old = known.get(key, Asked())
+    now = Asked(calls=old.calls + 1, spent=old.spent + event.spent, tokens=old.tokens + event.tokens)
+    state.set_campaign(asked_models={**known, key: now})
 
 
 def _agent_intended(state: "State", event: e.AgentIntended, at: str) -> None:
@@ -105,35 +123,70 @@ def _agent_ended(state: "State", event: e.AgentEnded, _: str) -> None:
 
 
 def _reviewed(state: "State", event: e.Reviewed, _: str) -> None:
-    state.set_node(event.node, finding=event.finding)
+    state.put("draft", f"{event.node}#{event.draft}", finding=event.finding, reasons=event.reasons)
+    found = [draft.finding for draft in state.drafts(event.node) if draft.finding]
+    state.set_node(event.node, finding=max(found, key=_FINDINGS.index))
 
 
 def _steered(state: "State", event: e.Steered, _: str) -> None:
     state.set_campaign(steering=(*state.campaign.steering, event.text))
 
 
+def _round_started(state: "State", event: e.RoundStarted, at: str) -> None:
+    opened, paid = state.count(Role.SEARCH), state.count_paid(Role.SEARCH)
+    state.set_campaign(round=Round(opened=opened, paid=paid, at=at, **_fields(event, "kind")))
+
+
 def _playbook_changed(state: "State", event: e.PlaybookChanged, at: str) -> None:
     fields = _fields(event, "kind", "version", "used")
     state.new("playbook", str(event.version), PlaybookVersion(number=event.version, at=at, **fields))
     if event.used:
-        state.set_campaign(playbook=event.version)
+        _use_playbook(state, event.version, event.by)
+    else:
+        state.set_campaign(challenger=event.version, challengers=state.campaign.challengers + 1)
+
+
+def _playbook_given(state: "State", event: e.PlaybookGiven, _: str) -> None:
+    state.set_node(event.node, playbook=event.version)
+    if event.challenger is not None:
+        given = state.playbooks[event.challenger].given
+        state.put("playbook", str(event.challenger), given=(*given, event.node))
 
 
 def _playbook_used(state: "State", event: e.PlaybookUsed, _: str) -> None:
-    state.set_campaign(playbook=event.version)
+    if event.version == state.campaign.challenger:
+        state.put("playbook", str(event.version), fate=f"used: {event.why}")
+        state.set_campaign(challenger=None)
+    _use_playbook(state, event.version, event.by)
 
 
-def _promotion_asked(state: "State", event: e.PromotionAsked, _: str) -> None:
-    state.set_node(event.node, promotion_asked=True, promotion=None)
+def _playbook_discarded(state: "State", event: e.PlaybookDiscarded, _: str) -> None:
+    state.put("playbook", str(event.version), fate=f"not used: {event.why}")
+    state.set_campaign(challenger=None)
+
+
+def _use_playbook(state: "State", version: int, by: str) -> None:
+    """What was being tried was tried beside the version of before: there is nothing left to compare it with."""
+    if (challenger := state.campaign.challenger) is not None:
+        fate = f"not used: set aside for version {version}, by {by}"
+        state.put("playbook", str(challenger), fate=fate)
+    state.set_campaign(playbook=version, challenger=None)
+
+
+def _promotion_asked(state: "State", event: e.PromotionAsked, at: str) -> None:
+    state.set_node(event.node, promotion_asked=True, promotion_since=at, promotion=None)
 
 
 def _promotion_answered(state: "State", event: e.PromotionAnswered, _: str) -> None:
-    state.set_node(event.node, promotion_asked=False, promotion=event.accepted)
+    state.set_node(event.node, promotion_asked=False, promotion=event.accepted, promotion_why=event.why)
 
 
 def _promoted(state: "State", event: e.Promoted, _: str) -> None:
     draft = state.draft(f"{event.node}#{event.draft}")
-    told = {"operator": draft.operator, "description": draft.description, "params": draft.params} if draft else {}
+    told: dict[str, Any] = {}
+    if draft:
+        told = {"operator": draft.operator, "description": draft.description, "params": draft.params}
+    told |= {"finding": draft.finding} if draft and draft.finding else {}
     state.set_node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, size=event.size, **told)
 
 
@@ -255,8 +308,8 @@ def _attempt_quarantined(state: "State", event: e.AttemptQuarantined, _: str) ->
 
 
 def _count_refund(state: "State", node: str, ending: Ending) -> None:
-    """An interruption is our own doing and can not be farmed; it does not count."""
-    if ending is not Ending.INTERRUPTED:
+    """An interruption is our own doing, and what is held is not run again: neither can be farmed, so none counts."""
+    if ending not in (Ending.INTERRUPTED, Ending.HELD):
         refunds = state.campaign.refunds
         state.set_campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
 
@@ -266,6 +319,16 @@ def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:
     refunds = {name: count for name, count in state.campaign.refunds.items() if name not in lineage}
     state.set_campaign(refunds=refunds)
     state.set_node(event.node, phase=Phase.QUEUED, stalls=0, not_before="", ending=None, kept=False, why=event.by)
+    _let_go(state, event.node)
+
+
+def _let_go(state: "State", node: str) -> None:
+    """A person has looked at what the verifier held; it is not asked about these drafts again."""
+    held = [draft for draft in state.drafts(node) if draft.finding == "hold"]
+    for draft in held:
+        state.put("draft", f"{node}#{draft.number}", finding="released")
+    if held:
+        state.set_node(node, finding="released")
 
 
 def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
@@ -274,11 +337,15 @@ def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
 
 
 def _booked(state: "State", event: e.Settled | e.Refunded, _: str) -> None:
-    if not event.node:
-        return
     units = event.spent
     spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
-    state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
+    if event.node:
+        state.set_node(event.node, booked=state.nodes[event.node].booked + spent)
+        return
+    state.set_campaign(unbooked=state.campaign.unbooked - spent)
+    if event.hold.startswith(EVOLVING):
+        evolutions = state.campaign.evolutions + 1
+        state.set_campaign(evolutions=evolutions, evolved_after=state.count_all(Role.SEARCH))
 
 
 def _cohort_opened(state: "State", event: e.CohortOpened, _: str) -> None:
@@ -310,6 +377,9 @@ def _fields(event: BaseModel, *without: str) -> dict[str, Any]:
     return {name: getattr(event, name) for name in type(event).model_fields if name not in without}
 
 
+# From the best to the worst.
+_FINDINGS = ("pass", "unreviewed", "released", "flag", "hold")
+
 HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.CampaignOpened: _campaign_opened,
     e.RunStarted: _run_started,
@@ -326,8 +396,11 @@ HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.AgentEnded: _agent_ended,
     e.Reviewed: _reviewed,
     e.Steered: _steered,
+    e.RoundStarted: _round_started,
     e.PlaybookChanged: _playbook_changed,
+    e.PlaybookGiven: _playbook_given,
     e.PlaybookUsed: _playbook_used,
+    e.PlaybookDiscarded: _playbook_discarded,
     e.PromotionAsked: _promotion_asked,
     e.PromotionAnswered: _promotion_answered,
     e.Promoted: _promoted,

@@ -8,13 +8,17 @@ Value = bool | int | float | str
 
 
 class Proposal(BaseModel, extra="forbid", frozen=True):
-    """`operator` and `description` say in few words what was done; `model` names the LLM, if one did it."""
+    """`operator` and `description` say in few words what was done; `model` names the LLM, if one did it.
+
+    `playbook` is the version that it was made with.
+    """
 
     operator: str = Field(max_length=64)
     description: str = Field(max_length=500)
     params: dict[str, Value] | None = None
     text: str | None = None
     model: str | None = None
+    playbook: int | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

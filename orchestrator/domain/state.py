@@ -92,7 +92,8 @@ class State:
 
     @property
     def playbooks(self) -> dict[int, PlaybookVersion]:
-        return {int(name): record for name, record in self._records["playbook"].items()}
+        """The versions of the playbook, in order."""
+        return dict(sorted((int(name), record) for name, record in self._records["playbook"].items()))
 
     def drafts(self, node: str) -> list[Draft]:
         count = self.nodes[node].drafts
@@ -120,6 +121,10 @@ class State:
     def count(self, role: Role) -> int:
         """How many nodes of a role the present run has."""
         return self.campaign.counts.get(count_key(str(self.campaign.run), role), 0)
+
+    def count_all(self, role: Role) -> int:
+        """How many nodes of a role all runs have."""
+        return sum(self.campaign.counts.get(count_key(run, role), 0) for run in self.runs)
 
     def count_paid(self, role: Role) -> int:
         """The same without those that were cancelled."""

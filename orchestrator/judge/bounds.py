@@ -8,10 +8,6 @@ the answers, so the detail is for the user.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from orchestrator.text import short
-
-_QUOTED_CHARACTERS = 60
-
 
 class ResultFault(StrEnum):
     MISSING = "no result"
@@ -62,8 +58,3 @@ class Caps:
 
 
 DEFAULT_CAPS = Caps()
-
-
-def quoted(text: str) -> str:
-    """Text of somebody else: short, on one line, and nothing in it acts on a screen."""
-    return f"'{short(text[: 2 * _QUOTED_CHARACTERS], _QUOTED_CHARACTERS)}'"

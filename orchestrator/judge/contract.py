@@ -8,8 +8,9 @@ judges of other ecosystems write some; keys that are known must be right, since 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.bounded_json import quoted
 from orchestrator.domain.metric import Goal
-from orchestrator.judge.bounds import DEFAULT_CAPS, Caps, ResultFault, ResultRefused, quoted
+from orchestrator.judge.bounds import DEFAULT_CAPS, Caps, ResultFault, ResultRefused
 from orchestrator.judge.json_bounds import loads
 from orchestrator.judge.metrics_csv import Series, parse
 from orchestrator.judge.traces import Trace, read_traces

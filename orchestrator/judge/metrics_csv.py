@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from orchestrator.bounded_json import quoted
 from orchestrator.domain.metric import Goal, Metric
-from orchestrator.judge.bounds import DEFAULT_CAPS, Caps, ResultFault, ResultRefused, quoted
+from orchestrator.judge.bounds import DEFAULT_CAPS, Caps, ResultFault, ResultRefused
 
 _GOAL = re.compile(r"[\s(\[,;:-]*\b(higher|lower) is better[\s)\]]*$", re.IGNORECASE)
 _INTEGER = re.compile(r"[0-9]{1,18}")

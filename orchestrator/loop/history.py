@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from orchestrator.change import Tree
+from orchestrator.change import Reason, Tree
 from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role
@@ -49,6 +50,10 @@ class History:
         drafts = self._state.drafts(node.id)
         return node.id == self._state.run.root or any(it.tree == digest and it.number == node.promoted for it in drafts)
 
+    def tried(self, node: str) -> Tried:
+        """Any node of the run, the root included."""
+        return self._tried(self._state.nodes[node])
+
     def tree(self, node: str) -> Tree:
         if node not in self._state.nodes:
             raise LookupError(node)
@@ -58,12 +63,13 @@ class History:
         del at
         match event:
             case e.Proposed() if self._is_known(event.node):
-                self._propose(event.node, event.tree)
+                self._propose(event.node, event.tree, event.origin)
             case e.AttemptEnded() if self._is_mine(event.node):
                 self._end(self._state.nodes[event.node])
             case e.AttemptQuarantined() if self._is_known(event.node):
                 self._running.pop(event.node, None)
-                self._forget(event.node)
+                if not _was_or_will_be_run(self._state.nodes[event.node]):
+                    self._forget(event.node)
             case e.ChampionChanged() | e.CohortOpened() if self._state.run.cohort != self._cohort:
                 self._gather()
 
@@ -76,13 +82,16 @@ class History:
         nodes = [node for node in state.nodes.values() if self._is_known(node.id)]
         for node in nodes:
             for draft in state.drafts(node.id) if _was_or_will_be_run(node) else ():
-                self._propose(node.id, draft.tree)
+                self._propose(node.id, draft.tree, draft.origin)
         mine = [node for node in nodes if node.role is self._role and node.phase is Phase.ENDED]
         for node in sorted(mine, key=lambda node: (node.ended_at, node.number)):
             self._end(node)
 
-    def _propose(self, node: str, digest: str | None) -> None:
-        if digest:
+    def _propose(self, node: str, digest: str | None, origin: str | None) -> None:
+        if digest and origin:
+            # Offered to another one, but run here.
+            self._trees[digest] = node
+        elif digest:
             self._trees.setdefault(digest, node)
         if self._is_mine(node) and self._state.nodes[node].phase in (Phase.OPEN, Phase.QUEUED):
             self._running[node] = None
@@ -110,7 +119,22 @@ class History:
             merits=self._merits(node),
             parent_merits=self._merits(self._state.nodes[node.parent]) if node.parent else None,
             kept=node.kept,
+            ending=node.ending,
+            fault=self._fault(node),
         )
+
+    def _fault(self, node: Node) -> str:
+        """A fixed code, or the number that the candidate ended with; never a text of the judge or of a log."""
+        trial = self._state.trials.get(node.submitted or "")
+        if trial is None:
+            refused = next((it.refused for it in self._state.drafts(node.id) if it.refused), "")
+            code = refused.partition(":")[0]
+            return f"change refused: {code}" if code in set(Reason) else ""
+        if trial.fault:
+            return trial.fault
+        if trial.verdict and not trial.verdict.valid:
+            return "not a solution"
+        return f"exit code {trial.exit_code}" if trial.ending and trial.exit_code else ""
 
     def _merits(self, node: Node) -> tuple[float, ...] | None:
         verdict = node.verdicts.get(self._cohort or "") or node.verdict
@@ -127,5 +151,8 @@ class History:
 
 
 def _was_or_will_be_run(node: Node) -> bool:
+    """What a verifier holds waits for a person; proposed once more, it would only be held once more."""
+    if node.phase is Phase.QUARANTINED and node.ending is Ending.HELD:
+        return True
     ended_free = node.phase is Phase.ENDED and node.ending is not None and not node.ending.charged
     return not ended_free and node.phase is not Phase.QUARANTINED

@@ -5,12 +5,13 @@ from datetime import datetime
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import CallEnding, Tokens
 from orchestrator.domain.node import order_of
 from orchestrator.domain.records import Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
-from orchestrator.loop.money import refund_all, trial_job
+from orchestrator.loop.money import refund_all, trial_job, usage
 from orchestrator.loop.workbench import Workbench
-from sandbox import Job
+from sandbox import Job, Limits
 
 WHY = "the orchestrator was stopped"
 
@@ -37,7 +38,8 @@ def interrupt(bench: Workbench, name: str, *, killed: bool = False) -> None:
 def reconcile(bench: Workbench) -> list[str]:
     """After a crash: what the ledger has under way is over, since its owner is. Says which nodes were touched."""
     state = bench.state
-    holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds}
+    _settle_calls(bench)
+    holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds} & state.nodes.keys()
     running = {trial.node for trial in state.trials.values() if not trial.ended or trial.judging}
     running |= {node.id for node in state.nodes.values() if node.asking is not None}
     opened = {name for name in state.unfinished if state.nodes[name].phase is Phase.OPEN}
@@ -45,6 +47,27 @@ def reconcile(bench: Workbench) -> list[str]:
     for name in touched:
         interrupt(bench, name)
     return touched
+
+
+def _settle_calls(bench: Workbench) -> None:
+    """Calls to models that nobody heard the end of may have cost their worst case. Holds of no attempt end too."""
+    events: list[e.Event] = [
+        e.ModelCallEnded(
+            node=call.node,
+            call=name,
+            role=call.role,
+            model=call.model,
+            ending=CallEnding.INTERRUPTED,
+            tokens=Tokens(),
+            spent=call.worst,
+        )
+        for name, call in bench.state.open_calls.items()
+    ]
+    if events:
+        bench.book.record(*events)
+    for hold in [hold for hold in bench.book.accounts.holds if hold.split("#", 1)[0] not in bench.state.nodes]:
+        spent = usage(bench.state.campaign.unbooked).as_row()
+        bench.book.record(e.Settled(hold=hold, node="", spent=spent))
 
 
 def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
@@ -57,6 +80,9 @@ def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
         if trial.judging:  # in relay mode, at the same time
             spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)
             ends.append(e.JudgingEnded(trial=trial.id, judging=trial.judging, spent=spent, interrupted=True))
+    if node.agent is not None:
+        spent = _at_most_within(bench, bench.task.agent.limits, node.agent_since)
+        ends.append(e.AgentEnded(node=node.id, ending="interrupted", why=WHY, spent=spent, interrupted=True))
     if node.guarding:
         guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == node.guarding)
         spent = _at_most(bench, bench.jobs.guard(guard), node.guarding_since)
@@ -69,9 +95,13 @@ def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
 
 
 def _at_most(bench: Workbench, job: Job, since: str) -> Spent:
+    return _at_most_within(bench, job.limits, since, builds=bool(job.build))
+
+
+def _at_most_within(bench: Workbench, limits: Limits, since: str, *, builds: bool = False) -> Spent:
     passed = max(0.0, (bench.book.now() - datetime.fromisoformat(since)).total_seconds())
-    worst = bench.door.worst(job)
-    usd = bench.door.usd_per_second(job.limits) * passed
+    worst = bench.door.worst_within(limits, builds=builds)
+    usd = bench.door.usd_per_second(limits) * passed
     return Spent(
         milliseconds=min(worst.milliseconds, milliseconds(passed)),
         microdollars=min(worst.microdollars, micro_dollars(usd)),

@@ -30,14 +30,15 @@ def usage(spent: Spent) -> Amounts:
 
 
 def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
-    """Its slot, and all chambers that it may need but those of tuning."""
+    """Its slot, what it may use of models, and all chambers that it may need but those of tuning."""
     limits = [Limits.model_validate(guard.limits) for guard in guards]
-    return slot(role) + _worst(bench, walls_of_attempt(bench.task, role, limits))
+    asking = usage(bench.asking) if role is Role.SEARCH else Amounts()
+    return slot(role) + asking + _worst(bench, walls_of_attempt(bench.task, role, limits))
 
 
 def worst_of_search(bench: Parts) -> Amounts:
     """What an attempt of the search sets aside in all, tuning included."""
-    return slot(Role.SEARCH) + _worst(bench, walls_of_search(bench.task))
+    return slot(Role.SEARCH) + usage(bench.asking) + _worst(bench, walls_of_search(bench.task))
 
 
 def worst_of_asking(bench: Parts) -> Amounts:

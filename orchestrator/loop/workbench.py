@@ -1,13 +1,14 @@
 """All that an attempt works with, in one place."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from orchestrator.budget import RefundPolicy
 from orchestrator.change import Policy, Tree
+from orchestrator.domain import events as e
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
@@ -23,6 +24,8 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.candidate import next_tree
 from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
+from orchestrator.loop.models import Models
+from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
@@ -31,12 +34,16 @@ _TREES_KEPT = 8
 
 
 class Free(Exception):
-    """An ending that the attempt does not pay for; it is refunded and queued again. `spent` is not on record yet."""
+    """An ending that the attempt does not pay for; it is refunded and queued again. `spent` is not on record yet.
 
-    def __init__(self, ending: Ending, why: str, spent: Spent | None = None) -> None:
+    `found` is what is to be recorded together with the refund.
+    """
+
+    def __init__(self, ending: Ending, why: str, spent: Spent | None = None, found: Sequence[e.Event] = ()) -> None:
         super().__init__(why)
         self.ending = ending
         self.spent = spent or Spent()
+        self.found = found
 
 
 class BaselineFailed(Exception):
@@ -47,15 +54,16 @@ class BaselineFailed(Exception):
         self.log = log
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What runs a candidate and what judges it; needs no campaign."""
+    """What runs a candidate and what judges it; needs no campaign. `asking` is what an attempt may use of models."""
 
     task: Task
     jobs: Jobs
     door: Door
     judge: DataJudge
     ranking: Ranking
+    asking: Spent = field(default_factory=Spent)
 
     @property
     def tier(self) -> Tier:
@@ -66,9 +74,15 @@ class Parts:
         return self.task.certify.certify()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Workbench(Parts):
-    """The same, with a campaign to record in. `root` is the tree that the run began with."""
+    """The same, with a campaign to record in. `root` is the tree that the run began with.
+
+    `models` and `playbooks` are there only where a proposer asks a model. `at_once` is how many changes one asking is
+    for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
+    of them, so that they wait for them.
+    `asks`: nothing becomes the champion before a person said yes.
+    """
 
     root: Tree
     book: Book
@@ -83,6 +97,11 @@ class Workbench(Parts):
     cohort_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     complaints: dict[str, str] = field(default_factory=dict)
     pruning: Pruning | None = None
+    models: Models | None = None
+    at_once: int = 1
+    parents: dict[str, asyncio.Lock] = field(default_factory=dict)
+    playbooks: Playbooks | None = None
+    asks: bool = False
 
     @property
     def state(self) -> State:

@@ -1,8 +1,31 @@
 """Where changes come from. A proposer sees the campaign and offers; it runs nothing and scores nothing."""
 
-from orchestrator.proposers.base import Brief, Exhausted, Past, Proposer, Stalled, Tried
+from orchestrator.proposers.base import (
+    Brief,
+    Exhausted,
+    Past,
+    Playbook,
+    Proposer,
+    Stalled,
+    Tried,
+    Tuned,
+    Unanswered,
+)
 from orchestrator.proposers.grid import Grid
 from orchestrator.proposers.injected import Injected
 from orchestrator.proposers.random import Random
 
-__all__ = ["Brief", "Exhausted", "Grid", "Injected", "Past", "Proposer", "Random", "Stalled", "Tried"]
+__all__ = [
+    "Brief",
+    "Exhausted",
+    "Grid",
+    "Injected",
+    "Past",
+    "Playbook",
+    "Proposer",
+    "Random",
+    "Stalled",
+    "Tried",
+    "Tuned",
+    "Unanswered",
+]

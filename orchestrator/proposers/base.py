@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from orchestrator.change import Tree
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.llm.line import Line
 from orchestrator.watch.signals import Signal
@@ -18,12 +19,19 @@ class Stalled(Exception):
     """The proposer gives no more signs of life; the attempt is refunded and queued again."""
 
 
+class Unanswered(Exception):
+    """The proposer was at work and has nothing to hand in: its allowance is used up, or what it says is no change.
+    One line; the attempt is charged and ends as invalid.
+    """
+
+
 @dataclass(frozen=True)
 class Tried:
     """An earlier attempt of the same proposer in the same run.
 
     `merits` has one number a metric, more is better, in the task's order; None for an attempt without a valid score
-    of the present cohort. `parent_merits` is the same of what it was built on.
+    of the present cohort. `parent_merits` is the same of what it was built on. `ending` is how it ended, and `fault`
+    the fixed code of what was wrong; neither has a word of a log or of the judge in it.
     """
 
     node: str
@@ -35,6 +43,8 @@ class Tried:
     merits: tuple[float, ...] | None
     parent_merits: tuple[float, ...] | None
     kept: bool = False
+    ending: Ending | None = None
+    fault: str = ""
 
 
 class Past(Protocol):
@@ -96,9 +106,12 @@ class Brief:
     `parent_params` is what the parent was made with, None for one that was not made from a point. `again` counts how
     often the same attempt was asked before, when all that came was known already: another answer is wanted then.
 
+    `step` is the place in the branch: the first one begins it.
+
     For those that ask a model: `line` is the way to it, `lineage` what was done from the root to the parent, `refusal`
-    says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, `steering` is
-    what a person said since the campaign began, `deadline_s` the time that is left, `heard` takes what the stall watch
+    says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, of which
+    `tunes` are left (None: no cap), `steering` is what a person said since the campaign began and may grow meanwhile,
+    `deadline_s` the time that is left, `heard` takes what the stall watch
     should know of an agent. None or empty for all others.
     """
 
@@ -110,15 +123,17 @@ class Brief:
     parent_params: Mapping[str, Value] | None = None
     count: int = 1
     again: int = 0
+    step: int = 0
     past: Past = field(default_factory=Nothing)
     line: Line | None = None
     lineage: Sequence[Tried] = ()
-    refusal: Callable[[Proposal], str | None] = lambda proposal: None
+    refusal: Callable[[Proposal], str | None] = lambda _: None
     tune: Tune | None = None
+    tunes: int | None = None
     steering: Sequence[str] = ()
     playbook: Playbook | None = None
     deadline_s: float = 600.0
-    heard: Callable[[Signal], None] = lambda signal: None
+    heard: Callable[[Signal], None] = lambda _: None
 
 
 class Proposer(Protocol):

@@ -1,20 +1,25 @@
 """The task file: read strictly, checked against its folder, and bound to what lay there when a run began."""
 
 from orchestrator.task.conditions import active_part, in_order, is_point, is_there, needs_of, takes
+from orchestrator.task.crosschecks import playbook_of
 from orchestrator.task.errors import TaskError
 from orchestrator.task.files import input_digest
 from orchestrator.task.model import Target, Task, diff_of
 from orchestrator.task.reading import FILE, load_task
 from orchestrator.task.sections import (
+    ASK_A_MODEL,
+    AgentSpec,
     Budget,
     GuardSpec,
     HeldOutSpec,
     ImageSpec,
     JudgeSpec,
     MetricSpec,
+    ModelSpec,
     PruningSpec,
     RankingSpec,
     Repository,
+    RoleSpec,
     SearchSpec,
     StallSpec,
     Trial,
@@ -26,7 +31,9 @@ from orchestrator.task.template import write_template
 from orchestrator.task.units import format_duration, parse_duration, parse_money, parse_rate
 
 __all__ = [
+    "ASK_A_MODEL",
     "FILE",
+    "AgentSpec",
     "Bool",
     "Budget",
     "Choice",
@@ -37,11 +44,13 @@ __all__ = [
     "Int",
     "JudgeSpec",
     "MetricSpec",
+    "ModelSpec",
     "Parameter",
     "Parameters",
     "PruningSpec",
     "RankingSpec",
     "Repository",
+    "RoleSpec",
     "SearchSpec",
     "Snapshot",
     "Space",
@@ -63,6 +72,7 @@ __all__ = [
     "parse_duration",
     "parse_money",
     "parse_rate",
+    "playbook_of",
     "snapshot",
     "takes",
     "write_template",

@@ -33,6 +33,8 @@ Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Span = Annotated[Duration, Field(gt=0, le=86_400 * 366)]
+_LEAST_THINKING = 1_024
+_MOST_FOR_OTHERS = 0.9
 
 
 class Section(BaseModel, extra="forbid", frozen=True):
@@ -197,7 +199,10 @@ class GuardSpec(Section):
 
 
 class Budget(Section):
-    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock."""
+    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock.
+
+    `stall_losses` is what attempts that ended free may have cost.
+    """
 
     attempts: int | None = Field(default=None, ge=1, le=2**53)
     tunes: Count | None = None
@@ -206,6 +211,7 @@ class Budget(Section):
     tokens: Count | None = None
     seconds: Span | None = None
     wall: Span | None = None
+    stall_losses: Annotated[Money, Field(ge=0, le=1e9)] | None = None
     patience: int | None = Field(default=None, ge=1, le=2**53)
     rate: Annotated[Rate, Field(gt=0, le=1e6)] | None = None
 
@@ -234,7 +240,7 @@ class ModelSpec(Section):
 
     models: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=16)
     usd: Annotated[Money, Field(gt=0, le=1e6)] = 0.5
-    tokens: int | None = Field(default=None, ge=1, le=2**53)
+    tokens: int = Field(default=1_000_000, ge=1, le=2**53)
     per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     max_output: int = Field(default=8_000, ge=256, le=1_000_000)
     proposals: int = Field(default=3, ge=1, le=64)
@@ -254,18 +260,53 @@ class AgentSpec(Section):
 
 
 class RoleSpec(Section):
-    """One of those who share the model budget. `share` is its part of the dollars to begin with."""
+    """One of those who share the model budget. `share` is its part of the dollars to begin with, `floor` what it always
+    gets, `cap` what it never gets past; `usd` is what it may use for one review or one evolution.
+    """
 
     models: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=16)
+    usd: Annotated[Money, Field(gt=0, le=1e6)] = 0.1
     share: float = Field(default=0.1, ge=0, le=0.9, allow_inf_nan=False)
     floor: float = Field(default=0.02, ge=0, le=0.5, allow_inf_nan=False)
+    cap: float = Field(default=0.5, ge=0, le=0.9, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.floor <= self.share <= self.cap:
+            text = f"floor {self.floor:g}, share {self.share:g} and cap {self.cap:g} are not in this order; change one"
+            raise ValueError(text)
+        return self
+
+
+class VerifierSpec(RoleSpec):
+    """Who looks at a change before a trial is paid for. `thinking` are the tokens to reason with; with 0 it reasons in
+    its answer alone, for models that can do no other. After `holds` in a row the campaign waits for a person.
+    """
+
+    cap: float = Field(default=0.2, ge=0, le=0.9, allow_inf_nan=False)
+    thinking: int = Field(default=2_048, ge=0, le=64_000)
+    holds: int = Field(default=5, ge=1, le=1000)
+
+    @field_validator("thinking")
+    @classmethod
+    def _enough_to_think(cls, value: int) -> int:
+        if 0 < value < _LEAST_THINKING:
+            raise ValueError(f"is 0 or at least {_LEAST_THINKING:,} tokens")
+        return value
 
 
 class Roles(Section):
     """None: nobody has that role. Users, who propose, get what is left."""
 
     evolver: RoleSpec | None = None
-    verifier: RoleSpec | None = None
+    verifier: VerifierSpec | None = None
+
+    @model_validator(mode="after")
+    def _leave_users_something(self) -> Self:
+        if self.evolver and self.verifier and self.evolver.cap + self.verifier.cap > _MOST_FOR_OTHERS:
+            caps = self.evolver.cap + self.verifier.cap
+            raise ValueError(f"the caps of evolver and verifier are {caps:g} together; leave users at least a tenth")
+        return self
 
 
 class SearchSpec(Section):

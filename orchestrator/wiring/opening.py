@@ -7,8 +7,8 @@ import shutil
 import socket
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
@@ -25,20 +25,24 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.metrics_file import MetricsFile
+from orchestrator.loop.models import Models
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.ledgers import take_ledger
+from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
-from orchestrator.wiring.proposers import make_proposer
+from orchestrator.wiring.playbooks import make_evolving, with_playbooks
+from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
+from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
 
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
-_MAY_CHANGE = ("budget", "search", "stall")
+_MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook")
 
 
 class CannotOpen(Exception):
@@ -79,7 +83,8 @@ async def open_campaign(
     taken = snapshot(task, task_folder)
     folder = folder or campaign_folder(task_folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with CampaignLock(folder / "lock"):
+    async with AsyncExitStack() as stack:
+        stack.enter_context(CampaignLock(folder / "lock"))
         ledger = _ledger(folder, how, settings or Settings())
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
@@ -88,14 +93,19 @@ async def open_campaign(
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
-            proposer = make_proposer(options["proposer"], task, tree=taken.tree)
+            proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
+            if asks_a_model(options):
+                refuse_secrets(task, taken.tree)
             form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
-            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root)
+            models = await stack.enter_async_context(open_models(task, options, settings or Settings(), book, folder))
+            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
+            if models:
+                bench = with_playbooks(bench, task_folder)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
@@ -110,6 +120,8 @@ async def open_campaign(
                     rate,
                     form.width,
                     make_selection(options, book),
+                    make_evolving(bench),
+                    review=bool(options["review"]),
                 ),
                 bench,
                 options,
@@ -205,9 +217,18 @@ async def _bench(
     options: Options,
     folder: Path,
     root: Tree,
+    models: Models | None,
 ) -> Workbench:
     parts = await make_parts(task, taken, site)
-    proposers = {Role.SEARCH: make_proposer(options["proposer"], task)}
+    if models:
+        parts = replace(parts, asking=worst_of_asking(models.allowances))
+    proposers = {Role.SEARCH: make_proposer(options["proposer"], task, agent=options["agent"])}
+    if models and options["proposer"] == "agent":
+        from orchestrator.wiring.agents import make_agent, worst_of_agent
+
+        parts = replace(parts, asking=parts.asking + worst_of_agent(task, parts))
+        made = await make_agent(task, options, parts, site, book, artifacts, folder / "live", models)
+        proposers[Role.SEARCH] = made
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
     return Workbench(
@@ -224,6 +245,9 @@ async def _bench(
         # Spreads retries out; nothing depends on it being hard to guess.
         draw=random.Random().random,  # noqa: S311
         pruning=make_pruning(task, parts.ranking, book.state),
+        models=models,
+        at_once=changes_at_once(options["proposer"], task),
+        asks=bool(options["ask"]),
     )
 
 
@@ -244,7 +268,7 @@ def _begin(
     if how is How.RESUME:
         book.record(session)
         reconcile(bench)
-        book.record(_caps(options, book.state.run.before, book.accounts))
+        book.record(_caps(options, book.state.run.before, book.accounts), *_pages(bench, new_run=False))
     elif how is How.NEW_RUN:
         book.record(session)
         reconcile(bench)
@@ -252,7 +276,7 @@ def _begin(
         started = _run_started(number, bench, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
         # Together: whoever dies before it can still resume the old run.
-        book.record(*_drop_old_runs(book), started, limits)
+        book.record(*_drop_old_runs(book), started, limits, *_pages(bench, new_run=True))
     else:
         opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
         started = _run_started(1, bench, options, form, taken, start, lower_tier)
@@ -261,7 +285,12 @@ def _begin(
             session,
             started,
             _caps(options, {}, book.accounts),
+            *_pages(bench, new_run=True),
         )
+
+
+def _pages(bench: Workbench, *, new_run: bool) -> list[e.Event]:
+    return bench.playbooks.begun(new_run=new_run) if bench.playbooks else []
 
 
 def _run_started(
@@ -294,7 +323,7 @@ _OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
 
 def _caps(options: Options, before: Mapping[str, int], accounts: Accounts) -> e.LimitsSet:
     """A cap below what is used already is reached, no more: the rule that stops there says so."""
-    names = ("attempts", "tunes", "usd", "tokens", "seconds")
+    names = ("attempts", "tunes", "usd", "tokens", "seconds", "stall_losses")
     caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
     limits = {
         account.value: max(units + before.get(account.value, 0), accounts.used(account))

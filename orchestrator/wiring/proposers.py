@@ -11,8 +11,18 @@ def make_ranking(task: Task) -> Ranking:
     return Ranking(tuple(spec.metric() for spec in task.metrics), task.ranking.rule)
 
 
-def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | None = None) -> Proposer:
-    """Raises TaskError for one that needs a space where the task has none, or text where `tree` has none to change."""
+def changes_at_once(name: str, task: Task) -> int:
+    """Of one asking; those beyond the first wait for the next attempts. In tuning they compete instead."""
+    return task.model.proposals if name in ("llm", "llm-params") and task.tune is None else 1
+
+
+def make_proposer(
+    name: str, task: Task, *, control: bool = False, tree: Tree | None = None, agent: str | None = None
+) -> Proposer:
+    """Raises TaskError for one that needs a space where the task has none, or text where `tree` has none to change.
+
+    An agent is only looked up: it works once it has a chamber, a line and its books (wiring/agents.py).
+    """
     match name:
         case "inject":
             return Injected()
@@ -20,6 +30,12 @@ def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | 
             return _make_operators(task, tree)
         case "mixed":
             return Mixed(_make_sampler("tpe", task, control), _make_operators(task, tree))
+        case "llm" | "llm-params":
+            return _make_llm(name, task)
+        case "agent":
+            from orchestrator.agents.presets import Planned, agent_of
+
+            return Planned(agent_of(task.agent, agent))
     return _make_sampler(name, task, control)
 
 
@@ -53,3 +69,23 @@ def _make_operators(task: Task, tree: Tree | None) -> Proposer:
             "the proposer operators needs text to change, and no editable file is text; add one to editable"
         )
     return Operators(task.policy(), left_out)
+
+
+def _make_llm(name: str, task: Task) -> Proposer:
+    """Raises TaskError where what a model must be told in any case fills more than half of what it may be told."""
+    from orchestrator.proposers.llm import LlmCode, LlmParams
+
+    made: LlmCode | LlmParams
+    if name == "llm":
+        made = LlmCode(task, task.policy())
+    elif task.parameters is None:
+        raise TaskError("the proposer llm-params needs [parameters] in the task; add them, or use --proposer llm")
+    else:
+        made = LlmParams(task, task.policy(), task.parameters.space)
+    needed = 2 * made.fixed().tokens
+    if needed > task.model.context:
+        raise TaskError(
+            f"model.context: the statement and the rules alone need {needed:,} tokens with room for as much again, "
+            f"and {task.model.context:,} are allowed; raise it, or shorten the statement"
+        )
+    return made

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
@@ -18,6 +19,7 @@ from orchestrator.text import printable, short
 from orchestrator.views.exits import Exit
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
+from orchestrator.watch import floor_warnings
 from orchestrator.wiring import CannotOpen, Flags, How, Opened, docker_config, docker_site, open_campaign
 
 
@@ -60,11 +62,13 @@ async def _follow(opened: Opened, quiet: bool) -> Finished:
     caps = Caps(opened.shape.width, opened.options["wall"], opened.options["patience"])
     try:
         with (
-            Progress(book.state, book.accounts, bench.ranking, caps, quiet=quiet) as progress,
+            Progress(book.state, book.accounts, bench.ranking, caps, quiet=quiet, live=bench.live) as progress,
             _stopping(opened.campaign, progress),
         ):
             book.observers.append(progress.on_event)
             return await opened.campaign.run()
+    except Unusable as error:
+        raise CannotOpen(printable(f"{error}; nothing was charged")) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
         advice = f"blastdoor check {click.format_filename(bench.live.parent.parent)} shows more"
@@ -85,7 +89,9 @@ def _say_what_runs(opened: Opened) -> None:
         for name, source in opened.options.sources.items()
         if opened.options[name] is not None and name not in ("width", "depth")
     ]
-    for warning in opened.bench.task.warnings:
+    models = opened.bench.models
+    doubts = floor_warnings(models.folder, models.config) if models else []
+    for warning in (*opened.bench.task.warnings, *doubts):
         click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
     click.echo(f"{opened.bench.task.name}, run {run.number}: {', '.join(said)}", err=True)

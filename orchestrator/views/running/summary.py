@@ -9,15 +9,19 @@ from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
 from orchestrator.domain.records import Node
 from orchestrator.domain.savings import savings
+from orchestrator.loop.rounds import over
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import coloured, diff_of
 from orchestrator.views.campaign.heldout import heldout_sentence
+from orchestrator.views.campaign.offers import offers_line, offers_record
 from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
+from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
+from orchestrator.views.campaign.rounds import round_lines, round_record
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
@@ -39,8 +43,15 @@ def show_summary(task: Path, reason: str) -> None:
             screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
         if found := drift(reading.state, metrics[0]):
             screen.line(Text.assemble(("held-out: ", "bold"), heldout_sentence(found)))
+        if offers := offers_line(reading.state.campaign):
+            screen.line(Text.assemble(("offers: ", "bold"), offers))
         if pruned := pruning_line(savings(reading.state)):
             screen.line(Text.assemble(("pruning: ", "bold"), pruned))
+        made = reading.state.campaign.round
+        for line in round_lines(reading.state, metrics, screen.unicode) if made and reason == over(made) else ():
+            screen.line(line)
+        for node in who_waits(reading.state):
+            screen.line(Text(waiting_line(node.id), "bold yellow"))
         screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 
@@ -56,6 +67,9 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
             "control": control_record(compare(reading.state, ranking_of(reading)))
             if reading.state.run.control
             else None,
+            "round": round_record(reading.state),
+            "waits": [node.id for node in who_waits(reading.state)],
+            "offers": offers_record(reading.state.campaign),
             "elapsed_s": reading.state.campaign.elapsed_s,
             "head": {"seq": reading.head.seq, "hash": reading.head.hash},
         }

@@ -1,0 +1,248 @@
+"""From a brief to drafts on record: what a proposer is asked, what of its answer is new, and how long it may take."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from orchestrator.change import Reason, Refusal, Tree
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import ModelRole
+from orchestrator.domain.node import path_to
+from orchestrator.domain.proposal import Proposal, Value
+from orchestrator.domain.records import Draft, Node, Role, Run
+from orchestrator.door import BrokeOff, NotStarted
+from orchestrator.loop.backstop import PAID_ROUNDS
+from orchestrator.loop.candidate import point_in
+from orchestrator.loop.models import FoundStalled
+from orchestrator.loop.spares import next_spare
+from orchestrator.loop.tuning import Tuning
+from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.proposers import Brief, Stalled, Tuned
+
+# How often a proposer is asked again when all that it offers is known.
+_ROUNDS = 8
+_RUN_SEED = 7_919
+_CONTROL_SEED = 1_000_003
+
+
+class NothingNew(Exception):
+    """All that was proposed is known already. It is not run again, and nobody pays."""
+
+
+class Proposing:
+    """One attempt's way to its drafts."""
+
+    def __init__(self, bench: Workbench, node: str, tuning: Tuning) -> None:
+        self._bench = bench
+        self._name = node
+        self._tuning = tuning
+        self._where = ""
+        self._steered = 0
+
+    @property
+    def _node(self) -> Node:
+        return self._bench.state.nodes[self._name]
+
+    async def propose(self) -> None:
+        """What was offered with a sibling, or else until something is offered that was not tried before.
+
+        Raises NothingNew, Free, and what proposers raise.
+        """
+        bench, node = self._bench, self._node
+        if bench.at_once == 1 or node.role is not Role.SEARCH:
+            await self._ask_until_new()
+            return
+        async with bench.parents.setdefault(node.parent or "", asyncio.Lock()):
+            if spare := next_spare(bench.state, node.parent or ""):
+                bench.book.record(self._taken_up(spare))
+            else:
+                await self._ask_until_new()
+
+    async def _ask_until_new(self) -> None:
+        bench, node = self._bench, self._node
+        tree = bench.tree(node.parent or "")
+        for again in range(self._rounds(node)):
+            proposals = [self._brought(node.injection)] if node.injection else await self._ask(node, tree, again)
+            if not proposals:
+                raise Free(Ending.STALLED, "the proposer offered nothing")
+            drafts = self._new_drafts(proposals, tree)
+            counted = self._counted(len(proposals), drafts)
+            if drafts or counted:
+                bench.book.record(*drafts, *counted)
+            if drafts:
+                return
+        raise NothingNew(f"what is proposed was tried before{self._where}")
+
+    def _rounds(self, node: Node) -> int:
+        if node.injection:
+            return 1
+        return _ROUNDS if self._bench.models is None else PAID_ROUNDS
+
+    def _counted(self, offered: int, drafts: Sequence[e.Proposed]) -> list[e.OffersCounted]:
+        """Where asking costs, it is known what it brought."""
+        node = self._node
+        if node.role is not Role.SEARCH or (self._bench.models is None and self._bench.at_once == 1):
+            return []
+        refused = sum(draft.refused is not None for draft in drafts)
+        return [e.OffersCounted(node=node.id, offered=offered, distinct=len(drafts) - refused, refused=refused)]
+
+    def _taken_up(self, spare: Draft) -> e.Proposed:
+        told = spare.model_dump(include=set(e.Proposed.model_fields) - {"node", "draft", "origin"})
+        origin = f"{spare.node}#{spare.number}"
+        return e.Proposed(node=self._name, draft=self._node.drafts + 1, origin=origin, **told)
+
+    def _new_drafts(self, proposals: Sequence[Proposal], tree: Tree) -> list[e.Proposed]:
+        """Without those that lead to files that this run has seen."""
+        node = self._node
+        past = self._bench.pasts[Role.CONTROL if node.role is Role.CONTROL else Role.SEARCH]
+        drafts: list[e.Proposed] = []
+        seen: set[str] = set()
+        for proposal in proposals:
+            draft = self._draft(node.drafts + len(drafts) + 1, proposal, tree)
+            digest = draft.tree
+            if digest and past.knows(digest) and not self._may_be_run(digest):
+                self._where = f": {past.first_with(digest)} has the same files"
+            elif digest is None or digest not in seen:
+                drafts.append(draft)
+                seen.add(digest or "")
+        return drafts
+
+    def _may_be_run(self, digest: str) -> bool:
+        """What a person brings is run even where a proposer had it as a draft; so is what an agent tuned itself."""
+        node = self._node
+        past = self._bench.pasts[Role.CONTROL if node.role is Role.CONTROL else Role.SEARCH]
+        if node.injection:
+            return not past.has_measured(digest)
+        return any(draft.tried and draft.tree == digest for draft in self._bench.state.drafts(node.id))
+
+    def _brought(self, injection: int) -> Proposal:
+        record = self._bench.state.injections[injection]
+        text = self._bench.artifacts.get(record.change).decode()
+        return Proposal(operator="inject", description=record.description, text=text)
+
+    async def _ask(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
+        bench = self._bench
+        proposer = bench.proposers[node.role]
+        brief = self._brief(node, tree, again)
+        try:
+            async with asyncio.timeout(bench.propose_s):
+                if bench.models is None or node.role is not Role.SEARCH:
+                    return list(await proposer.propose(brief))[: brief.count]
+                async with bench.models.watched(node.id, ModelRole.USER, bench.propose_s) as watched:
+                    brief = replace(
+                        brief, line=watched.line, heard=watched.heard, tune=self._tune_of(tree), tunes=self._tuning.left
+                    )
+                    return list(await watched.until_stalled(proposer.propose(brief)))[: brief.count]
+        except TimeoutError:
+            raise Free(Ending.STALLED, f"no proposal within {bench.propose_s:g} s") from None
+        except FoundStalled as stalled:
+            bench.book.record(e.KillConfirmed(node=node.id))
+            raise Free(Ending.STALLED, str(stalled), found=self._found(stalled)) from stalled
+        except NotStarted as error:
+            raise Free(error.ending, str(error)) from error
+        except BrokeOff as error:
+            raise Free(Ending.INFRASTRUCTURE, str(error)) from error
+        except Stalled as error:
+            raise Free(Ending.STALLED, str(error), found=self._gave_up(str(error))) from error
+        except ValidationError as error:
+            raise Free(Ending.STALLED, f"what is proposed can not be read ({error.error_count()} faults)") from error
+
+    def _found(self, stalled: FoundStalled) -> list[e.Event]:
+        """What is recorded with the refund."""
+        return [self._stall(stalled.pulse.cause or "", stalled.pulse.detail, stalled.after_s, stalled.saved_s)]
+
+    def _gave_up(self, why: str) -> list[e.Event]:
+        return [self._stall("no answer", why, 0.0, 0.0)] if self._bench.models else []
+
+    def _stall(self, cause: str, detail: str, after_s: float, saved_s: float) -> e.Event:
+        node, models = self._node, self._bench.models
+        if models is None:
+            raise AssertionError("nobody watched")
+        return e.StallFound(
+            node=node.id,
+            agent=models.agent,
+            model=models.allowances[ModelRole.USER].models[0],
+            configuration=models.configuration,
+            cause=cause,
+            detail=detail,
+            after_s=round(after_s, 3),
+            saved_s=round(saved_s, 3),
+            lost=node.spent - node.booked,
+        )
+
+    def _brief(self, node: Node, tree: Tree, again: int) -> Brief:
+        bench = self._bench
+        self._steered = len(bench.state.campaign.steering)
+        return Brief(
+            node=node.id,
+            parent=node.parent or "",
+            number=node.number,
+            seed=_seed(bench.state.run, node.role),
+            tree=tree,
+            parent_params=self._parent_point(node, tree),
+            count=self._count(node),
+            again=again,
+            step=node.step,
+            past=bench.pasts[node.role],
+            lineage=[bench.pasts[node.role].tried(place) for place in path_to(node.parent or "")],
+            refusal=lambda proposal: self._draft(1, proposal, tree).refused,
+            steering=bench.state.campaign.steering,
+            playbook=bench.playbooks.give(node.id) if bench.playbooks and node.role is Role.SEARCH else None,
+            deadline_s=bench.propose_s,
+        )
+
+    def _count(self, node: Node) -> int:
+        """Drafts that compete in tuning, or changes that are tried next to each other."""
+        if node.role is Role.CONTROL:
+            return 1
+        return self._bench.task.tune.trials if self._bench.task.tune else self._bench.at_once
+
+    def _tune_of(self, tree: Tree) -> Callable[[Proposal], Awaitable[Tuned]] | None:
+        """How an agent runs what it has against the cheaper target; None where there is none."""
+        if not self._tuning.open:
+            return None
+
+        async def tune(proposal: Proposal) -> Tuned:
+            draft = self._draft(self._node.drafts + 1, proposal, tree).model_copy(update={"tried": True})
+            return await self._tuning.try_out(draft)
+
+        return tune
+
+    def _parent_point(self, node: Node, tree: Tree) -> dict[str, Value] | None:
+        """None at a root that is the workspace: its point is a person's, and nothing was learnt from it yet."""
+        bench, run = self._bench, self._bench.state.run
+        if bench.task.parameters is None or (node.parent == run.root and run.start is None):
+            return None
+        return point_in(tree, bench.task.parameters.file, bench.task.parameters.space)
+
+    def _draft(self, number: int, proposal: Proposal, tree: Tree) -> e.Proposed:
+        bench = self._bench
+        digest, refused = None, None
+        try:
+            digest = bench.next_tree(tree, proposal).digest
+        except Refusal as refusal:
+            if refusal.reason is Reason.NO_EFFECT:
+                digest = tree.digest
+            else:
+                refused = str(refusal)
+        return e.Proposed(
+            node=self._name,
+            draft=number,
+            operator=proposal.operator,
+            description=proposal.description,
+            params=proposal.params,
+            model=proposal.model,
+            change=bench.artifacts.put(proposal.text.encode()) if proposal.text is not None else None,
+            tree=digest,
+            refused=refused,
+            playbook=self._node.playbook if proposal.playbook is None else proposal.playbook,
+            steered=self._steered,
+        )
+
+
+def _seed(run: Run, role: Role) -> int:
+    """Another run, or the control, must not draw the same points again."""
+    return run.seed + (run.number - 1) * _RUN_SEED + (_CONTROL_SEED if role is Role.CONTROL else 0)

@@ -1,0 +1,117 @@
+"""Trials against the cheaper target, paid from a pool of their own: the loop's, and those that an agent asks for."""
+
+from orchestrator.budget import Account, Amounts
+from orchestrator.change import Tree
+from orchestrator.domain import events as e
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Node, Purpose, Role, Trial
+from orchestrator.domain.verdict import Mode
+from orchestrator.loop.judging import judge_trial
+from orchestrator.loop.money import hold_of, unbooked, worst_of_trial
+from orchestrator.loop.steps import tune_trial
+from orchestrator.loop.trial import run_trial
+from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.proposers import Tuned
+
+# What an agent is told of a score: enough to see a difference, too little to read single bits of the gold from.
+_DIGITS = 4
+
+
+class Tuning:
+    """One attempt's. `open` until the pool is used up, and never for a task without a cheaper target."""
+
+    def __init__(self, bench: Workbench, node: str) -> None:
+        self._bench = bench
+        self._name = node
+        self.open = bench.task.tune is not None
+
+    @property
+    def _node(self) -> Node:
+        return self._bench.state.nodes[self._name]
+
+    async def run(self, draft: int) -> None:
+        """Run and judge a draft, 0 being the baseline itself. Where the pool is used up, tuning is over."""
+        bench, node = self._bench, self._node
+        hold, pool = f"{hold_of(node)}/tune", _slot(node)
+        if not await self._reserve(hold, pool + worst_of_trial(bench, Mode.TUNE)):
+            self.open = False
+            return
+        trial = tune_trial(bench.state, node, draft)
+        if trial is None or not trial.ended or trial.ending:
+            name = await run_trial(bench, node.id, Purpose.TUNE, draft, draft_tree(bench, node, draft))
+            trial = bench.state.trials[name]
+        if trial.ending is None:
+            await judge_trial(bench, trial.id)
+        bench.book.record(e.Settled(hold=hold, node=node.id, spent=(pool + unbooked(self._node)).as_row()))
+
+    async def try_out(self, draft: e.Proposed) -> Tuned:
+        """What an agent asks for while it works on its proposal. Whatever goes wrong is told as a fixed code."""
+        bench = self._bench
+        if draft.refused is not None:
+            return Tuned(None, f"refused: {draft.refused}", self.left)
+        if not self.open:
+            return Tuned(None, "no tuning is left", 0)
+        bench.book.record(draft)
+        try:
+            await self.run(draft.draft)
+        except Free as free:
+            self._give_back()
+            return Tuned(None, free.ending, self.left)
+        trial = tune_trial(bench.state, self._node, draft.draft)
+        return Tuned(self._score(trial), _told(trial), self.left)
+
+    def _score(self, trial: Trial | None) -> float | None:
+        first = self._bench.ranking.metrics[0].name
+        verdict = trial.verdict if trial else None
+        if verdict is None or not verdict.valid or verdict.suspect or first not in verdict.metrics:
+            return None
+        return float(f"{verdict.metrics[first]:.{_DIGITS}g}")
+
+    @property
+    def left(self) -> int | None:
+        """How many more the pool has; None where it has no cap."""
+        return self._bench.book.accounts.left(Account.TUNES) if self.open else 0
+
+    def _give_back(self) -> None:
+        """The slot of a tune trial that ended free; what it cost stays spent."""
+        hold = f"{hold_of(self._node)}/tune"
+        if hold in self._bench.book.accounts.holds:
+            spent = unbooked(self._node).as_row()
+            self._bench.book.record(e.Refunded(hold=hold, node=self._name, spent=spent))
+
+    async def _reserve(self, hold: str, amounts: Amounts) -> bool:
+        """Wait only for the tuning pool itself: what else is short is held by attempts that may wait for us."""
+        book = self._bench.book
+        while shortage := book.accounts.shortage(amounts):
+            if shortage.account is not Account.TUNES or not shortage.could_fit_later:
+                return False
+            await book.changed()
+        book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
+        return True
+
+
+def draft_tree(bench: Workbench, node: Node, number: int) -> Tree:
+    """Made anew from the recorded proposal: the same proposal on the same parent is the same tree."""
+    if number == 0:
+        return bench.root
+    draft = bench.state.drafts(node.id)[number - 1]
+    text = bench.artifacts.get(draft.change).decode() if draft.change else None
+    proposal = Proposal(operator=draft.operator, description=draft.description, params=draft.params, text=text)
+    tree = bench.next_tree(bench.tree(node.parent or ""), proposal)
+    if tree.digest != draft.tree:
+        raise AssertionError(f"draft {number} of {node.id} does not give its recorded tree")
+    return tree
+
+
+def _told(trial: Trial | None) -> str:
+    if trial is None:
+        return "no tuning is left"
+    if trial.ending:
+        return trial.ending
+    if trial.fault:
+        return "the judge can not score it"
+    return "scored" if trial.verdict and trial.verdict.valid else "not a solution"
+
+
+def _slot(node: Node) -> Amounts:
+    return Amounts() if node.role is Role.BASELINE else Amounts.exact({Account.TUNES: 1})

@@ -1,0 +1,124 @@
+"""What a campaign needs to ask a model: key, prices, allowances, and the gateway that holds them together."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator.budget import micro_dollars
+from orchestrator.domain.model_use import ModelRole
+from orchestrator.domain.records import Spent
+from orchestrator.llm.allowance import Allowance
+from orchestrator.loop.book import Book
+from orchestrator.loop.models import Models
+from orchestrator.settings import Settings
+from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError
+from orchestrator.watch.config import Config
+from orchestrator.watch.learning import learn_floor
+from orchestrator.watch.replaying import lowest_rates
+from orchestrator.wiring.options import Options
+
+_NO_KEY = "the proposer {} asks a model, and there is no key for one; set ANTHROPIC_API_KEY, or use another proposer"
+
+
+def asks_a_model(options: Options) -> bool:
+    return options["proposer"] in ASK_A_MODEL
+
+
+def allowances_of(task: Task, options: Options, settings: Settings) -> dict[ModelRole, Allowance]:
+    """What one line of each role may use. An attempt's is never more than the campaign's whole cap.
+
+    Raises TaskError for a cap that leaves nothing to ask with.
+    """
+    if options["usd"] == 0 or options["tokens"] == 0:
+        name = "usd" if options["usd"] == 0 else "tokens"
+        raise TaskError(
+            f"a cap of 0 {name} leaves nothing to ask a model with; raise --{name}, or use another proposer"
+        )
+    spec = task.model
+    usd = min(spec.usd, options["usd"] or spec.usd)
+    tokens = min(spec.tokens, options["tokens"] or spec.tokens)
+    roles = {
+        ModelRole.USER: (spec.models, usd),
+        ModelRole.EVOLVER: (task.roles.evolver.models, task.roles.evolver.usd) if task.roles.evolver else None,
+        ModelRole.VERIFIER: (task.roles.verifier.models, task.roles.verifier.usd) if task.roles.verifier else None,
+    }
+    return {
+        role: Allowance(
+            role=role,
+            models=given[0] or settings.models,
+            microdollars=micro_dollars(given[1]),
+            tokens=tokens,
+            per_minute=spec.per_minute,
+        )
+        for role, given in roles.items()
+        if given
+    }
+
+
+def worst_of_asking(allowances: Mapping[ModelRole, Allowance]) -> Spent:
+    """What one attempt sets aside for models: its proposer's line, and its verifier's."""
+    mine = [it for role, it in allowances.items() if role is not ModelRole.EVOLVER]
+    return Spent(microdollars=sum(it.microdollars for it in mine), tokens=sum(it.tokens or 0 for it in mine))
+
+
+def watch_config(stall: StallSpec) -> Config:
+    return Config(
+        first_token_s=stall.first_token,
+        floor=stall.floor,
+        window_s=stall.window,
+        grace_s=stall.grace,
+        thinking_s=stall.thinking,
+        tool_s=stall.tool,
+        waiting_s=stall.waiting,
+        loop=stall.loop,
+    )
+
+
+def _learnt(stall: StallSpec, folder: Path, agent: str, model: str) -> Config:
+    """With the floor that the agent's own past allows, where the task wants one learnt."""
+    config = watch_config(stall)
+    if stall.learn is None:
+        return config
+    lowest = lowest_rates(folder, config, agent, model)
+    return replace(config, floor=learn_floor(lowest, config.floor, stall.learn).floor)
+
+
+@asynccontextmanager
+async def open_models(
+    task: Task, options: Options, settings: Settings, book: Book, folder: Path
+) -> AsyncIterator[Models | None]:
+    """None where no model is asked. Raises TaskError for what is missing, before anything is asked or charged."""
+    if not asks_a_model(options):
+        yield None
+        return
+    if settings.api_key is None or not settings.api_key.get_secret_value().strip():
+        raise TaskError(_NO_KEY.format(options["proposer"]))
+    from orchestrator.llm.gateway import Gateway
+    from orchestrator.llm.prices import Prices, UnknownModel
+    from orchestrator.llm.upstream import Upstream
+
+    allowances = allowances_of(task, options, settings)
+    try:
+        prices = Prices.load(settings.prices)
+        for allowance in allowances.values():
+            for model in allowance.models:
+                prices.of(model)
+    except (UnknownModel, ValueError) as error:
+        raise TaskError(str(error)) from None
+    agent = (options["agent"] or task.agent.name) if options["proposer"] == "agent" else options["proposer"]
+    async with Gateway(Upstream(settings.api_url, settings.api_key), prices) as gateway:
+        yield Models(
+            exchange=gateway,
+            book=book,
+            allowances=allowances,
+            config=_learnt(task.stall, folder, agent, allowances[ModelRole.USER].models[0]),
+            agent=agent,
+            configuration=_configuration(task, agent),
+            folder=folder,
+        )
+
+
+def _configuration(task: Task, agent: str) -> str:
+    """A short name for what shapes the work beside agent and model."""
+    return f"{agent}, {task.model.form}, {task.model.proposals} a call" if agent == "llm" else agent

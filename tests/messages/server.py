@@ -1,0 +1,130 @@
+"""The server itself, on a thread and a loop of its own, so that a blocked test can not block it."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from tests.messages.stage import Performance, Recorded
+from tests.messages.steps import Refusal, Step, counted
+
+KEY = "sk-ant-api03-of-the-test-server"
+NEEDED = {"model": str, "max_tokens": int, "messages": list}
+
+
+class MessagesServer:
+    """`with MessagesServer() as server:`; answers come from `play`, then from the function given to `answering`.
+
+    A request that nothing is scripted for is answered with 400 and stays in `unscripted`.
+    """
+
+    def __init__(self, key: str = KEY) -> None:
+        self.key = key
+        self.requests: list[Recorded] = []
+        self.counts: list[Recorded] = []
+        self.unscripted: list[Recorded] = []
+        self._steps: deque[Step] = deque()
+        self._function: Callable[[Recorded], Step] | None = None
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, name="messages-server")
+        self._started = threading.Event()
+
+    def play(self, *steps: Step) -> None:
+        """One step a request, in this order."""
+        self._steps.extend(steps)
+
+    def answering(self, function: Callable[[Recorded], Step]) -> None:
+        """What is asked when no step is left. It runs on the server's thread."""
+        self._function = function
+
+    def release(self) -> None:
+        """All that hang go on."""
+        self._loop.call_soon_threadsafe(self._released.set)
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [request.body for request in self.requests]
+
+    def __enter__(self) -> "MessagesServer":
+        self._thread.start()
+        self._started.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+        self._uvicorn.should_exit = True
+        self._thread.join(20)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._released = asyncio.Event()
+        routes = [
+            Route("/v1/messages", self._messages, methods=["POST"]),
+            Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
+        ]
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            backlog=2048,
+            timeout_graceful_shutdown=1,
+        )
+        self._uvicorn = uvicorn.Server(config)
+        self._started.set()
+        await self._uvicorn.serve(sockets=[self._socket])
+
+    async def _messages(self, request: Request) -> Any:
+        recorded, refusal = await self._recorded(request, NEEDED)
+        self.requests.append(recorded)
+        return Performance(refusal or self._next(recorded), recorded, self._released)
+
+    async def _count(self, request: Request) -> Any:
+        recorded, refusal = await self._recorded(request, {"model": str, "messages": list})
+        self.counts.append(recorded)
+        if refusal:
+            return Performance(refusal, recorded, self._released)
+        return JSONResponse({"input_tokens": counted(recorded.raw)})
+
+    async def _recorded(self, request: Request, needed: dict[str, type]) -> tuple[Recorded, Step | None]:
+        raw = await request.body()
+        recorded = Recorded(request.url.path, dict(request.headers), {}, raw)
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.key not in (request.headers.get("x-api-key"), bearer):
+            return recorded, Refusal(401, "authentication_error", "invalid x-api-key")
+        if "anthropic-version" not in request.headers:
+            return recorded, Refusal(400, "invalid_request_error", "anthropic-version: header is required")
+        try:
+            recorded.body = json.loads(raw)
+        except ValueError:
+            return recorded, Refusal(400, "invalid_request_error", "the body is no JSON")
+        for name, kind in needed.items():
+            if not isinstance(recorded.body.get(name), kind):
+                return recorded, Refusal(400, "invalid_request_error", f"{name}: Field required")
+        return recorded, None
+
+    def _next(self, recorded: Recorded) -> Step:
+        if self._steps:
+            return self._steps.popleft()
+        if self._function is not None:
+            return self._function(recorded)
+        self.unscripted.append(recorded)
+        return Refusal(400, "invalid_request_error", "nothing is scripted for this request")
