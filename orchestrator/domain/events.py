@@ -219,12 +219,15 @@ class StallFound(_Event):
 
 
 class Reviewed(_Event):
-    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores."""
+    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores.
+
+    `unreviewed`: nobody could be asked, or nothing was left to ask with; the attempt goes on.
+    """
 
     kind: Literal["reviewed"] = "reviewed"
     node: str
     draft: int
-    finding: Literal["pass", "flag", "hold"]
+    finding: Literal["pass", "flag", "hold", "unreviewed"]
     reasons: str
 
 
@@ -249,8 +252,8 @@ class RoundStarted(_Event):
 class PlaybookChanged(_Event):
     """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
 
-    One that is not challenges the present one. `level` is fixed here, before anything is measured: how likely it may
-    be that it is adopted although it is no better.
+    One that is not challenges the present one. `level` and `pairs` are fixed here, before anything is measured: how
+    likely it may be that it is adopted although it is no better, and after how many pairs of attempts at most.
     """
 
     kind: Literal["playbook changed"] = "playbook changed"
@@ -261,6 +264,7 @@ class PlaybookChanged(_Event):
     why: str
     used: bool = True
     level: float | None = None
+    pairs: int = 0
 
 
 class PlaybookGiven(_Event):

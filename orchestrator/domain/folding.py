@@ -7,10 +7,10 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.records import (
     EVOLVING,
+    Asked,
     Campaign,
     Certification,
     Draft,
@@ -98,13 +98,20 @@ def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> 
 
 def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
     state.drop("call", event.call)
+    _count_call(state, event)
     if not event.node:
         state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
     else:
         node = state.nodes[event.node]
-        state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens)
-    if event.role is ModelRole.EVOLVER:
-        state.set_campaign(evolved=state.campaign.evolved + event.spent)
+        paid = {**node.paid, event.role: node.paid.get(event.role, 0) + event.spent.microdollars}
+        state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens, paid=paid)
+
+
+def _count_call(state: "State", event: e.ModelCallEnded) -> None:
+    known, key = state.campaign.asked_models, f"{event.role} {event.model}"
+    old = known.get(key, Asked())
+    now = Asked(calls=old.calls + 1, spent=old.spent + event.spent, tokens=old.tokens + event.tokens)
+    state.set_campaign(asked_models={**known, key: now})
 
 
 def _agent_intended(state: "State", event: e.AgentIntended, at: str) -> None:
@@ -116,7 +123,9 @@ def _agent_ended(state: "State", event: e.AgentEnded, _: str) -> None:
 
 
 def _reviewed(state: "State", event: e.Reviewed, _: str) -> None:
-    state.set_node(event.node, finding=event.finding)
+    state.put("draft", f"{event.node}#{event.draft}", finding=event.finding, reasons=event.reasons)
+    found = [draft.finding for draft in state.drafts(event.node) if draft.finding]
+    state.set_node(event.node, finding=max(found, key=_FINDINGS.index))
 
 
 def _steered(state: "State", event: e.Steered, _: str) -> None:
@@ -174,7 +183,10 @@ def _promotion_answered(state: "State", event: e.PromotionAnswered, _: str) -> N
 
 def _promoted(state: "State", event: e.Promoted, _: str) -> None:
     draft = state.draft(f"{event.node}#{event.draft}")
-    told = {"operator": draft.operator, "description": draft.description, "params": draft.params} if draft else {}
+    told: dict[str, Any] = {}
+    if draft:
+        told = {"operator": draft.operator, "description": draft.description, "params": draft.params}
+    told |= {"finding": draft.finding} if draft and draft.finding else {}
     state.set_node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, size=event.size, **told)
 
 
@@ -296,8 +308,8 @@ def _attempt_quarantined(state: "State", event: e.AttemptQuarantined, _: str) ->
 
 
 def _count_refund(state: "State", node: str, ending: Ending) -> None:
-    """An interruption is our own doing and can not be farmed; it does not count."""
-    if ending is not Ending.INTERRUPTED:
+    """An interruption is our own doing, and what is held is not run again: neither can be farmed, so none counts."""
+    if ending not in (Ending.INTERRUPTED, Ending.HELD):
         refunds = state.campaign.refunds
         state.set_campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
 
@@ -307,6 +319,16 @@ def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:
     refunds = {name: count for name, count in state.campaign.refunds.items() if name not in lineage}
     state.set_campaign(refunds=refunds)
     state.set_node(event.node, phase=Phase.QUEUED, stalls=0, not_before="", ending=None, kept=False, why=event.by)
+    _let_go(state, event.node)
+
+
+def _let_go(state: "State", node: str) -> None:
+    """A person has looked at what the verifier held; it is not asked about these drafts again."""
+    held = [draft for draft in state.drafts(node) if draft.finding == "hold"]
+    for draft in held:
+        state.put("draft", f"{node}#{draft.number}", finding="released")
+    if held:
+        state.set_node(node, finding="released")
 
 
 def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
@@ -354,6 +376,9 @@ def _campaign_stopped(state: "State", event: e.CampaignStopped, _: str) -> None:
 def _fields(event: BaseModel, *without: str) -> dict[str, Any]:
     return {name: getattr(event, name) for name in type(event).model_fields if name not in without}
 
+
+# From the best to the worst.
+_FINDINGS = ("pass", "unreviewed", "released", "flag", "hold")
 
 HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.CampaignOpened: _campaign_opened,

@@ -13,12 +13,14 @@ from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.ledger import LedgerError
 from orchestrator.loop.attempt import Attempt
 from orchestrator.loop.book import stamp
+from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.guards import guard_record
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.requests import Inbox
-from orchestrator.loop.rounds import Stand, next_round, over, stand
+from orchestrator.loop.reviewing import Holds
+from orchestrator.loop.rounds import Rounds, Stand
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
 from orchestrator.loop.workbench import BaselineFailed, Workbench
@@ -52,22 +54,25 @@ class Campaign:
         rate: RateLimit | None = None,
         width: int | None = None,
         selection: BestAtTasks | None = None,
+        evolving: Evolving | None = None,
         *,
         review: bool = False,
     ) -> None:
         self._bench = bench
+        self._evolving = evolving
         self._selection = selection
         self._width = width or bench.state.run.width
         self._stop = stop
         self._deadline = deadline
         self._rate = rate
-        self._review = review
+        self._rounds = Rounds(bench, self._width, self._next_opening) if review else None
         self._running: dict[asyncio.Task[str | None], str] = {}
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
         self._lost = 0
         self._exhausted: dict[Role, str] = {}
         self._nothing_new: dict[Role, int] = {}
+        self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
         self._weather = Weather(bench.book, self._width)
 
@@ -78,7 +83,8 @@ class Campaign:
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands."""
         reconcile(self._bench)
-        self._begin_round()
+        if self._rounds:
+            self._rounds.begin()
         try:
             reason = await self._loop()
             errors = await self._end_all()
@@ -102,10 +108,16 @@ class Campaign:
             if self._lost > _LOST_IN_A_ROW * self._width:
                 return "attempts end in quarantine one after the other; blastdoor status tells why"
             self._weather.look()
+            self._evolve()
             waiting = self._start_what_fits()
             if not self._running and waiting:
                 return waiting
             await self._wait()
+
+    def _evolve(self) -> None:
+        if self._evolving:
+            stops = self._bench.state.campaign.paused or self._stop.reason(self._progress())
+            self._evolving.turn(may_ask=not stops)
 
     def _start_what_fits(self) -> str | None:
         """Fill the free places; the reason when there is nothing left to start."""
@@ -139,17 +151,10 @@ class Campaign:
             return _LATER
         return self._catch_up(reason) if reason else self._open_next()
 
-    def _begin_round(self) -> None:
-        """A code proposer's round is one asking, with all that it brings."""
-        size = None if self._bench.proposers[Role.SEARCH].serial else self._width
-        if self._review and (started := next_round(self._bench.state, size)):
-            self._bench.book.record(started)
-
     def _round_is_made(self) -> str | None:
-        now = self._bench.state.campaign.round
-        if not self._review or now is None:
+        if self._rounds is None:
             return None
-        return {Stand.ROOM: None, Stand.WAITS: _LATER, Stand.OVER: over(now)}[stand(self._bench.state, now)]
+        return {Stand.ROOM: None, Stand.WAITS: _LATER, Stand.OVER: self._rounds.over}[self._rounds.stand()]
 
     def _open_next(self) -> str | None:
         bench = self._bench
@@ -161,12 +166,14 @@ class Campaign:
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
             return _LATER if self._has_queued() else reason
-        opening = next_opening(
-            bench.state, bench.ranking, branching=proposer.branching, width=self._width, selection=self._selection
+        opening = self._next_opening()
+        return _LATER if opening is None else self._open(opening)
+
+    def _next_opening(self) -> Opening | None:
+        state, branching = self._bench.state, self._bench.proposers[Role.SEARCH].branching
+        return next_opening(
+            state, self._bench.ranking, branching=branching, width=self._width, selection=self._selection
         )
-        if opening is None:
-            return _LATER
-        return self._open(opening)
 
     def _control_may_draw(self) -> bool:
         bench = self._bench
@@ -257,8 +264,9 @@ class Campaign:
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)
-        lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
-        self._lost = self._lost + 1 if lost else 0
+        if not self._holds.count(self._bench.state.nodes[node]):
+            lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
+            self._lost = self._lost + 1 if lost else 0
         if node in self._cancelled:
             self._cancelled.discard(node)
             record = self._bench.state.nodes[node]
@@ -280,6 +288,8 @@ class Campaign:
 
     async def _end_all(self) -> list[BaseException]:
         """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""
+        if self._evolving:
+            await self._evolving.close()
         for task, node in self._running.items():
             self._kill(task, node, "the session ends")
         if self._running:
@@ -290,6 +300,8 @@ class Campaign:
 
     async def _abandon(self) -> None:
         """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""
+        if self._evolving:
+            await self._evolving.close()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from orchestrator.domain import events as e
-from orchestrator.domain.certify import Certify
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
@@ -17,12 +16,15 @@ _OF_THE_TASK = ("default", "task")
 
 
 class Playbooks:
-    """There is a present version from the first moment on that anybody asks for one."""
+    """There is a present version from the first moment on that anybody asks for one. `own` are the pages that the task
+    has now, over those that ship; `by` says whether any are its own.
+    """
 
-    def __init__(self, book: Book, artifacts: Artifacts, certify: Certify) -> None:
+    def __init__(self, book: Book, artifacts: Artifacts, own: Pages, by: str) -> None:
         self._book = book
         self._artifacts = artifacts
-        self._certify = certify
+        self._own = own
+        self._by = by
 
     @property
     def state(self) -> State:
@@ -43,10 +45,10 @@ class Playbooks:
         return lru_cache(maxsize=_KEPT)(lambda digest: pages_of(self._artifacts.get_files(digest)))
 
     def give(self, name: str) -> Playbook:
-        """What an attempt of the search works with. It is on record before anybody is asked, and the same after a resume."""
+        """What an attempt of the search works with: on record before anybody is asked, and the same after a resume."""
         node = self.state.nodes[name]
         version, challenger = self.present, None
-        contest = open_contest(self.state, self._certify)
+        contest = open_contest(self.state)
         if contest is not None:
             dealt = contest.version_of(name, self.state)
             drawn = contest.next_version(self.state.run.seed) if dealt is None else None
@@ -56,8 +58,8 @@ class Playbooks:
             self._book.record(e.PlaybookGiven(node=name, version=version, challenger=challenger))
         return Playbook(version, self.pages(version))
 
-    def opened_with(self, pages: Pages, by: str, *, new_run: bool) -> list[e.Event]:
-        """What is recorded when a session begins with these pages of the task: nothing where they are as they were.
+    def begun(self, *, new_run: bool) -> list[e.Event]:
+        """What is recorded when a session begins: nothing where the task's pages are as they were.
 
         The version is exactly what the task has, so that the next session can tell; corrections follow as another.
         """
@@ -66,7 +68,7 @@ class Playbooks:
         if new_run and challenger is not None:
             why = "a new run began before it was shown to be better"
             events.append(e.PlaybookDiscarded(version=challenger, why=why))
-        before = self._last_of_the_task()
+        pages, by, before = self._own, self._by, self._last_of_the_task()
         what = "the task's own pages" if by == "task" else "what ships with the program"
         if before is None:
             return [*events, self._changed(pages, None, by, what)]
@@ -103,19 +105,17 @@ class Playbooks:
         changed = self._changed(pages, self.present, "person", f"{'dropped' if drop else 'corrected'}: {text}"[:500])
         return f"version {changed.version} is used from now on", [changed]
 
-    def challenge(self, pages: Pages, why: str, level: float) -> e.PlaybookChanged:
+    def challenge(self, pages: Pages, why: str, *, level: float, pairs: int) -> e.PlaybookChanged:
         """A version that is tried beside the present one."""
         changed = self._changed(pages, self.present, "evolver", why)
-        return changed.model_copy(update={"used": False, "level": level})
+        return changed.model_copy(update={"used": False, "level": level, "pairs": pairs})
 
     def _changed(self, pages: Pages, parent: int | None, by: str, why: str) -> e.PlaybookChanged:
-        number = max(self.state.playbooks, default=0) + 1 if self.state.opened else 1
+        number = max(self.state.playbooks, default=0) + 1
         files = self._artifacts.put_files(raw_of(pages))
         fields = {"version": number, "files": files, "parent": parent, "by": by, "why": why}
         return e.PlaybookChanged.model_validate(fields)
 
     def _last_of_the_task(self) -> int | None:
-        if not self.state.opened:
-            return None
         found = [it.number for it in self.state.playbooks.values() if it.by in _OF_THE_TASK]
         return max(found, default=None)

@@ -1,6 +1,7 @@
 """What an attempt does next: a pure function of the campaign's state, so that a resume goes on where a crash ended."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
@@ -11,9 +12,31 @@ from orchestrator.domain.verdict import Decision, better
 from orchestrator.loop.certifying import CertifyStep, certified
 
 
+class Reviews(Enum):
+    """Which changes of an attempt a verifier looks at."""
+
+    NONE = "none"
+    FIRST = "first"
+    ALL = "all"
+
+
 @dataclass(frozen=True)
 class Propose:
     pass
+
+
+@dataclass(frozen=True)
+class Review:
+    """Have a verifier look at what was proposed, before anything is paid for that runs it."""
+
+    drafts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hold:
+    """All that was proposed is held: it waits for a person."""
+
+    why: str
 
 
 @dataclass(frozen=True)
@@ -67,14 +90,28 @@ class End:
     why: str
 
 
-Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | AskHeldOut | AskPerson | End
+Step = (
+    Propose
+    | Review
+    | Hold
+    | Tune
+    | Promote
+    | Submit
+    | Judge
+    | OpenCohort
+    | CertifyStep
+    | CheckGuard
+    | AskHeldOut
+    | AskPerson
+    | End
+)
 
 
-def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool) -> Step:
-    """`tunes` says whether this attempt still may tune."""
+def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool, reviews: Reviews) -> Step:
+    """`tunes` says whether this attempt still may tune, `reviews` what a verifier looks at."""
     node = state.nodes[name]
     if node.promoted is None:
-        return _towards_candidate(state, node, ranking, tunes)
+        return _towards_candidate(state, node, ranking, tunes, reviews)
     trial = state.trials[node.submitted] if node.submitted else None
     if trial is None or not trial.ended or (trial.ending and trial.ending.retryable):
         return Submit()
@@ -95,7 +132,7 @@ def tune_trial(state: State, node: Node, draft: int) -> Trial | None:
     return found[-1] if found else None
 
 
-def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool) -> Step:
+def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, reviews: Reviews) -> Step:
     if node.role is Role.BASELINE:
         start = state.run.start
         return Promote(0, f"the baseline has the files of {start}" if start else "the workspace as it stands")
@@ -106,12 +143,29 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool) 
     usable = [draft for draft in drafts if draft.refused is None]
     if not usable:
         return End(Ending.INVALID, False, f"the change is refused: {drafts[-1].refused}")
+    if step := _verified(node, usable[:1] if reviews is Reviews.FIRST else usable, reviews):
+        return step
+    usable = [draft for draft in usable if draft.finding != "hold"]
     # An agent that tuned by itself has made its choice.
     if tunes and len(drafts) == node.drafts:
         for draft in usable:
             if step := _tune(state, node, draft.number):
                 return step
     return _best_draft(usable, ranking)
+
+
+def _verified(node: Node, drafts: list[Draft], reviews: Reviews) -> Step | None:
+    unseen = tuple(draft.number for draft in drafts if _is_to_be_reviewed(node, draft))
+    if unseen and reviews is not Reviews.NONE:
+        return Review(unseen)
+    if all(draft.finding == "hold" for draft in drafts):
+        return Hold(f"the verifier holds it: {drafts[0].reasons}; blastdoor release {node.id} lets it go on")
+    return None
+
+
+def _is_to_be_reviewed(node: Node, draft: Draft) -> bool:
+    """A point of the task's own space can not game, and what a person brings needs no second look."""
+    return node.role is Role.SEARCH and draft.change is not None and draft.finding is None
 
 
 def _tune(state: State, node: Node, draft: int) -> Step | None:

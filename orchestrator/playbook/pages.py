@@ -12,7 +12,6 @@ from pathlib import Path
 PROMPTS = tuple(f"prompts/{name}.md" for name in ("system", "draft", "improve", "debug", "params"))
 NOTES = "notes.md"
 CORRECTIONS = "corrections.md"
-FOLDER = "playbook"
 
 # They go into prompts, and prompts are paid for by the word.
 PAGE_BYTES = 16 * 1024

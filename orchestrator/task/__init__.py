@@ -1,6 +1,7 @@
 """The task file: read strictly, checked against its folder, and bound to what lay there when a run began."""
 
 from orchestrator.task.conditions import active_part, in_order, is_point, is_there, needs_of, takes
+from orchestrator.task.crosschecks import playbook_of
 from orchestrator.task.errors import TaskError
 from orchestrator.task.files import input_digest
 from orchestrator.task.model import Target, Task, diff_of
@@ -18,6 +19,7 @@ from orchestrator.task.sections import (
     PruningSpec,
     RankingSpec,
     Repository,
+    RoleSpec,
     SearchSpec,
     StallSpec,
     Trial,
@@ -48,6 +50,7 @@ __all__ = [
     "PruningSpec",
     "RankingSpec",
     "Repository",
+    "RoleSpec",
     "SearchSpec",
     "Snapshot",
     "Space",
@@ -69,6 +72,7 @@ __all__ = [
     "parse_duration",
     "parse_money",
     "parse_rate",
+    "playbook_of",
     "snapshot",
     "takes",
     "write_template",

@@ -21,6 +21,7 @@ from orchestrator.task.model import Task
 from orchestrator.task.sections import NEED_A_SPACE, HeldOutSpec, Repository
 
 STATE = ".blastdoor"
+PLAYBOOK = "playbook"
 
 Notice = tuple[Key, str]
 
@@ -106,6 +107,14 @@ def gold_of(task: Task, folder: Path) -> Path | None:
     return usual if usual.exists() else None
 
 
+def playbook_of(task: Task, folder: Path) -> Path | None:
+    """The task's own pages for those who ask a model; None for a task that brings none."""
+    if task.playbook is not None:
+        return folder / task.playbook
+    usual = folder / PLAYBOOK
+    return usual if usual.is_dir() else None
+
+
 def check_places(task: Task, folder: Path) -> None:
     """Everything that is named is there, and what is secret lies apart from what is shown.
 
@@ -123,6 +132,8 @@ def check_places(task: Task, folder: Path) -> None:
         raise Wrong(workspace_key, f"{workspace} lies inside the judge's folder; move it out")
     for key, path in _inputs(task, folder):
         _check_input(key, path, {"the judge's folder": judge, "the gold": gold, "what runs left": folder / STATE})
+    if playbook := playbook_of(task, folder):
+        _check_playbook(playbook, judge)
     for name, place in task.heldout.inputs.items() if task.heldout else ():
         _check_looks_alike(("heldout", "inputs", name), folder / place, folder / task.inputs[name])
 
@@ -214,6 +225,14 @@ def _check_input(key: Key, path: Path, secrets: dict[str, Path | None]) -> None:
             )
 
 
+def _check_playbook(playbook: Path, judge: Path) -> None:
+    """All of it goes to a provider, and to agents."""
+    if not playbook.is_dir():
+        raise Wrong(("playbook",), f"{playbook} is not a folder; put the playbook there, or take the key out")
+    if _inside(playbook, judge) or _inside(judge, playbook):
+        raise Wrong(("playbook",), f"{playbook} and the judge's folder lie in each other, and agents read it; move it")
+
+
 def _check_looks_alike(key: Key, held: Path, usual: Path) -> None:
     """A candidate that finds another name there breaks on it, or knows where it is."""
     if held.is_dir() != usual.is_dir():
@@ -244,7 +263,9 @@ def _weights_without_effect(task: Task) -> Iterator[Notice]:
 
 
 def _certify_without_effect(task: Task) -> Iterator[Notice]:
-    for name in () if task.certify.certify().noisy else ("error", "repeats", "champion"):
+    # An evolver's playbooks are compared by the same rule, whatever the scores are like.
+    unused = ("champion",) if task.roles.evolver else ("error", "repeats", "champion")
+    for name in () if task.certify.certify().noisy else unused:
         if name in task.certify.model_fields_set:
             yield ("certify", name), 'has no effect; it counts only with certify.rule = "noisy"'
 

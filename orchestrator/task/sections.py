@@ -199,7 +199,10 @@ class GuardSpec(Section):
 
 
 class Budget(Section):
-    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock."""
+    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock.
+
+    `stall_losses` is what attempts that ended free may have cost.
+    """
 
     attempts: int | None = Field(default=None, ge=1, le=2**53)
     tunes: Count | None = None
@@ -208,6 +211,7 @@ class Budget(Section):
     tokens: Count | None = None
     seconds: Span | None = None
     wall: Span | None = None
+    stall_losses: Annotated[Money, Field(ge=0, le=1e9)] | None = None
     patience: int | None = Field(default=None, ge=1, le=2**53)
     rate: Annotated[Rate, Field(gt=0, le=1e6)] | None = None
 
@@ -276,11 +280,12 @@ class RoleSpec(Section):
 
 class VerifierSpec(RoleSpec):
     """Who looks at a change before a trial is paid for. `thinking` are the tokens to reason with; with 0 it reasons in
-    its answer alone, for models that can do no other.
+    its answer alone, for models that can do no other. After `holds` in a row the campaign waits for a person.
     """
 
     cap: float = Field(default=0.2, ge=0, le=0.9, allow_inf_nan=False)
     thinking: int = Field(default=2_048, ge=0, le=64_000)
+    holds: int = Field(default=5, ge=1, le=1000)
 
     @field_validator("thinking")
     @classmethod

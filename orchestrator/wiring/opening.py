@@ -30,11 +30,12 @@ from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
-from orchestrator.task import ASK_A_MODEL, Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.ledgers import take_ledger
-from orchestrator.wiring.models import open_models, worst_of_asking
+from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
+from orchestrator.wiring.playbooks import make_evolving, with_playbooks
 from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.secrets import refuse_secrets
@@ -92,8 +93,8 @@ async def open_campaign(
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
-            proposer = make_proposer(options["proposer"], task, tree=taken.tree)
-            if options["proposer"] in ASK_A_MODEL:
+            proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
+            if asks_a_model(options):
                 refuse_secrets(task, taken.tree)
             form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
@@ -103,6 +104,8 @@ async def open_campaign(
             root = _root(candidates, taken, start)
             models = await stack.enter_async_context(open_models(task, options, settings or Settings(), book, folder))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
+            if models:
+                bench = with_playbooks(bench, task_folder)
             _begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
@@ -117,6 +120,7 @@ async def open_campaign(
                     rate,
                     form.width,
                     make_selection(options, book),
+                    make_evolving(bench),
                     review=bool(options["review"]),
                 ),
                 bench,
@@ -218,7 +222,13 @@ async def _bench(
     parts = await make_parts(task, taken, site)
     if models:
         parts = replace(parts, asking=worst_of_asking(models.allowances))
-    proposers = {Role.SEARCH: make_proposer(options["proposer"], task)}
+    proposers = {Role.SEARCH: make_proposer(options["proposer"], task, agent=options["agent"])}
+    if models and options["proposer"] == "agent":
+        from orchestrator.wiring.agents import make_agent, worst_of_agent
+
+        parts = replace(parts, asking=parts.asking + worst_of_agent(task, parts))
+        made = await make_agent(task, options, parts, site, book, artifacts, folder / "live", models)
+        proposers[Role.SEARCH] = made
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
     return Workbench(
@@ -258,7 +268,7 @@ def _begin(
     if how is How.RESUME:
         book.record(session)
         reconcile(bench)
-        book.record(_caps(options, book.state.run.before, book.accounts))
+        book.record(_caps(options, book.state.run.before, book.accounts), *_pages(bench, new_run=False))
     elif how is How.NEW_RUN:
         book.record(session)
         reconcile(bench)
@@ -266,7 +276,7 @@ def _begin(
         started = _run_started(number, bench, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
         # Together: whoever dies before it can still resume the old run.
-        book.record(*_drop_old_runs(book), started, limits)
+        book.record(*_drop_old_runs(book), started, limits, *_pages(bench, new_run=True))
     else:
         opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
         started = _run_started(1, bench, options, form, taken, start, lower_tier)
@@ -275,7 +285,12 @@ def _begin(
             session,
             started,
             _caps(options, {}, book.accounts),
+            *_pages(bench, new_run=True),
         )
+
+
+def _pages(bench: Workbench, *, new_run: bool) -> list[e.Event]:
+    return bench.playbooks.begun(new_run=new_run) if bench.playbooks else []
 
 
 def _run_started(
@@ -308,7 +323,7 @@ _OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
 
 def _caps(options: Options, before: Mapping[str, int], accounts: Accounts) -> e.LimitsSet:
     """A cap below what is used already is reached, no more: the rule that stops there says so."""
-    names = ("attempts", "tunes", "usd", "tokens", "seconds")
+    names = ("attempts", "tunes", "usd", "tokens", "seconds", "stall_losses")
     caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
     limits = {
         account.value: max(units + before.get(account.value, 0), accounts.used(account))

@@ -47,7 +47,7 @@ def _make_rule(spec: PruningSpec, goal: Goal) -> Rule:
 
 def make_stop(options: Options) -> Stop:
     """Every cap that is set, whichever comes first; no new attempt is opened then."""
-    stop = stops.target()
+    stop = stops.target() | stops.stall_losses()
     if options["attempts"] is not None:
         stop |= stops.attempts(options["attempts"])
     if options["usd"] is not None:

@@ -1,6 +1,20 @@
 """Commands that show a campaign, and ask whoever works on it for something. None of them runs one."""
 
-from orchestrator.views.campaign import actions, apply, diff, export, ledger, logs, pictures, report, show, status
+from orchestrator.views.campaign import (
+    actions,
+    apply,
+    diff,
+    export,
+    ledger,
+    logs,
+    pictures,
+    playbook,
+    promotion,
+    report,
+    show,
+    status,
+    steer,
+)
 
 commands = (
     status.command,
@@ -12,5 +26,8 @@ commands = (
     export.command,
     apply.command,
     ledger.command,
+    playbook.command,
     *actions.commands,
+    steer.command,
+    *promotion.commands,
 )

@@ -102,8 +102,9 @@ class Script:
         return 0
 
     async def _report(self, guest: Guest) -> None:
-        """Says its `curve`, one report a step; told to stop it flushes, and is `deaf` or ends. At the end of its curve it
-        may hang, or `babble`: say so again and again, each time as a new step, or as the same one.
+        """Says its `curve`, one report a step; told to stop it flushes, and is `deaf` or ends.
+
+        At the end of its curve it may hang, or `babble`: go on to report, each time a new step or always the same one.
         """
         params = _params(guest)
         for step, value in enumerate(json.loads(params["curve"])):
