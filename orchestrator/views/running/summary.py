@@ -67,9 +67,9 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
             "control": control_record(compare(reading.state, ranking_of(reading)))
             if reading.state.run.control
             else None,
-            "offers": offers_record(reading.state.campaign),
             "round": round_record(reading.state),
             "waits": [node.id for node in who_waits(reading.state)],
+            "offers": offers_record(reading.state.campaign),
             "elapsed_s": reading.state.campaign.elapsed_s,
             "head": {"seq": reading.head.seq, "hash": reading.head.hash},
         }
