@@ -19,6 +19,7 @@ from benchmarks import (
     pruning,
     relay,
     samplers,
+    stalls,
     throughput,
 )
 from benchmarks.figure import Figure
@@ -44,6 +45,7 @@ def main() -> int:
         "samplers": lambda: samplers.measure(chosen.seeds or 40),
         "operators": lambda: operators.measure(chosen.seeds or 20),
         "ledger": ledger.measure,
+        "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

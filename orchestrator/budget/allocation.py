@@ -73,7 +73,8 @@ class UserResult:
     """What one attempt of a user brought. `usable` is false where its change was refused or did not run to a score.
 
     `gain` is how much better than the best before a kept one is, in any unit, None where that can not be told.
-    `gamed`: it was held or flagged by the verifier, or caught later. `playbook` is the version that it was made with.
+    `gamed`: the verifier held it, or it was caught later. A flag does not count: a verifier must not be able to earn by
+    flagging. `playbook` is the version that it was made with.
     """
 
     microdollars: int
@@ -184,11 +185,12 @@ class Course:
     def is_due(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
         """Whether it may be paid for once more; one call may pass what was earned, none may begin beyond it.
 
-        A verifier that has cost nothing is always due, even where users cost nothing either.
+        A verifier beside users that cost nothing, and one that cost nothing itself, is always due.
         """
         if self._is_capped(role, spent):
             return False
-        if role is ModelRole.USER or (role is ModelRole.VERIFIER and not spent.get(role, 0)):
+        free = not spent.get(ModelRole.USER, 0) or not spent.get(role, 0)
+        if role is ModelRole.USER or (role is ModelRole.VERIFIER and free):
             return True
         return spent.get(role, 0) < self.earned(role, spent)
 

@@ -206,7 +206,11 @@ class _Exhausted(Stop):
 
 class _StallLosses(Stop):
     def reason(self, progress: Progress) -> str | None:
-        return "stalls have cost as much as they may" if progress.stall_losses_exhausted else None
+        return (
+            "stalls have cost as much as they may; raise --stall-losses to go on"
+            if progress.stall_losses_exhausted
+            else None
+        )
 
 
 class _Never(Stop):

@@ -16,6 +16,7 @@ class Ending(StrEnum):
     INFRASTRUCTURE = "infrastructure"
     INTERRUPTED = "interrupted"
     CANCELLED = "cancelled"
+    HELD = "held"
 
     @property
     def charged(self) -> bool:
@@ -33,4 +34,4 @@ class Ending(StrEnum):
 
 
 _RETRYABLE = {Ending.STALLED, Ending.INFRASTRUCTURE, Ending.INTERRUPTED}
-_FREE = {*_RETRYABLE, Ending.CANCELLED}
+_FREE = {*_RETRYABLE, Ending.CANCELLED, Ending.HELD}

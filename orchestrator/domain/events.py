@@ -219,12 +219,15 @@ class StallFound(_Event):
 
 
 class Reviewed(_Event):
-    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores."""
+    """What a verifier made of a change before a trial was paid for. It can hold or flag, and never scores.
+
+    `unreviewed`: nobody could be asked, or nothing was left to ask with; the attempt goes on.
+    """
 
     kind: Literal["reviewed"] = "reviewed"
     node: str
     draft: int
-    finding: Literal["pass", "flag", "hold"]
+    finding: Literal["pass", "flag", "hold", "unreviewed"]
     reasons: str
 
 
@@ -233,6 +236,17 @@ class Steered(_Event):
 
     kind: Literal["steered"] = "steered"
     text: str
+
+
+class RoundStarted(_Event):
+    """With --review: the session ends once this round is over. `size` is how many attempts of the search make it up,
+    None for one asking with every change that it brings.
+    """
+
+    kind: Literal["round started"] = "round started"
+    run: int
+    number: int
+    size: int | None
 
 
 class PlaybookChanged(_Event):
@@ -530,6 +544,7 @@ Event = Annotated[
     | StallFound
     | Reviewed
     | Steered
+    | RoundStarted
     | PlaybookChanged
     | PlaybookGiven
     | PlaybookUsed

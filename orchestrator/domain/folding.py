@@ -7,10 +7,10 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.records import (
     EVOLVING,
+    Asked,
     Campaign,
     Certification,
     Draft,
@@ -22,6 +22,7 @@ from orchestrator.domain.records import (
     PlaybookVersion,
     Purpose,
     Role,
+    Round,
     Run,
     Spent,
     Trial,
@@ -95,15 +96,20 @@ def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> 
 
 def _model_call_ended(state: "State", event: e.ModelCallEnded, _: str) -> None:
     state.drop("call", event.call)
+    _count_call(state, event)
     if not event.node:
         state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
     else:
         node = state.nodes[event.node]
-        asked = event.spent.microdollars if event.role is ModelRole.USER else 0
-        more = {"spent": node.spent + event.spent, "tokens": node.tokens + event.tokens, "asked": node.asked + asked}
-        state.set_node(event.node, **more)
-    asked_by = state.campaign.asked_by
-    state.set_campaign(asked_by={**asked_by, event.role: asked_by.get(event.role, 0) + event.spent.microdollars})
+        paid = {**node.paid, event.role: node.paid.get(event.role, 0) + event.spent.microdollars}
+        state.set_node(event.node, spent=node.spent + event.spent, tokens=node.tokens + event.tokens, paid=paid)
+
+
+def _count_call(state: "State", event: e.ModelCallEnded) -> None:
+    known, key = state.campaign.asked_models, f"{event.role} {event.model}"
+    old = known.get(key, Asked())
+    now = Asked(calls=old.calls + 1, spent=old.spent + event.spent, tokens=old.tokens + event.tokens)
+    state.set_campaign(asked_models={**known, key: now})
 
 
 def _agent_intended(state: "State", event: e.AgentIntended, at: str) -> None:
@@ -115,11 +121,18 @@ def _agent_ended(state: "State", event: e.AgentEnded, _: str) -> None:
 
 
 def _reviewed(state: "State", event: e.Reviewed, _: str) -> None:
-    state.set_node(event.node, finding=event.finding)
+    state.put("draft", f"{event.node}#{event.draft}", finding=event.finding, reasons=event.reasons)
+    found = [draft.finding for draft in state.drafts(event.node) if draft.finding]
+    state.set_node(event.node, finding=max(found, key=_FINDINGS.index))
 
 
 def _steered(state: "State", event: e.Steered, _: str) -> None:
     state.set_campaign(steering=(*state.campaign.steering, event.text))
+
+
+def _round_started(state: "State", event: e.RoundStarted, at: str) -> None:
+    opened, paid = state.count(Role.SEARCH), state.count_paid(Role.SEARCH)
+    state.set_campaign(round=Round(opened=opened, paid=paid, at=at, **_fields(event, "kind")))
 
 
 def _playbook_changed(state: "State", event: e.PlaybookChanged, at: str) -> None:
@@ -158,17 +171,20 @@ def _use_playbook(state: "State", version: int, by: str) -> None:
     state.set_campaign(playbook=version, challenger=None)
 
 
-def _promotion_asked(state: "State", event: e.PromotionAsked, _: str) -> None:
-    state.set_node(event.node, promotion_asked=True, promotion=None)
+def _promotion_asked(state: "State", event: e.PromotionAsked, at: str) -> None:
+    state.set_node(event.node, promotion_asked=True, promotion_since=at, promotion=None)
 
 
 def _promotion_answered(state: "State", event: e.PromotionAnswered, _: str) -> None:
-    state.set_node(event.node, promotion_asked=False, promotion=event.accepted)
+    state.set_node(event.node, promotion_asked=False, promotion=event.accepted, promotion_why=event.why)
 
 
 def _promoted(state: "State", event: e.Promoted, _: str) -> None:
     draft = state.draft(f"{event.node}#{event.draft}")
-    told = {"operator": draft.operator, "description": draft.description, "params": draft.params} if draft else {}
+    told: dict[str, Any] = {}
+    if draft:
+        told = {"operator": draft.operator, "description": draft.description, "params": draft.params}
+    told |= {"finding": draft.finding} if draft and draft.finding else {}
     state.set_node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, size=event.size, **told)
 
 
@@ -290,8 +306,8 @@ def _attempt_quarantined(state: "State", event: e.AttemptQuarantined, _: str) ->
 
 
 def _count_refund(state: "State", node: str, ending: Ending) -> None:
-    """An interruption is our own doing and can not be farmed; it does not count."""
-    if ending is not Ending.INTERRUPTED:
+    """An interruption is our own doing, and what is held is not run again: neither can be farmed, so none counts."""
+    if ending not in (Ending.INTERRUPTED, Ending.HELD):
         refunds = state.campaign.refunds
         state.set_campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
 
@@ -301,6 +317,16 @@ def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:
     refunds = {name: count for name, count in state.campaign.refunds.items() if name not in lineage}
     state.set_campaign(refunds=refunds)
     state.set_node(event.node, phase=Phase.QUEUED, stalls=0, not_before="", ending=None, kept=False, why=event.by)
+    _let_go(state, event.node)
+
+
+def _let_go(state: "State", node: str) -> None:
+    """A person has looked at what the verifier held; it is not asked about these drafts again."""
+    held = [draft for draft in state.drafts(node) if draft.finding == "hold"]
+    for draft in held:
+        state.put("draft", f"{node}#{draft.number}", finding="released")
+    if held:
+        state.set_node(node, finding="released")
 
 
 def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
@@ -349,6 +375,9 @@ def _fields(event: BaseModel, *without: str) -> dict[str, Any]:
     return {name: getattr(event, name) for name in type(event).model_fields if name not in without}
 
 
+# From the best to the worst.
+_FINDINGS = ("pass", "unreviewed", "released", "flag", "hold")
+
 HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.CampaignOpened: _campaign_opened,
     e.RunStarted: _run_started,
@@ -365,6 +394,7 @@ HANDLERS: dict[type[BaseModel], Callable[["State", Any, str], None]] = {
     e.AgentEnded: _agent_ended,
     e.Reviewed: _reviewed,
     e.Steered: _steered,
+    e.RoundStarted: _round_started,
     e.PlaybookChanged: _playbook_changed,
     e.PlaybookGiven: _playbook_given,
     e.PlaybookUsed: _playbook_used,

@@ -129,6 +129,19 @@ class Run(BaseModel, extra="forbid", frozen=True):
     ladders: dict[str, float] = Field(default_factory=dict)
 
 
+class Round(BaseModel, extra="forbid", frozen=True):
+    """What is done between two looks of a person. `opened` and `paid` are how many attempts of the search the run had
+    when it began, all of them and those that were not cancelled.
+    """
+
+    run: int
+    number: int
+    size: int | None
+    opened: int
+    paid: int
+    at: str
+
+
 class OpenCall(BaseModel, extra="forbid", frozen=True):
     """A call to a model that has not ended; if nobody hears of it again, it is booked at its worst case."""
 
@@ -138,9 +151,17 @@ class OpenCall(BaseModel, extra="forbid", frozen=True):
     worst: Spent
 
 
+class Asked(BaseModel, extra="forbid", frozen=True):
+    """What calls of one role to one model came to."""
+
+    calls: int = 0
+    spent: Spent = Spent()
+    tokens: Tokens = Tokens()
+
+
 class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
-    """Of a challenger: `level` and `pairs` are those of its test, `given` are the attempts that were dealt out in it, in order, to
-    itself and to the present version, and `fate` says what became of it.
+    """Of a challenger: `level` and `pairs` are those of its test, `given` are the attempts that were dealt out in it,
+    in order, to itself and to the present version, and `fate` says what became of it.
     """
 
     number: int
@@ -158,7 +179,8 @@ class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
 class Draft(BaseModel, extra="forbid", frozen=True):
     """A proposal inside an attempt; the one that is promoted becomes the node's candidate.
 
-    `tried` is one that an agent tuned without handing it in: it is never promoted by itself.
+    `tried` is one that an agent tuned without handing it in: it is never promoted by itself. `finding` is the
+    verifier's, "released" where a person let go what it held; `reasons` are what it said.
     """
 
     node: str
@@ -173,6 +195,8 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
     tried: bool = False
     origin: str | None = None
+    finding: str | None = None
+    reasons: str = ""
     steered: int = 0
     verdict: Verdict | None = None
 
@@ -196,9 +220,9 @@ class Node(BaseModel, extra="forbid", frozen=True):
 
     `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
     it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
-    `agent` is the one at work in a chamber right now; `finding` is the verifier's; `promotion` a person's answer.
-    `playbook` is the version that it was made with, or is being made with; `asked` what its proposer's calls to models
-    cost, in micro-dollars.
+    `agent` is the one at work in a chamber right now; `finding` is the verifier's, of the promoted draft or the worst;
+    `promotion` a person's answer, to what was asked at `promotion_since`. `playbook` is the version that it was made
+    with, or is being made with; `paid` the micro-dollars of its calls to models, by role.
     """
 
     id: str
@@ -237,11 +261,13 @@ class Node(BaseModel, extra="forbid", frozen=True):
     agent: str | None = None
     agent_since: str = ""
     tokens: Tokens = Tokens()
+    paid: dict[str, int] = Field(default_factory=dict)
     finding: str | None = None
     playbook: int | None = None
-    asked: int = 0
     promotion: bool | None = None
     promotion_asked: bool = False
+    promotion_since: str = ""
+    promotion_why: str = ""
     ending: Ending | None = None
     kept: bool = False
     why: str = ""
@@ -249,6 +275,11 @@ class Node(BaseModel, extra="forbid", frozen=True):
     booked: Spent = Spent()
     opened_at: str = ""
     ended_at: str = ""
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether somebody is asked about it and has not answered. One that was interrupted meanwhile still waits."""
+        return self.promotion_asked and self.phase in (Phase.OPEN, Phase.QUEUED)
 
 
 class Injection(BaseModel, extra="forbid", frozen=True):
@@ -291,8 +322,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
-    were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
-    `asked_by` has the micro-dollars that each role paid to models.
+    were. `evolutions` is how often one was asked for, `evolved_after` how many attempts the search had then.
+    `asked_models` has a key of role and model, like "user claude-sonnet-4-5".
     """
 
     id: str
@@ -317,13 +348,14 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     askable: int = 0
     pause_why: str = ""
     steering: tuple[str, ...] = ()
+    round: Round | None = None
     playbook: int | None = None
     challenger: int | None = None
     challengers: int = 0
-    asked_by: dict[ModelRole, int] = Field(default_factory=dict)
     evolutions: int = 0
     evolved_after: int = 0
     calls: int = 0
+    asked_models: dict[str, Asked] = Field(default_factory=dict)
     unbooked: Spent = Spent()
     offered: int = 0
     distinct: int = 0

@@ -78,6 +78,11 @@ class Curve:
             self._bad[why] = self._bad.get(why, 0) + times
 
     @property
+    def count(self) -> int:
+        """How many reports counted, kept or not."""
+        return self._count
+
+    @property
     def points(self) -> list[Point]:
         """Those that are kept, and always the last one."""
         if self._last and self._points[-1] != self._last:

@@ -21,7 +21,9 @@ from orchestrator.loop.heldout import ask_before_end, ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked
+from orchestrator.loop.promotion import ask_person, person_before_end
 from orchestrator.loop.proposing import NothingNew, Proposing
+from orchestrator.loop.reviewing import Held, hold, may_review, review
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
@@ -62,6 +64,8 @@ class Attempt:
             return str(error)
         except NothingNew as error:
             self._cancel(str(error))
+        except Held as held:
+            hold(self._bench, self._node, str(held))
         except CanNotCompare as error:
             self._end(steps.End(Ending.SCORED, False, str(error)))
         except asyncio.CancelledError:
@@ -72,14 +76,20 @@ class Attempt:
     def _next(self) -> steps.Step:
         bench = self._bench
         tunes = self._tuning.open and self._node.role is not Role.CONTROL
-        step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
-        return ask_before_end(bench.state, self._node, step, bench.task.heldout)
+        reviews = may_review(bench)
+        step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes, reviews=reviews)
+        step = ask_before_end(bench.state, self._node, step, bench.task.heldout)
+        return person_before_end(self._node, step) if bench.asks else step
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node
         match step:
             case steps.Propose():
                 await self._proposing.propose()
+            case steps.Review(drafts):
+                await review(bench, node, drafts)
+            case steps.Hold(why):
+                raise Held(why)
             case steps.Tune(draft):
                 await self._tuning.run(draft)
             case steps.Promote(draft, why):
@@ -97,6 +107,8 @@ class Attempt:
                 await check_guard(bench, node.id, guard)
             case steps.AskHeldOut():
                 await ask_heldout(bench, node.id)
+            case steps.AskPerson():
+                await ask_person(bench, node.id)
 
     def _promote(self, draft: int, why: str) -> None:
         """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it."""

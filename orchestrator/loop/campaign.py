@@ -19,6 +19,8 @@ from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.requests import Inbox
+from orchestrator.loop.reviewing import Holds
+from orchestrator.loop.rounds import Stand, next_round, over, stand
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
 from orchestrator.loop.workbench import BaselineFailed, Workbench
@@ -41,6 +43,7 @@ class Campaign:
     """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended.
 
     `width` is this session's; without one it is the run's. `selection` says where branches start, if not at the best.
+    With `review` it ends after each round.
     """
 
     def __init__(
@@ -52,6 +55,8 @@ class Campaign:
         width: int | None = None,
         selection: BestAtTasks | None = None,
         evolving: Evolving | None = None,
+        *,
+        review: bool = False,
     ) -> None:
         self._bench = bench
         self._evolving = evolving
@@ -60,12 +65,14 @@ class Campaign:
         self._stop = stop
         self._deadline = deadline
         self._rate = rate
+        self._review = review
         self._running: dict[asyncio.Task[str | None], str] = {}
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
         self._lost = 0
         self._exhausted: dict[Role, str] = {}
         self._nothing_new: dict[Role, int] = {}
+        self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
         self._weather = Weather(bench.book, self._width)
 
@@ -76,6 +83,7 @@ class Campaign:
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands."""
         reconcile(self._bench)
+        self._begin_round()
         try:
             reason = await self._loop()
             errors = await self._end_all()
@@ -135,12 +143,24 @@ class Campaign:
             return _LATER
         if self._bench.state.campaign.waiting:
             return self._open_injected()
-        reason = self._stop.reason(self._progress())
+        reason = self._stop.reason(self._progress()) or self._round_is_made()
         if reason and not self._control_may_draw():
             return reason
         if self._rate and self._rate.wait(time.monotonic()) > 0:
             return _LATER
         return self._catch_up(reason) if reason else self._open_next()
+
+    def _begin_round(self) -> None:
+        """A code proposer's round is one asking, with all that it brings."""
+        size = None if self._bench.proposers[Role.SEARCH].serial else self._width
+        if self._review and (started := next_round(self._bench.state, size)):
+            self._bench.book.record(started)
+
+    def _round_is_made(self) -> str | None:
+        now = self._bench.state.campaign.round
+        if not self._review or now is None:
+            return None
+        return {Stand.ROOM: None, Stand.WAITS: _LATER, Stand.OVER: over(now)}[stand(self._bench.state, now)]
 
     def _open_next(self) -> str | None:
         bench = self._bench
@@ -248,8 +268,9 @@ class Campaign:
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)
-        lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
-        self._lost = self._lost + 1 if lost else 0
+        if not self._holds.count(self._bench.state.nodes[node]):
+            lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
+            self._lost = self._lost + 1 if lost else 0
         if node in self._cancelled:
             self._cancelled.discard(node)
             record = self._bench.state.nodes[node]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from orchestrator.change import Reason, Tree
 from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role
@@ -67,7 +68,8 @@ class History:
                 self._end(self._state.nodes[event.node])
             case e.AttemptQuarantined() if self._is_known(event.node):
                 self._running.pop(event.node, None)
-                self._forget(event.node)
+                if not _was_or_will_be_run(self._state.nodes[event.node]):
+                    self._forget(event.node)
             case e.ChampionChanged() | e.CohortOpened() if self._state.run.cohort != self._cohort:
                 self._gather()
 
@@ -149,5 +151,8 @@ class History:
 
 
 def _was_or_will_be_run(node: Node) -> bool:
+    """What a verifier holds waits for a person; proposed once more, it would only be held once more."""
+    if node.phase is Phase.QUARANTINED and node.ending is Ending.HELD:
+        return True
     ended_free = node.phase is Phase.ENDED and node.ending is not None and not node.ending.charged
     return not ended_free and node.phase is not Phase.QUARANTINED

@@ -68,9 +68,15 @@ class Jobs:
             mode=self._mode,
             loopback=task.trial.loopback,
             limits=chamber_limits(task, mode)[0],
-            needs=Needs(live_log=True, stop=True) if task.pruning and mode is Mode.SUBMIT else Needs(),
+            needs=Needs(live_log=True, stop=True) if self._may_be_stopped(mode) else Needs(),
             inputs=self.inputs_of(mode),
         )
+
+    def _may_be_stopped(self, mode: Mode) -> bool:
+        """Nobody listens to a chamber on the held-out split."""
+        if mode is Mode.HELDOUT:
+            return False
+        return self.task.stall.heartbeat is not None or (self.task.pruning is not None and mode is Mode.SUBMIT)
 
     @property
     def _mode(self) -> JobMode:

@@ -1,4 +1,4 @@
-"""Pruning in a campaign: who is watched, among which peers, and what is heard while a trial runs.
+"""Pruning in a campaign: who is watched, among which peers, and what is heard while a trial runs, its heartbeat too.
 
 Watched are the trials that count, of the search and of its control; both by the same rule, each among its own earlier
 trials, as if the other were not there. Baseline, tuning, re-runs and changes by hand are never ended early.
@@ -16,6 +16,7 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Purpose, Role, Trial
 from orchestrator.domain.reports import BadReport, Curve, Look, Reports
 from orchestrator.domain.state import State
+from orchestrator.loop.heartbeat import Heartbeat
 from orchestrator.pruning import Crowd, Rule, Watch
 from orchestrator.pruning.watch import is_spared
 from orchestrator.task import PruningSpec
@@ -86,11 +87,20 @@ class Pruning:
 
 
 class Hearing:
-    """What is heard of one trial: lines go to its log, reports make its curve, and the rule may have enough of it."""
+    """What is heard of one trial: lines go to its log, reports make its curve and are its heartbeat. The rule may have
+    enough of it, or the heartbeat may stop: whichever comes first ends it.
+    """
 
-    def __init__(self, line: Callable[[str], None], watch: Callable[[Mapping[str, str]], Watch | None]) -> None:
+    def __init__(
+        self,
+        line: Callable[[str], None],
+        watch: Callable[[Mapping[str, str]], Watch | None],
+        heartbeat: Heartbeat | None = None,
+    ) -> None:
         self.line = line
         self._choose = watch
+        self._heartbeat = heartbeat
+        self._silent = False
         self._watch: Watch | None = None
         self._curve = Curve()
         self._enough = asyncio.Event()
@@ -99,15 +109,32 @@ class Hearing:
         self._watch = self._choose(facts)
 
     def report(self, report: Report) -> None:
-        if self._curve.add(report.step, report.value) and self._watch and self._watch.enough(self._curve):
+        before = self._curve.count
+        kept = self._curve.add(report.step, report.value)
+        if self._heartbeat and self._curve.count > before:
+            self._heartbeat.beat()
+        if kept and self._watch and self._watch.enough(self._curve):
             self._enough.set()
 
     async def enough(self) -> None:
-        await self._enough.wait()
+        if self._heartbeat is None:
+            await self._enough.wait()
+            return
+        waits = [asyncio.create_task(it) for it in (self._enough.wait(), self._heartbeat.stopped())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+        self._silent = not self._enough.is_set()
 
     @property
-    def asked_to_stop(self) -> bool:
-        return self._enough.is_set()
+    def order(self) -> tuple[Ending, str] | None:
+        """What a trial that was told to stop ends as, and why; None for one that was not."""
+        if self._enough.is_set():
+            return Ending.PRUNED, self._watch.look.why if self._watch else ""
+        return (Ending.TIMED_OUT, self._heartbeat.words) if self._silent and self._heartbeat else None
 
     @property
     def look(self) -> Look | None:

@@ -9,8 +9,10 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Guard, Node, Phase
 from orchestrator.loop.playbooks import Playbooks
+from orchestrator.loop.steering import unfit, unheard
 from orchestrator.loop.workbench import Workbench
 
+LONGEST_WHY = 500
 Answer = tuple[str, list[e.Event]]
 
 
@@ -55,6 +57,10 @@ class Inbox:
                 return self.playbooks.use(int(str(body["version"])))
             case "playbook correct" if self.playbooks:
                 return self.playbooks.correct(str(body["text"]), drop=bool(body.get("drop")))
+            case "steer":
+                return self._steer(str(body["text"]))
+            case "accept" | "decline":
+                return self._promotion(str(body["node"]), kind == "accept", str(body.get("why") or ""))
         return f"refused: {kind} is not known to this version", []
 
     def _inject(self, number: int, body: dict[str, object]) -> Answer:
@@ -92,6 +98,19 @@ class Inbox:
         guard = Guard.model_validate(body["guard"])
         self.bench.jobs.guard(guard)  # raises for what could never be run
         return f"{guard.name} holds for {node} and all below it", [e.GuardAdded(node=node, guard=guard)]
+
+    def _steer(self, text: str) -> Answer:
+        state = self.bench.state
+        if refused := unheard(state.run.proposer) or unfit(text, state.campaign.steering):
+            return f"refused: {refused}", []
+        return "all who propose from now on are told", [e.Steered(text=text.strip())]
+
+    def _promotion(self, node: str, accepted: bool, why: str) -> Answer:
+        known = self._known(node)
+        if known is None or not known.waits_for_person:
+            return f"refused: {node} does not wait for a person's word", []
+        answered = e.PromotionAnswered(node=node, accepted=accepted, why=why[:LONGEST_WHY])
+        return "accepted" if accepted else "declined", [answered]
 
     def _known(self, name: str) -> Node | None:
         """A node of the present run: those of another were judged by other criteria."""

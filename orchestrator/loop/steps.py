@@ -17,6 +17,20 @@ class Propose:
 
 
 @dataclass(frozen=True)
+class Review:
+    """Have a verifier look at what was proposed, before anything is paid for that runs it."""
+
+    drafts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hold:
+    """All that was proposed is held: it waits for a person."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Tune:
     """Run a draft, 0 being the baseline itself, against the cheaper target."""
 
@@ -56,20 +70,41 @@ class AskHeldOut:
 
 
 @dataclass(frozen=True)
+class AskPerson:
+    """Whether it may become the champion is a person's to say; until then it waits."""
+
+
+@dataclass(frozen=True)
 class End:
     ending: Ending
     kept: bool
     why: str
 
 
-Step = Propose | Tune | Promote | Submit | Judge | OpenCohort | CertifyStep | CheckGuard | AskHeldOut | End
+Step = (
+    Propose
+    | Review
+    | Hold
+    | Tune
+    | Promote
+    | Submit
+    | Judge
+    | OpenCohort
+    | CertifyStep
+    | CheckGuard
+    | AskHeldOut
+    | AskPerson
+    | End
+)
 
 
-def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool) -> Step:
-    """`tunes` says whether this attempt still may tune."""
+def next_step(
+    state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool, reviews: bool = False
+) -> Step:
+    """`tunes` says whether this attempt still may tune, `reviews` whether there is a verifier."""
     node = state.nodes[name]
     if node.promoted is None:
-        return _towards_candidate(state, node, ranking, tunes)
+        return _towards_candidate(state, node, ranking, tunes, reviews)
     trial = state.trials[node.submitted] if node.submitted else None
     if trial is None or not trial.ended or (trial.ending and trial.ending.retryable):
         return Submit()
@@ -90,7 +125,7 @@ def tune_trial(state: State, node: Node, draft: int) -> Trial | None:
     return found[-1] if found else None
 
 
-def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool) -> Step:
+def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, reviews: bool) -> Step:
     if node.role is Role.BASELINE:
         start = state.run.start
         return Promote(0, f"the baseline has the files of {start}" if start else "the workspace as it stands")
@@ -101,12 +136,22 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool) 
     usable = [draft for draft in drafts if draft.refused is None]
     if not usable:
         return End(Ending.INVALID, False, f"the change is refused: {drafts[-1].refused}")
+    if reviews and (unseen := tuple(draft.number for draft in usable if _is_to_be_reviewed(node, draft))):
+        return Review(unseen)
+    held, usable = usable, [draft for draft in usable if draft.finding != "hold"]
+    if not usable:
+        return Hold(f"the verifier holds it: {held[0].reasons}; blastdoor release {node.id} lets it go on")
     # An agent that tuned by itself has made its choice.
     if tunes and len(drafts) == node.drafts:
         for draft in usable:
             if step := _tune(state, node, draft.number):
                 return step
     return _best_draft(usable, ranking)
+
+
+def _is_to_be_reviewed(node: Node, draft: Draft) -> bool:
+    """A point of the task's own space can not game, and what a person brings needs no second look."""
+    return node.role is Role.SEARCH and draft.change is not None and draft.finding is None
 
 
 def _tune(state: State, node: Node, draft: int) -> Step | None:

@@ -15,6 +15,7 @@ from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
 from orchestrator.judge.data import chosen_outputs
 from orchestrator.loop.endings import ENDINGS
+from orchestrator.loop.heartbeat import Heartbeat
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.pruning import Hearing
 from orchestrator.loop.relaying import candidate_bundle, run_relay
@@ -55,7 +56,8 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     job, bundle = job_of(bench, node, purpose.mode, tree)
     bench.book.record(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft))
     log = LiveLog(bench.live / f"{trial}.log")
-    hearing = Hearing(log.line, partial(_watch, bench, trial, purpose.mode))
+    limit = bench.task.stall.heartbeat
+    hearing = Hearing(log.line, partial(_watch, bench, trial, purpose.mode), Heartbeat(limit) if limit else None)
     try:
         ran = await bench.door.run(job, bundle, hearing, hearing)
     except NotStarted as error:
@@ -111,10 +113,10 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff, hearing: Hearing) 
 def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: Hearing) -> e.TrialEnded:
     outcome = ran.outcome
     ending, reason = ENDINGS[outcome.ending], outcome.reason
-    if hearing.asked_to_stop and outcome.ending in (ChamberEnding.STOPPED, ChamberEnding.KILLED):
+    if hearing.order and outcome.ending in (ChamberEnding.STOPPED, ChamberEnding.KILLED):
         # Who does not heed the order is killed for it, and pays like any other: else that would be a way to a refund.
-        why = hearing.look.why if hearing.look else ""
-        ending, reason = Ending.PRUNED, f"{why}; {reason}" if reason else why
+        ending, why = hearing.order
+        reason = f"{why}; {reason}" if reason else why
     outputs = for_judge(bench, outcome.outputs)
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"

@@ -81,6 +81,7 @@ class Workbench(Parts):
     `models` and `playbooks` are there only where a proposer asks a model. `at_once` is how many changes one asking is
     for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
     of them, so that they wait for them.
+    `asks`: nothing becomes the champion before a person said yes.
     """
 
     root: Tree
@@ -100,6 +101,7 @@ class Workbench(Parts):
     at_once: int = 1
     parents: dict[str, asyncio.Lock] = field(default_factory=dict)
     playbooks: Playbooks | None = None
+    asks: bool = False
 
     @property
     def state(self) -> State:

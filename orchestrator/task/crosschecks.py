@@ -33,6 +33,8 @@ def check(task: Task, folder: Path) -> list[Notice]:
     warnings = [*_weights_without_effect(task), *_certify_without_effect(task), *_search_without_a_space(task)]
     if task.judge.mode == "relay" and task.trial.outputs:
         warnings.append((("trial", "outputs"), 'has no effect; with judge.mode = "relay" nothing is harvested'))
+    if (task.stall.heartbeat or 0.0) >= task.limits.wall:
+        warnings.append((("stall", "heartbeat"), "has no effect; limits.wall ends every trial before that"))
     if isinstance(task.workspace, str):
         names = plain_names(folder / task.workspace, ("workspace",))
         warnings += check_names(task, names)
@@ -59,9 +61,10 @@ def check_sections(task: Task) -> None:
     if task.parameters:
         check_conditions(task.parameters.space)
         _check_parameters_file(task, task.parameters.file)
-    if task.pruning and task.judge.mode != "data":
-        text = f'needs judge.mode = "data": with "{task.judge.mode}" no trial can be told to stop; take one of them out'
-        raise Wrong(("pruning", "rule"), text)
+    for stops, key in ((task.pruning, ("pruning", "rule")), (task.stall.heartbeat, ("stall", "heartbeat"))):
+        if stops and (mode := task.judge.mode) != "data":
+            text = f'needs judge.mode = "data": with "{mode}" no trial can be told to stop; take one of them out'
+            raise Wrong(key, text)
 
 
 def _check_certify(task: Task) -> None:

@@ -199,7 +199,10 @@ class GuardSpec(Section):
 
 
 class Budget(Section):
-    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock."""
+    """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock.
+
+    `stall_losses` is what attempts that ended free may have cost.
+    """
 
     attempts: int | None = Field(default=None, ge=1, le=2**53)
     tunes: Count | None = None
@@ -208,6 +211,7 @@ class Budget(Section):
     tokens: Count | None = None
     seconds: Span | None = None
     wall: Span | None = None
+    stall_losses: Annotated[Money, Field(ge=0, le=1e9)] | None = None
     patience: int | None = Field(default=None, ge=1, le=2**53)
     rate: Annotated[Rate, Field(gt=0, le=1e6)] | None = None
 
@@ -221,13 +225,13 @@ class StallSpec(Section):
     provision: Span = 120.0
     heartbeat: Span | None = None
     first_token: Span = 120.0
-    floor: float = Field(default=2.0, ge=0, le=100_000, allow_inf_nan=False)
-    window: Span = 60.0
+    floor: float = Field(default=1.5, ge=0, le=100_000, allow_inf_nan=False)
+    window: Annotated[Span, Field(ge=1)] = 60.0
     grace: Span = 30.0
     thinking: Span = 300.0
     tool: Span = 600.0
     waiting: Span = 300.0
-    loop: int = Field(default=5, ge=2, le=1000)
+    loop: int = Field(default=4, ge=2, le=1000)
     learn: float | None = Field(default=None, gt=0, lt=0.5, allow_inf_nan=False)
 
 
@@ -276,11 +280,12 @@ class RoleSpec(Section):
 
 class VerifierSpec(RoleSpec):
     """Who looks at a change before a trial is paid for. `thinking` are the tokens to reason with; with 0 it reasons in
-    its answer alone, for models that can do no other.
+    its answer alone, for models that can do no other. After `holds` in a row the campaign waits for a person.
     """
 
     cap: float = Field(default=0.2, ge=0, le=0.9, allow_inf_nan=False)
     thinking: int = Field(default=2_048, ge=0, le=64_000)
+    holds: int = Field(default=5, ge=1, le=1000)
 
     @field_validator("thinking")
     @classmethod

@@ -23,20 +23,20 @@ class _Call:
 
 
 class Calls:
-    """Bounded: of more than a thousand at once, the oldest are forgotten. One that is closed is not opened again."""
+    """Bounded: of more than a thousand at once, the oldest are forgotten. One that is closed is not opened again.
+
+    `hold` is what any of them waits for; None where all of them stream, or there is none.
+    """
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, _Call] = OrderedDict()
         self._closed: deque[str] = deque(maxlen=_CLOSED)
         self._gone: set[str] = set()
         self._holds: Counter[Hold] = Counter()
+        self.hold: Hold | None = None
 
     def __bool__(self) -> bool:
         return bool(self._open)
-
-    def hold(self) -> Hold | None:
-        """What any of them waits for; None where all of them stream, or there is none."""
-        return next((hold for hold in ORDER if self._holds[hold]), None)
 
     def waits(self, name: str, hold: Hold, *, unless_it_streams: bool = False) -> None:
         if name in self._gone:
@@ -73,11 +73,14 @@ class Calls:
         return call.spoke
 
     def _put(self, call: _Call, hold: Hold | None) -> None:
+        if call.hold is hold:
+            return
         if call.hold is not None:
             self._holds[call.hold] -= 1
         if hold is not None:
             self._holds[hold] += 1
         call.hold = hold
+        self.hold = next((it for it in ORDER if self._holds[it]), None)
 
 
 class Processor:

@@ -1,6 +1,7 @@
 """Going in circles: the same call with the same result again and again, or a short cycle of such steps."""
 
 from collections import deque
+from typing import NamedTuple
 
 _CYCLES = (1, 2, 3)
 _UNANSWERED = 64
@@ -8,11 +9,22 @@ _UNANSWERED = 64
 Step = tuple[str, str]
 
 
+class Circle(NamedTuple):
+    """A cycle of so many steps, gone through so many times in a row; `since` is when it began to repeat."""
+
+    length: int
+    times: int
+    since: int
+
+
 class Circles:
-    """Answers belong to the calls in the order of both. Remembers three steps, however long the stream is."""
+    """One step must repeat the given number of times, a cycle of two or three one time less: it is longer already.
+
+    Answers belong to the calls in the order of both. Remembers three steps, however long the stream is.
+    """
 
     def __init__(self, repeats: int) -> None:
-        self._repeats = repeats
+        self._needed = {length: repeats if length == 1 else max(2, repeats - 1) for length in _CYCLES}
         self._called: deque[str] = deque(maxlen=_UNANSWERED)
         self._steps: deque[Step] = deque(maxlen=max(_CYCLES))
         self._equal = dict.fromkeys(_CYCLES, 0)
@@ -21,8 +33,8 @@ class Circles:
     def called(self, digest: str) -> None:
         self._called.append(digest)
 
-    def answered(self, digest: str, at: int) -> tuple[int, int] | None:
-        """The length of the cycle and when it began to repeat, once it was gone through so many times in a row."""
+    def answered(self, digest: str, at: int) -> Circle | None:
+        """Once it was gone through often enough."""
         step = (self._called.popleft() if self._called else "", digest)
         found = None
         for length in _CYCLES:
@@ -30,7 +42,7 @@ class Circles:
             if same and not self._equal[length]:
                 self._since[length] = at
             self._equal[length] = self._equal[length] + 1 if same else 0
-            if found is None and self._equal[length] >= (self._repeats - 1) * length:
-                found = length, self._since[length]
+            if found is None and self._equal[length] >= (self._needed[length] - 1) * length:
+                found = Circle(length, self._needed[length], self._since[length])
         self._steps.append(step)
         return found

@@ -19,7 +19,7 @@ class Config:
     """
 
     first_token_s: float = 120.0
-    floor: float = 2.0
+    floor: float = 1.5
     window_s: float = 60.0
     grace_s: float = 30.0
     thinking_s: float = 300.0
@@ -27,7 +27,7 @@ class Config:
     waiting_s: float = 300.0
     trial_s: float = 3600.0
     judging_s: float = 3600.0
-    loop: int = 5
+    loop: int = 4
     patience: float = 0.25
     recovery: float = 1.5
     cpu: float = 0.05

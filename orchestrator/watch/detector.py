@@ -30,6 +30,7 @@ class StallWatch:
         self._clock = self._last_byte = self._progress = self._posture_since = micro(started)
         self._ages = dict.fromkeys(Hold, 0)
         self._own: Counter[Hold] = Counter()
+        self._own_hold: Hold | None = None
         self._calls = Calls()
         self._window = Window(config)
         self._circles = Circles(config.loop)
@@ -100,8 +101,7 @@ class StallWatch:
             case Kind.CUT:
                 self._calls.close(signal.call)
             case Kind.HELD:
-                if signal.hold:
-                    self._own[signal.hold] += 1
+                self._keep(signal.hold)
             case Kind.RELEASED:
                 self._release(signal.hold)
             case Kind.CPU:
@@ -120,28 +120,35 @@ class StallWatch:
         self.tokens += signal.tokens
         self._progress = self._clock
         given_back = micro(signal.tokens / self.config.floor) if self.config.floor else max(self._caps.values())
-        self._ages = {hold: max(0, age - given_back) for hold, age in self._ages.items()}
+        for hold, age in self._ages.items():
+            if age:
+                self._ages[hold] = max(0, age - given_back)
         if self._hold() is None:
             self._window.add(signal.tokens)
 
     def _answered(self, digest: str) -> None:
         if found := self._circles.answered(digest, self._clock):
-            length, since = found
-            what = "the same call with the same result" if length == 1 else f"the same cycle of {length} calls"
-            self._end(Cause.LOOP, f"{what} {self.config.loop} times in a row", since)
+            one = found.length == 1
+            what = "the same call with the same result" if one else f"the same cycle of {found.length} calls"
+            self._end(Cause.LOOP, f"{what} {found.times} times in a row", found.since)
+
+    def _keep(self, hold: Hold | None) -> None:
+        if hold:
+            self._own[hold] += 1
+            self._own_hold = next(it for it in _OWN if self._own[it])
 
     def _release(self, hold: Hold | None) -> None:
         if hold and self._own[hold]:
             self._own[hold] -= 1
             self._ages[hold] = 0
+            self._own_hold = next((it for it in _OWN if self._own[it]), None)
 
     def _hold(self) -> Hold | None:
         """Why nothing is expected right now; None where time counts."""
-        for hold in _OWN:
-            if self._own[hold]:
-                return hold
+        if self._own_hold:
+            return self._own_hold
         if self._calls:
-            return self._calls.hold()
+            return self._calls.hold
         if self._clock < self._processor.busy_until:
             return Hold.TOOL
         return None if self.tokens else Hold.FIRST_TOKEN
@@ -157,7 +164,7 @@ class StallWatch:
                 self._settle()
 
     def _wait(self, hold: Hold, to: int) -> None:
-        if hold is Hold.TOOL and not self._own[hold]:
+        if hold is Hold.TOOL and not self._own_hold:
             to = min(to, self._processor.busy_until)
         room = max(0, self._caps[hold] - self._ages[hold])
         if to - self._clock >= room:

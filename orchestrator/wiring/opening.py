@@ -118,6 +118,7 @@ async def open_campaign(
                     form.width,
                     make_selection(options, book),
                     make_evolving(bench),
+                    review=bool(options["review"]),
                 ),
                 bench,
                 options,
@@ -237,6 +238,7 @@ async def _bench(
         pruning=make_pruning(task, parts.ranking, book.state),
         models=models,
         at_once=changes_at_once(options["proposer"], task),
+        asks=bool(options["ask"]),
     )
 
 
@@ -312,7 +314,7 @@ _OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
 
 def _caps(options: Options, before: Mapping[str, int], accounts: Accounts) -> e.LimitsSet:
     """A cap below what is used already is reached, no more: the rule that stops there says so."""
-    names = ("attempts", "tunes", "usd", "tokens", "seconds")
+    names = ("attempts", "tunes", "usd", "tokens", "seconds", "stall_losses")
     caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
     limits = {
         account.value: max(units + before.get(account.value, 0), accounts.used(account))

@@ -22,6 +22,7 @@ class Flags:
     tokens: int | None = None
     seconds: float | None = None
     wall: float | None = None
+    stall_losses: float | None = None
     patience: int | None = None
     rate: float | None = None
     width: int | None = None
@@ -48,7 +49,7 @@ class Options:
         value = self.values[name]
         if value is None:
             return ""
-        if name == "usd":
+        if name in ("usd", "stall_losses"):
             return f"${value:g}"
         if name == "rate":
             return f"{value:g}/s" if value >= 1 else f"{value * 60:g}/min"

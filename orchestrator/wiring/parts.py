@@ -47,7 +47,7 @@ def _make_rule(spec: PruningSpec, goal: Goal) -> Rule:
 
 def make_stop(options: Options) -> Stop:
     """Every cap that is set, whichever comes first; no new attempt is opened then."""
-    stop = stops.target()
+    stop = stops.target() | stops.stall_losses()
     if options["attempts"] is not None:
         stop |= stops.attempts(options["attempts"])
     if options["usd"] is not None:
@@ -101,8 +101,9 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
 def check_site(task: Task, site: Site) -> None:
     """Raises TaskError for what the task needs and the backend lacks."""
     can = site.backend.capabilities
-    if task.pruning and not (can.stop and can.live_log):
-        raise TaskError(f"[pruning] needs a backend that can stop a trial, which {site.name} can not; take it out")
+    for wanted, name in ((task.pruning, "[pruning]"), (task.stall.heartbeat, "stall.heartbeat")):
+        if wanted and not (can.stop and can.live_log):
+            raise TaskError(f"{name} needs a backend that can stop a trial, which {site.name} can not; take it out")
     if task.judge.mode == "relay" and not can.relay:
         where = f"this backend ({can.boundary}) has no relay"
         raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')

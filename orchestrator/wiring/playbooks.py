@@ -3,15 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.budget import Account
-from orchestrator.budget.allocation import Allocator, RoleShare, Split
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.loop.evolving import Evolving
-from orchestrator.loop.funding import Funding
 from orchestrator.loop.playbooks import Playbooks
+from orchestrator.loop.shares import course_of, spent_by_role
 from orchestrator.loop.workbench import Workbench
 from orchestrator.playbook import Pages, PlaybookError, load_pages
-from orchestrator.task import RoleSpec, Task, TaskError, playbook_of
+from orchestrator.task import Task, TaskError, playbook_of
 
 
 def task_pages(task: Task, folder: Path) -> Pages:
@@ -30,19 +28,24 @@ def with_playbooks(bench: Workbench, folder: Path) -> Workbench:
 
 
 def make_evolving(bench: Workbench) -> Evolving | None:
-    """None where nobody has that role, or no model is asked. It must be made after the run has begun."""
+    """None where nobody has that role, or no model is asked."""
     if bench.playbooks is None or bench.models is None or bench.task.roles.evolver is None:
         return None
-    funding = Funding(bench.state, bench.ranking, Allocator(split_of(bench)))
-    bench.book.observers.append(funding.on_event)
-    return Evolving(bench, bench.playbooks, bench.models, lambda: funding.is_due(ModelRole.EVOLVER))
+    return Evolving(bench, bench.playbooks, bench.models, Funding(bench).of_the_evolver)
 
 
-def split_of(bench: Workbench) -> Split:
-    roles = bench.task.roles
-    whole = bench.book.accounts.limit(Account.USD)
-    return Split(evolver=_share(roles.evolver), verifier=_share(roles.verifier), microdollars=whole)
+class Funding:
+    """The allocator's word, asked again only when something happened since."""
 
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._asked_at = ""
+        self._said = False
 
-def _share(spec: RoleSpec | None) -> RoleShare | None:
-    return RoleShare(spec.share, spec.floor, spec.cap) if spec else None
+    def of_the_evolver(self) -> bool:
+        state = self._bench.state
+        if self._asked_at != state.campaign.last_at:
+            self._asked_at = state.campaign.last_at
+            course = course_of(state, self._bench.book.accounts, self._bench.task)
+            self._said = course.next_role(spent_by_role(state)) is ModelRole.EVOLVER
+        return self._said

@@ -9,9 +9,11 @@ from orchestrator.views.campaign import (
     logs,
     pictures,
     playbook,
+    promotion,
     report,
     show,
     status,
+    steer,
 )
 
 commands = (
@@ -26,4 +28,6 @@ commands = (
     ledger.command,
     playbook.command,
     *actions.commands,
+    steer.command,
+    *promotion.commands,
 )

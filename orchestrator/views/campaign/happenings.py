@@ -41,6 +41,11 @@ def _because(why: str) -> str:
     return f": {why}" if why else ""
 
 
+def paused_because(why: str) -> str:
+    """A pause that nobody asked for says how to end it."""
+    return f"paused: {why}; blastdoor pause --off goes on" if why else "paused"
+
+
 def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return "no verdict"
@@ -134,13 +139,14 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
         f"{event.node} draft {event.draft}: the verifier says {event.finding}{_because(event.reasons)}"
     ),
     e.Steered: lambda event: f"steered{_because(event.text)}",
+    e.RoundStarted: lambda event: f"round {event.number} begins; the session ends with it, to be looked at",
     e.PlaybookChanged: lambda event: f"playbook {event.version} by {event.by}{_because(event.why)}",
     e.PlaybookGiven: lambda event: f"{event.node} works with playbook {event.version}",
     e.PlaybookUsed: lambda event: f"playbook {event.version} is used from now on{_because(event.why)}",
     e.PlaybookDiscarded: lambda event: f"playbook {event.version} is not used{_because(event.why)}",
     e.PromotionAsked: lambda event: f"{event.node} waits for a person's word before it becomes the best",
     e.PromotionAnswered: lambda event: (
-        f"{event.node} {'accepted' if event.accepted else 'declined'}{_because(event.why)}"
+        f"{event.node} {'accepted' if event.accepted else 'declined'} by a person{_because(event.why)}"
     ),
     e.Promoted: lambda event: f"{event.node} draft {event.draft} promoted{_because(event.why)}",
     e.TrialIntended: lambda event: f"trial {event.trial} starts ({event.purpose}, draft {event.draft})",
@@ -163,6 +169,6 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CohortOpened: lambda event: f"run {event.run} has a new cohort {event.cohort}{_because(event.why)}",
     e.ChampionChanged: lambda event: f"{event.node} is the best" + (f", over {event.over}" if event.over else ""),
     e.RequestTaken: lambda event: f"request {event.request}, {event.asked}: {event.answer}",
-    e.PauseSet: lambda event: f"paused{_because(event.why)}" if event.paused else "goes on after the pause",
+    e.PauseSet: lambda event: paused_because(event.why) if event.paused else "goes on after the pause",
     e.CampaignStopped: lambda event: f"campaign stopped{_because(event.reason)}",
 }

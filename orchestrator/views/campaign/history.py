@@ -19,14 +19,23 @@ class History:
     events: Sequence[Moment] = ()
     promoted_why: str = ""
     guard_reasons: Mapping[str, str] = field(default_factory=dict)
+    steering: Sequence[str] = ()
 
     @classmethod
     def of(cls, moments: Iterable[Moment], node: str) -> "History":
-        """The events about a node, in order."""
-        told = [(at, event) for at, event in moments if node_of(event) == node]
+        """The events about a node, in order, and what a person had said by the time that it was proposed."""
+        told: list[Moment] = []
+        said: list[str] = []
+        heard = 0
+        for at, event in moments:
+            if isinstance(event, e.Steered):
+                said.append(event.text)
+            elif node_of(event) == node:
+                told.append((at, event))
+                heard = len(said) if isinstance(event, e.Proposed) else heard
         promoted = [event.why for _, event in told if isinstance(event, e.Promoted)]
         reasons = {event.guard: event.reason for _, event in told if isinstance(event, e.GuardEnded)}
-        return cls(told, promoted[-1] if promoted else "", reasons)
+        return cls(told, promoted[-1] if promoted else "", reasons, said[:heard])
 
     @property
     def lines(self) -> list[tuple[str, str]]:

@@ -42,12 +42,15 @@ _ENDINGS = {
     Ending.INFRASTRUCTURE: Look("infrastructure", "~", "~", "yellow", 3),
     Ending.INTERRUPTED: Look("interrupted", "-", "-", "yellow", 2),
     Ending.CANCELLED: Look("cancelled", "c", "c", "bright_black", 1),
+    Ending.HELD: Look("held", "H", "H", "bold yellow", 7),
 }
 _PHASES = {Phase.OPEN: RUNNING, Phase.QUEUED: QUEUED, Phase.QUARANTINED: QUARANTINED}
 LOOKS = (KEPT, DISCARDED, CONTROL, SUSPECT, *_ENDINGS.values(), RUNNING, QUEUED, QUARANTINED)
 
 
 def look_of(node: Node) -> Look:
+    if node.phase is Phase.QUARANTINED and node.ending is Ending.HELD:
+        return _ENDINGS[Ending.HELD]
     if node.phase is not Phase.ENDED or node.ending is None:
         return _PHASES.get(node.phase, RUNNING)
     if node.ending is not Ending.SCORED:

@@ -16,6 +16,8 @@ from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
+from orchestrator.loop.steering import LONGEST
+from orchestrator.task import Task
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.chart import chart
@@ -34,9 +36,12 @@ from orchestrator.views.campaign.opening import (
     ranking_of,
     run_option,
     task_argument,
+    task_of,
 )
 from orchestrator.views.campaign.playbook import playbook_record, playbook_section
+from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import pruning_sentences
+from orchestrator.views.campaign.roles import roles_record, roles_section
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -51,6 +56,7 @@ class Material:
     accounts: Accounts
     run: Run
     ranking: Ranking
+    task: Task
     diff: str = ""
 
     @property
@@ -85,11 +91,14 @@ def report(material: Material) -> str:
         ("The way to the best", _path(material)),
         ("Endings", _endings(material.goodput)),
         ("What it cost", _cost(material.accounts)),
+        ("Models and roles", roles_section(state, material.accounts, material.task, nodes)),
         ("Goodput", _goodput(material.goodput)),
         ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
         ("Held-out split", heldout_section(material.drift, material.ranking.metrics[0])),
         ("Pruning", pruning_sentences(material.savings)),
         ("Playbook", playbook_section(state, material.ranking, run.number)),
+        *(("Instructions", body) for body in [_instructions(state)] if body),
+        *(("A person's word", body) for body in [_answers(nodes)] if body),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]
@@ -204,6 +213,16 @@ def _cohorts(nodes: Iterable[Node], run: Run) -> list[str]:
     return table(["cohort", "nodes with a verdict", "best", ""], rows)
 
 
+def _instructions(state: State) -> list[str]:
+    return [f"{number}. {code(text, LONGEST)}" for number, text in enumerate(state.campaign.steering, 1)]
+
+
+def _answers(nodes: Sequence[Node]) -> list[str]:
+    """Of those that a person was asked about before they could become the best."""
+    rows = [[node.id, look_of(node).word, code(answered(node))] for node in nodes if answered(node)]
+    return table(["node", "", "a person's answer"], rows) if rows else []
+
+
 def _stalls(nodes: Sequence[Node], state: State) -> list[str]:
     stalled = [node for node in nodes if node.stalls or node.phase is Phase.QUARANTINED]
     refunds = sum(state.campaign.refunds.values())
@@ -226,6 +245,7 @@ def record(material: Material) -> dict[str, Any]:
         "heldout": material.drift.record() if material.drift else None,
         "pruning": material.savings.record(),
         "playbook": playbook_record(material.state, material.ranking, material.run.number),
+        "roles": roles_record(material.state, material.accounts, material.task, in_order(material.state, material.run)),
         "accounts": material.accounts.as_rows(),
     }
 
@@ -235,7 +255,7 @@ def material_of(reading: Reading, run: Run) -> Material:
     root = reading.state.nodes.get(run.root)
     changed = winner and root and winner.id != root.id and winner.commit and root.commit
     diff = diff_of(reading, winner, root) if changed and winner else ""
-    return Material(reading.state, reading.accounts, run, ranking_of(reading, run), diff)
+    return Material(reading.state, reading.accounts, run, ranking_of(reading, run), task_of(reading, run), diff)
 
 
 @click.command("report", cls=CampaignCommand)

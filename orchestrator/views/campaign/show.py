@@ -14,9 +14,10 @@ from rich.text import Text
 from orchestrator.domain.drift import asked_about
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import path_to, run_of
-from orchestrator.domain.records import Draft, Node, Trial
+from orchestrator.domain.records import Draft, Node, Role, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
+from orchestrator.loop.steering import unheard
 from orchestrator.text import printable, printable_lines, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.certified import facts_for
@@ -34,7 +35,9 @@ from orchestrator.views.campaign.opening import (
     print_json,
     task_argument,
 )
+from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import reports_of
+from orchestrator.views.campaign.roles import finding_facts
 from orchestrator.views.campaign.screen import open_screen
 
 _FAINT = "bright_black"
@@ -54,7 +57,9 @@ def show(
     sections: list[tuple[str, RenderableType | None]] = [
         ("path", _path(state, node, metrics, width, unicode)),
         ("proposal", _proposal(node)),
+        ("instructions", _instructions(state, node, history)),
         ("drafts", _drafts(state, node, metrics, history)),
+        ("review", _facts(finding_facts(state.drafts(node.id)))),
         ("verdict", _verdict(node, metrics, _best_at(state, node))),
         ("certified", _facts(certified or {})),
         ("channel", _channel(state, node)),
@@ -62,6 +67,7 @@ def show(
         ("reports", _facts(reports_of(state, node))),
         ("guards", _guards(state, node, history)),
         ("held-out", _facts(heldout_facts(asked_about(state, node, metrics[0])))),
+        ("a person's word", _facts({"answer": answered(node)})),
         ("fingerprint", _fingerprint(state, node)),
         ("artifacts", _artifacts(state, node)),
         ("history", _told(history, width)),
@@ -104,6 +110,13 @@ def _proposal(node: Node) -> RenderableType | None:
     rows |= {"playbook": "" if node.playbook is None else f"version {node.playbook}"}
     rows |= {"commit": node.commit or ""}
     return _facts(rows)
+
+
+def _instructions(state: State, node: Node, history: History) -> RenderableType | None:
+    """What a person had said, where whoever proposed it reads that."""
+    if node.role is not Role.SEARCH or unheard(state.runs[str(run_of(node.id))].proposer):
+        return None
+    return _facts({str(number): text for number, text in enumerate(history.steering, 1)})
 
 
 def _drafts(state: State, node: Node, metrics: Sequence[Metric], history: History) -> RenderableType | None:
@@ -271,6 +284,7 @@ def record(state: State, node: Node, history: History, metrics: Sequence[Metric]
         "path": {name: state.nodes[name].description for name in path_to(node.id)},
         "drafts": [draft.model_dump(mode="json") for draft in state.drafts(node.id)],
         "promoted_why": history.promoted_why,
+        "steering": list(history.steering),
         "trials": [trial.model_dump(mode="json") for trial in state.trials_of(node.id)],
         "guards": [guard.model_dump(mode="json") for guard in state.guards_of(node.id)],
         "best_at": _best_at(state, node),

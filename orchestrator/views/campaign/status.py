@@ -22,6 +22,7 @@ from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
+from orchestrator.task import Task
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
@@ -40,7 +41,9 @@ from orchestrator.views.campaign.opening import (
     task_argument,
 )
 from orchestrator.views.campaign.playbook import playbook_line, playbook_record
+from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
+from orchestrator.views.campaign.roles import findings_of, roles_lines, roles_record
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
 
@@ -55,6 +58,7 @@ class Standing:
     state: State
     accounts: Accounts
     ranking: Ranking
+    task: Task
     holder: str | None
 
     @property
@@ -72,12 +76,16 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("task", _task_line(state)),
         ("shape", Text(printable(state.run.why))),
         ("now", _work_line(standing)),
+        ("waits", Text("\n".join(waiting_line(node.id) for node in who_waits(state)), "bold yellow")),
         ("best", _best_line(state, standing.metrics)),
+        ("steering", Text(_steering_line(state))),
         ("tasks", Text(frontier_line(state, state.run))),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
         ("pace", _pace_line(state, nodes)),
         ("control", _control_line(standing)),
         *_heldout_line(standing),
+        ("models", roles_lines(state, standing.accounts, standing.task)),
+        ("verifier", _findings_line(nodes)),
         ("pruning", Text(pruning_line(savings(state)))),
         ("playbook", Text(playbook_line(state, standing.ranking))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
@@ -108,12 +116,19 @@ def _work_line(standing: Standing) -> Text:
     else:
         text.append("nobody works on it; blastdoor resume goes on", "yellow")
     if campaign.paused:
-        text.append("; paused" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")
+        why = printable(f": {campaign.pause_why}") if campaign.pause_why else ""
+        text.append(f"; paused{why}" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")
     if campaign.stopped:
         text.append(f"; stopped: {printable(campaign.stopped)}", "bold")
     elif not standing.holder and campaign.session_open:
         text.append("; it died at its work, and what was running will be run again", "bold")
     return text
+
+
+def _steering_line(state: State) -> str:
+    said = state.campaign.steering
+    more = f" (and {len(said) - 1} before; blastdoor steer --list shows all)" if len(said) > 1 else ""
+    return f"{short(said[-1], 160)}{more}" if said else ""
 
 
 def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
@@ -134,6 +149,10 @@ def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
 def _heldout_line(standing: Standing) -> list[tuple[str, Text]]:
     found = drift(standing.state, standing.metrics[0])
     return [("held-out", Text(heldout_sentence(found), "yellow" if found.worst else ""))] if found else []
+
+
+def _findings_line(nodes: Sequence[Node]) -> Text:
+    return Text(", ".join(f"{count:,} {finding}" for finding, count in findings_of(nodes).items()))
 
 
 def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
@@ -214,6 +233,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "campaign": state.campaign.model_dump(mode="json"),
         "run": state.run.model_dump(mode="json"),
         "holder": standing.holder,
+        "waits": [node.id for node in who_waits(state)],
         "best": best.model_dump(mode="json") if best else None,
         "nodes": dict(counts),
         "frontier": best_at(state, state.run),
@@ -221,6 +241,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "heldout": found.record() if found else None,
         "pruning": savings(state).record(),
         "playbook": playbook_record(state, standing.ranking),
+        "roles": roles_record(state, accounts, standing.task, in_order(state, state.run)),
         "certified": asdict(certified(state, in_order(state, state.run))),
         "accounts": {
             account.value: {
@@ -235,7 +256,7 @@ def record(standing: Standing) -> dict[str, Any]:
 
 
 def standing_of(reading: Reading) -> Standing:
-    return Standing(reading.state, reading.accounts, ranking_of(reading), holder_of(reading))
+    return Standing(reading.state, reading.accounts, ranking_of(reading), reading.task, holder_of(reading))
 
 
 @click.command("status", cls=CampaignCommand)

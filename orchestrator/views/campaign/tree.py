@@ -13,6 +13,7 @@ from orchestrator.domain.state import State
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import CONTROL, DISCARDED, KEPT, SUSPECT, look_of
+from orchestrator.views.campaign.roles import finding_mark
 
 _FAINT = "bright_black"
 _SHORTEST = 12
@@ -119,6 +120,7 @@ class _Drawing:
             text.append(f" {figures.metrics(node.verdict.metrics, self._metrics)}", "green" if best else "")
         if look not in (KEPT, DISCARDED, CONTROL):
             text.append(f" {look.word}", look.style)
+        text.append_text(finding_mark(node))
         room = max(_SHORTEST, self._layout.width - text.cell_len - 2)
         text.append(f"  {short(node.description, room)}" if node.description else "", "" if best else _FAINT)
         text.truncate(max(self._layout.width, stem.cell_len + _SHORTEST), overflow="ellipsis")

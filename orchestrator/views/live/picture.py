@@ -1,18 +1,20 @@
 """The picture of a campaign at work: as many lines as fit, the most telling first. Pure: a scene, a size, a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rich.text import Text
 
 from orchestrator.budget import Account, shown
-from orchestrator.domain.records import Role
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.chart import MIN_ROWS, MIN_WIDTH, plot
 from orchestrator.views.campaign.looks import RUNNING, legend
-from orchestrator.views.live.scene import Gauge, Scene, Work
+from orchestrator.views.campaign.promotion import waiting_line
+from orchestrator.views.live.attempt import attempt_line
+from orchestrator.views.live.pulses import Pulse, Pulses
+from orchestrator.views.live.scene import Gauge, Scene
 from orchestrator.views.live.stair import stair
 
 _FAINT = "bright_black"
@@ -35,14 +37,17 @@ class Picture:
     notice: str = ""
     _chart: tuple[object, int, int, list[Text]] | None = field(default=None, repr=False)
 
-    def lines(self, scene: Scene, width: int, height: int, now: float) -> list[Text]:
+    def lines(
+        self, scene: Scene, width: int, height: int, now: float, pulses: Mapping[str, Pulse] | None = None
+    ) -> list[Text]:
         """None is wider than `width`, and there are not more than `height`."""
         head = [self._head(scene, now), *self._gauges(scene, width, now)[:1], self._best(scene)]
         if self.notice:
             head.insert(1, Text(short(self.notice, 200), "bold yellow"))
+        head[1:1] = _asked(scene)
         head = head[: max(0, height)]
         parts = {
-            "work": self._work(scene, now),
+            "work": self._work(scene, now, width, pulses or {}),
             "endings": list(reversed(scene.endings)),
             "gauges": self._gauges(scene, width, now)[1:],
             "counts": legend((point.look for point in scene.points), self.unicode, width),
@@ -78,6 +83,7 @@ class Picture:
             text.append("  ending what runs", "bold yellow")
         elif scene.paused:
             text.append("  paused", "bold yellow")
+            text.append(f": {short(scene.pause_why, 100)}; blastdoor pause --off" if scene.pause_why else "", "yellow")
         text.append(f"  {figures.duration(scene.elapsed(now))}", "cyan")
         text.append(f"  {len(scene.work)} of {scene.caps.width} at work", "" if scene.work else _FAINT)
         for count, word in ((scene.waiting, "waiting"), (scene.quarantined, "in quarantine")):
@@ -153,15 +159,10 @@ class Picture:
             self._chart = known = (scene.points, width, height, drawn)
         return known[3]
 
-    def _work(self, scene: Scene, now: float) -> list[Text]:
+    def _work(self, scene: Scene, now: float, width: int, pulses: Mapping[str, Pulse]) -> list[Text]:
         names = max((len(work.node) for work in scene.work), default=0)
-        return [self._at_work(work, min(names, 40), now) for work in scene.work]
-
-    def _at_work(self, work: Work, names: int, now: float) -> Text:
-        took = f"{figures.duration(now - work.since):>6}  {figures.duration(now - work.opened):>6} in all"
-        beside = f"  {work.role}" if work.role is not Role.SEARCH else ""
-        text = Text.assemble((f"{RUNNING.mark(self.unicode)} ", RUNNING.style), (f"{work.node:<{names}}", "bold"))
-        return text.append(f"  {work.phase:<14} {took}").append(beside, _FAINT)
+        mark = (f"{RUNNING.mark(self.unicode)} ", RUNNING.style)
+        return [attempt_line(work, mark, min(names, 40), width, now, pulses.get(work.node)) for work in scene.work]
 
     def _fitted(self, line: Text, width: int) -> Text:
         if not self.unicode and not line.plain.isascii():
@@ -170,6 +171,18 @@ class Picture:
         shown_line.no_wrap = True
         shown_line.truncate(width, overflow="ellipsis" if self.unicode else "crop")
         return shown_line
+
+
+def pulses_of(pulses: Pulses | None, scene: Scene, now: float) -> dict[str, Pulse]:
+    """Of as many attempts as there can be lines for."""
+    most = sum(count for name, count in _SHARES if name == "work")
+    return pulses.read([work.node for work in scene.work[:most]], now) if pulses else {}
+
+
+def _asked(scene: Scene) -> list[Text]:
+    more = len(scene.asked) - 1
+    told = f" ({more} more wait; blastdoor status)" if more > 0 else ""
+    return [Text(waiting_line(node) + told, "bold yellow") for node in scene.asked[:1]]
 
 
 def _cut(work: list[Text], lines: int) -> list[Text]:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO, cast
 
@@ -21,16 +22,20 @@ from orchestrator.domain.metric import Ranking
 from orchestrator.domain.state import State
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.screen import open_screen
-from orchestrator.views.live.picture import Picture
+from orchestrator.views.live.picture import Picture, pulses_of
+from orchestrator.views.live.pulses import Pulses
 from orchestrator.views.live.scene import Caps, Scene
-from orchestrator.views.live.tally import OVER, Tally
+from orchestrator.views.live.tally import Tally
 from orchestrator.views.live.terminal import Aside, Terminal, can_be_drawn_on
 
 _EVERY_S = 0.25
 
 
 class Progress:
-    """A context manager; give it every event after it was folded into the state. Says nothing when it is quiet."""
+    """A context manager; give it every event after it was folded into the state. Says nothing when it is quiet.
+
+    `live` is the folder with the pulses of attempts at work.
+    """
 
     def __init__(
         self,
@@ -42,14 +47,15 @@ class Progress:
         console: Console | None = None,
         stdout: TextIO | None = None,
         quiet: bool = False,
+        live: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._console = console or open_screen(stderr=True).console
         unicode = not self._console.options.ascii_only
         self._tally = Tally(state, accounts, ranking, caps, unicode=unicode)
-        self._state = state
         self._stdout = stdout or sys.stdout
         self._quiet = quiet
+        self._live = Pulses(live) if live else None
         self._clock = clock
         self._picture = Picture(unicode)
         self._scene: Scene = self._tally.scene()
@@ -89,8 +95,7 @@ class Progress:
         self._tally.on_event(event, at)
         if self._terminal:
             self._scene = self._tally.scene()
-        elif isinstance(event, OVER) and not self._quiet:
-            line = self._tally.ended_line(self._state.nodes[event.node])
+        elif not self._quiet and (line := self._tally.said(event)):
             self._console.print(Text.assemble((f"{figures.clock(at)} ", ""), line), soft_wrap=True)
 
     def _put_aside(self) -> None:
@@ -110,4 +115,5 @@ class Progress:
         if self._terminal:
             self._picture.notice = self._aside.last
             width, height = self._terminal.size
-            self._terminal.draw(self._picture.lines(self._scene, width, height, self._clock()))
+            scene, now = self._scene, self._clock()
+            self._terminal.draw(self._picture.lines(scene, width, height, now, pulses_of(self._live, scene, now)))

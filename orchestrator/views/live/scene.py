@@ -13,6 +13,8 @@ from orchestrator.text import short
 from orchestrator.views.campaign.points import Point, Step
 from orchestrator.views.live.pace import Pace
 
+WAITS_FOR_PERSON = "waits for you"
+PROPOSING = "proposing"
 # In the order in which they give way where there is no room.
 _ACCOUNTS = (Account.ATTEMPTS, Account.CONTROL, Account.USD, Account.SECONDS, Account.TOKENS, Account.TUNES)
 _PURPOSES = {
@@ -26,13 +28,15 @@ _PURPOSES = {
 
 @dataclass(frozen=True)
 class Work:
-    """An open attempt; times are in seconds on the ledger's clock."""
+    """An open attempt; times are in seconds on the ledger's clock. `tokens` and `microdollars` are what is booked."""
 
     node: str
     role: Role
     phase: str
     since: float
     opened: float
+    tokens: int = 0
+    microdollars: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Caps:
 
 @dataclass(frozen=True)
 class Scene:
+    """`asked` are the nodes that wait for a person's word."""
+
     title: str
     run: Run
     caps: Caps
@@ -76,6 +82,8 @@ class Scene:
     steps: Sequence[Step] = ()
     endings: Sequence[Text] = ()
     paused: bool = False
+    pause_why: str = ""
+    asked: Sequence[str] = ()
     stopping: bool = False
     stopped: str = ""
 
@@ -108,9 +116,11 @@ def phase_of(state: State, node: Node) -> tuple[str, str]:
         return "judging", trial.judging_since
     if trial and not trial.ended:
         return _PURPOSES.get(trial.purpose, short(trial.purpose, 20)), trial.started_at
+    if node.waits_for_person:
+        return WAITS_FOR_PERSON, node.promotion_since
     if trial:
         return ("judged" if trial.judged else "collected"), ""
-    return ("proposed", "") if node.drafts else ("proposing", node.opened_at)
+    return ("proposed", "") if node.drafts else (PROPOSING, node.opened_at)
 
 
 def seconds(at: str) -> float:

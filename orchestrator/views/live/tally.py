@@ -17,8 +17,10 @@ from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.happenings import line_of
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.points import Point, Step, point_of, points_of, stair_of
+from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.live.pace import PACED, Pace
 from orchestrator.views.live.scene import Caps, Scene, Work, gauges_of, phase_of, seconds
 
@@ -145,13 +147,18 @@ class Tally:
             steps=tuple(self._steps),
             endings=tuple(self._endings),
             paused=state.campaign.paused,
+            pause_why=state.campaign.pause_why,
+            asked=[node.id for node in who_waits(state)],
             stopping=self._stopping,
             stopped=state.campaign.stopped,
         )
 
     def _work(self, node: Node) -> Work:
         phase, since = self._phases[node.id]
-        return Work(node.id, node.role, phase, since, self._resumed.get(node.id) or seconds(node.opened_at))
+        opened = self._resumed.get(node.id) or seconds(node.opened_at)
+        # What chambers cost is in the gauges; here it is told of those that a model works on.
+        spent = node.spent.microdollars if node.tokens.total else 0
+        return Work(node.id, node.role, phase, since, opened, node.tokens.total, spent)
 
     def _verdict(self, node: Node | None) -> Verdict | None:
         return node.verdicts.get(self._state.run.cohort or "", node.verdict) if node else None
@@ -162,6 +169,17 @@ class Tally:
     def _gain(self, best: Verdict | None, baseline: Verdict | None) -> str:
         values = [verdict.metrics.get(self._metric.name) if verdict else None for verdict in (best, baseline)]
         return figures.signed(values[0] - values[1]) if values[0] is not None and values[1] is not None else ""
+
+    def said(self, event: e.Event) -> Text | None:
+        """The line that whoever can not see the picture should read; None for most events."""
+        match event:
+            case e.AttemptEnded(node=name) | e.AttemptRequeued(node=name) | e.AttemptQuarantined(node=name):
+                return self.ended_line(self._state.nodes[name])
+            case e.PromotionAsked(node=name):
+                return Text(waiting_line(name), "bold yellow")
+            case e.PauseSet(why=why) if why:
+                return Text(line_of(event), "bold yellow")
+        return None
 
     def ended_line(self, node: Node) -> Text:
         return ended_line(node, self._ranking.metrics, self._unicode)

@@ -21,9 +21,10 @@ from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import CampaignCommand, open_campaign, ranking_of, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
-from orchestrator.views.live.picture import Picture
+from orchestrator.views.live.picture import Picture, pulses_of
+from orchestrator.views.live.pulses import Pulses
 from orchestrator.views.live.scene import Caps
-from orchestrator.views.live.tally import OVER, Tally
+from orchestrator.views.live.tally import Tally
 from orchestrator.views.live.terminal import Terminal, can_be_drawn_on
 from orchestrator.wiring import Flags, Reading, resolve
 
@@ -59,6 +60,11 @@ class Watched:
             self.reading.state.apply(event, record.at)
             self.tally.on_event(event, record.at)
             yield record.at, event
+
+    def picture(self, picture: Picture, width: int, height: int) -> list[Text]:
+        scene, now = self.tally.scene(), time.time()
+        pulses = pulses_of(Pulses(self.reading.folder / "live"), scene, now)
+        return picture.lines(scene, width, height, now, pulses)
 
     @property
     def holder(self) -> str | None:
@@ -98,8 +104,7 @@ def follow(watched: Watched, show: Callable[[str, e.Event], None], draw: Callabl
 
 def _in_lines(watched: Watched, screen: Screen) -> None:
     def show(at: str, event: e.Event) -> None:
-        if isinstance(event, OVER):
-            line = watched.tally.ended_line(watched.reading.state.nodes[event.node])
+        if line := watched.tally.said(event):
             screen.line(Text.assemble(f"{figures.clock(at)} ", line))
 
     follow(watched, show, lambda: None)
@@ -112,7 +117,7 @@ def _in_place(watched: Watched, screen: Screen) -> None:
         width, height = terminal.size
         holder = watched.holder
         picture.notice = "" if holder else watched.ending
-        terminal.draw(picture.lines(watched.tally.scene(), width, height, time.time()))
+        terminal.draw(watched.picture(picture, width, height))
 
     terminal.enter()
     try:
@@ -124,7 +129,7 @@ def _in_place(watched: Watched, screen: Screen) -> None:
 def _once(watched: Watched, screen: Screen) -> None:
     # Below it stand a line of ours and the shell's own.
     size = (screen.console.width - 1, screen.console.height - 3) if screen.console.is_terminal else _ONCE
-    for line in Picture(screen.unicode).lines(watched.tally.scene(), *size, time.time()):
+    for line in watched.picture(Picture(screen.unicode), *size):
         screen.line(line)
 
 

@@ -32,11 +32,12 @@ _OPTIONS = (
     click.option("--tokens", type=click.IntRange(min=0), help="Tokens at most."),
     click.option("--seconds", type=Parsed("duration", parse_duration), help='Time in chambers at most, like "2h".'),
     click.option("--wall", type=Parsed("duration", parse_duration), help='Time on the clock at most, like "8h".'),
+    click.option("--stall-losses", type=Parsed("money", parse_money), help="Dollars at most that stalls may cost."),
     click.option("--patience", type=_AT_LEAST_ONE, help="Attempts without improvement at most."),
     click.option("--rate", type=Parsed("rate", parse_rate), help='New attempts at most, like "30/min".'),
     click.option("--width", type=_AT_LEAST_ONE, help="Attempts at a time."),
-    click.option("--review", is_flag=True, default=None, help="Stop after each round, to be looked at."),
-    click.option("--ask", is_flag=True, default=None, help="Ask a person before a candidate becomes the best."),
+    click.option("--review/--no-review", default=None, help="Stop after each round, to be looked at."),
+    click.option("--ask/--no-ask", default=None, help="Ask a person before a candidate becomes the best."),
 )
 
 

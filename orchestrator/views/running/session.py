@@ -61,7 +61,7 @@ async def _follow(opened: Opened, quiet: bool) -> Finished:
     caps = Caps(opened.shape.width, opened.options["wall"], opened.options["patience"])
     try:
         with (
-            Progress(book.state, book.accounts, bench.ranking, caps, quiet=quiet) as progress,
+            Progress(book.state, book.accounts, bench.ranking, caps, quiet=quiet, live=bench.live) as progress,
             _stopping(opened.campaign, progress),
         ):
             book.observers.append(progress.on_event)

@@ -9,6 +9,7 @@ from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
 from orchestrator.domain.records import Node
 from orchestrator.domain.savings import savings
+from orchestrator.loop.rounds import over
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.chart import chart
@@ -17,7 +18,9 @@ from orchestrator.views.campaign.diff import coloured, diff_of
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
+from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
+from orchestrator.views.campaign.rounds import round_lines, round_record
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
@@ -41,6 +44,11 @@ def show_summary(task: Path, reason: str) -> None:
             screen.line(Text.assemble(("held-out: ", "bold"), heldout_sentence(found)))
         if pruned := pruning_line(savings(reading.state)):
             screen.line(Text.assemble(("pruning: ", "bold"), pruned))
+        made = reading.state.campaign.round
+        for line in round_lines(reading.state, metrics, screen.unicode) if made and reason == over(made) else ():
+            screen.line(line)
+        for node in who_waits(reading.state):
+            screen.line(Text(waiting_line(node.id), "bold yellow"))
         screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 
@@ -56,6 +64,8 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
             "control": control_record(compare(reading.state, ranking_of(reading)))
             if reading.state.run.control
             else None,
+            "round": round_record(reading.state),
+            "waits": [node.id for node in who_waits(reading.state)],
             "elapsed_s": reading.state.campaign.elapsed_s,
             "head": {"seq": reading.head.seq, "hash": reading.head.hash},
         }

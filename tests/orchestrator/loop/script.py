@@ -102,7 +102,10 @@ class Script:
         return 0
 
     async def _report(self, guest: Guest) -> None:
-        """Says its `curve`, one report a step; told to stop it flushes, and is `deaf` or ends."""
+        """Says its `curve`, one report a step; told to stop it flushes, and is `deaf` or ends.
+
+        At the end of its curve it may hang, or `babble`: go on to report, each time a new step or always the same one.
+        """
         params = _params(guest)
         for step, value in enumerate(json.loads(params["curve"])):
             report = value if isinstance(value, str) else json.dumps({"step": step, "value": value})
@@ -115,7 +118,19 @@ class Script:
                 if params.get("deaf"):
                     await asyncio.sleep(60)
                 return
+        if params.get("hangs"):
+            await (asyncio.sleep(60) if params.get("deaf") else guest.stopped.wait())
+            return
+        if babble := params.get("babble"):
+            await self._babble(guest, step, babble == "steps")
+            return
         guest.out["answer.json"] = json.dumps(params).encode()
+
+    async def _babble(self, guest: Guest, step: int, steps: bool) -> None:
+        while not guest.stopped.is_set():
+            step += steps
+            guest.log(f'::report {{"step": {step}, "value": 1.0}}\n'.encode())
+            await asyncio.sleep(0.01)
 
     async def _judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")

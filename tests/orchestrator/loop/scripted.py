@@ -17,6 +17,7 @@ from orchestrator.loop.book import utc_now
 from orchestrator.loop.campaign import Finished
 from orchestrator.loop.jobs import Image
 from orchestrator.proposers import Brief, Proposer
+from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Flags, How, Site, open_campaign
 from orchestrator.wiring.opening import Opened
@@ -128,14 +129,24 @@ class Scripted(Opened):
     script: Script
     clock: Clock
     events: list[e.Event] = field(default_factory=list)
+    stamps: list[str] = field(default_factory=list)
+
+    def _hear(self, event: e.Event, at: str) -> None:
+        self.events.append(event)
+        self.stamps.append(at)
 
     async def run(self, seconds: float = 30.0) -> Finished:
         async with asyncio.timeout(seconds):
             return await self.campaign.run()
 
-    def when(self, kind: type[e.Event], act: Callable[[Any], None]) -> None:
+    def when(self, kind: type[e.Event], act: Callable[[Any], object]) -> None:
         """Act whenever such an event is on record."""
-        self.bench.book.observers.append(lambda event, _: act(event) if isinstance(event, kind) else None)
+
+        def observe(event: e.Event, _: str) -> None:
+            if isinstance(event, kind):
+                act(event)
+
+        self.bench.book.observers.append(observe)
 
     def stop_at(self, kind: type[e.Event], number: int) -> None:
         """End the session, as Ctrl-C does, at the so-manieth event of a kind."""
@@ -181,6 +192,7 @@ async def scripted(
     start: str | None = None,
     branching: bool = False,
     site: Site | None = None,
+    settings: Settings | None = None,
     **flags: Any,
 ) -> AsyncIterator[Scripted]:
     """Open a campaign; what is proposed comes from the list, or from the task's own proposer where there is none."""
@@ -188,14 +200,14 @@ async def scripted(
     site = site or make_site(script)
     given = Flags(**{"rate": 1e6, "width": 1, **flags} if how is not How.RESUME else flags)
     try:
-        async with open_campaign(folder, site, how=how, flags=given, start=start) as opened:
+        async with open_campaign(folder, site, how=how, flags=given, start=start, settings=settings) as opened:
             if proposed:
                 proposer: Proposer = Proposing(*proposed, branching=branching)
                 opened.bench.proposers[Role.SEARCH] = proposer
             clock = Clock()
             opened.bench.book._clock = clock
             session = Scripted(**vars(opened), script=script, clock=clock)
-            opened.bench.book.observers.append(lambda event, _: session.events.append(event))
+            opened.bench.book.observers.append(session._hear)
             opened.bench.book.observers.append(clock.skip_back_off)
             yield session
     finally:

@@ -78,7 +78,15 @@ class Story:
     def keep_files(self, files: Mapping[str, bytes]) -> str:
         return self._artifacts.put_files(files) if self._artifacts else "e" * 64
 
-    def open(self, run: int = 1, *, beside: str | None = None, cohort: str = COHORT, **limits: int) -> "Story":
+    def open(
+        self,
+        run: int = 1,
+        *,
+        beside: str | None = None,
+        cohort: str = COHORT,
+        proposer: str = "random",
+        **limits: int,
+    ) -> "Story":
         if not self.state.opened:
             self.tell(e.CampaignOpened(campaign="4e1f", name=self.task.name, version="0.1.0"))
             self.tell(e.SessionStarted(epoch=1, holder="pid 4711 on host here"))
@@ -87,7 +95,7 @@ class Story:
             task=self.keep(self.task.canonical().encode()),
             digests={},
             seed=7,
-            proposer="random",
+            proposer=proposer,
             control=beside,
             width=2,
             depth=5,

@@ -49,6 +49,16 @@ def test_status_of_a_stopped_one(stage: Stage) -> None:
     assert "Q 1.1.1 quarantined  it stalled 3 times" in text
 
 
+def test_status_says_why_it_paused(stage: Stage) -> None:
+    """A pause that nobody asked for has its reason, and says how to go on."""
+    stage.story.tell(e.PauseSet(paused=True, why="3 of 4 agents stalled within 5 minutes"))
+    stage.write()
+    with stage.lock():
+        text = " ".join(stage.run("status").split())
+    assert "paused: 3 of 4 agents stalled within 5 minutes (blastdoor pause --off goes on)" in text
+    assert "stalled within 5 minutes; blastdoor pause --off goes on" in " ".join(stage.run("logs").split())
+
+
 def test_status_as_json(stage: Stage) -> None:
     """The same for a program; amounts are whole units."""
     found = stage.json("status")

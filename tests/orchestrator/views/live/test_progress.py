@@ -103,6 +103,20 @@ def test_a_requeued_attempt_is_told() -> None:
     assert "1.1 stalled, queued  no first token" in output(console)
 
 
+def test_what_needs_a_person_is_told() -> None:
+    """Whoever can not see the picture reads who waits for a word, and why nothing more is opened."""
+    story, console = Story().open(), pipe()
+    story.baseline(1.0)
+    node = story.attempt("1")
+    story.tell(e.PromotionAsked(node=node, over="1"), e.PauseSet(paused=True), e.PauseSet(paused=True, why="a storm"))
+    told(story, console)
+    lines = [line.partition(" ")[2] for line in output(console).splitlines()[1:]]
+    assert lines == [
+        "1.1 waits for your word: blastdoor accept 1.1, or blastdoor decline 1.1",
+        "paused: a storm; blastdoor pause --off goes on",
+    ]
+
+
 def test_a_terminal_gets_a_picture_and_is_put_right() -> None:
     """On the screen beside the usual one, which comes back with its cursor."""
     console = terminal()

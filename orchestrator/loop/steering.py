@@ -1,0 +1,40 @@
+"""A person's instructions to those who propose: who reads them, and what can be one."""
+
+from collections.abc import Sequence
+
+from orchestrator.task.sections import ASK_A_MODEL
+
+# Every one of them is part of every prompt from then on.
+LONGEST = 2000
+MOST = 50
+
+
+def unheard(proposer: str) -> str | None:
+    """Why an instruction would reach nobody."""
+    if proposer in ASK_A_MODEL:
+        return None
+    readers = ", ".join(ASK_A_MODEL)
+    return f"the proposer {proposer} reads no instructions, only {readers} do; blastdoor inject brings a change instead"
+
+
+def unfit(text: str, earlier: Sequence[str]) -> str | None:
+    """Why a text is no instruction that could be recorded and read."""
+    if not text.strip():
+        return "an instruction needs words"
+    if len(text) > LONGEST:
+        return f"an instruction has at most {LONGEST:,} characters, not {len(text):,}"
+    if "\0" in text or not _is_unicode(text):
+        return "an instruction is text in UTF-8"
+    if len(earlier) >= MOST:
+        return f"{MOST} instructions were given already; write what still counts into the statement of a new task"
+    if earlier and earlier[-1] == text.strip():
+        return "that is what was said last"
+    return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""`blastdoor accept` and `blastdoor decline`: a person's word on a candidate that waits for it, and who waits."""
+
+from pathlib import Path
+
+import click
+
+from orchestrator.domain.node import run_of
+from orchestrator.domain.records import Node
+from orchestrator.domain.state import State
+from orchestrator.loop.requests import LONGEST_WHY
+from orchestrator.views.campaign.actions import ask
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    chosen_node,
+    json_option,
+    node_argument,
+    open_campaign,
+    task_argument,
+)
+
+
+def who_waits(state: State) -> list[Node]:
+    """Those of the present run that a person is asked about, in the order of asking."""
+    nodes = (state.nodes[name] for name in state.unfinished)
+    found = [node for node in nodes if node.waits_for_person and run_of(node.id) == state.campaign.run]
+    return sorted(found, key=lambda node: node.promotion_since)
+
+
+def waiting_line(node: str) -> str:
+    return f"{node} waits for your word: blastdoor accept {node}, or blastdoor decline {node}"
+
+
+def answered(node: Node) -> str:
+    """What a person said of a node; empty where nobody was asked."""
+    if node.promotion is None:
+        return "waits for an answer" if node.waits_for_person else ""
+    why = f": {node.promotion_why}" if node.promotion_why else ""
+    return f"{'accepted' if node.promotion else 'declined'}{why}"
+
+
+@click.command("accept", cls=CampaignCommand)
+@json_option
+@node_argument
+@task_argument
+def accept(node: str, task: Path, as_json: bool) -> None:
+    """Let NODE, which waits for it, become the best; that is, if nothing better came meanwhile."""
+    _answer(task, node, "accept", "", as_json)
+
+
+@click.command("decline", cls=CampaignCommand)
+@click.option("--why", default="", metavar="TEXT", help="The reason, to be kept with it.")
+@json_option
+@node_argument
+@task_argument
+def decline(node: str, task: Path, why: str, as_json: bool) -> None:
+    """Keep NODE, which waits for it, from becoming the best; its score stays on record."""
+    if len(why) > LONGEST_WHY:
+        raise click.UsageError(f"--why has at most {LONGEST_WHY} characters")
+    _answer(task, node, "decline", why.strip(), as_json)
+
+
+def _answer(task: Path, name: str, kind: str, why: str, as_json: bool) -> None:
+    with open_campaign(task) as reading:
+        node = chosen_node(reading.state, name)
+        waiting = [it.id for it in who_waits(reading.state)]
+        if node.id not in waiting:
+            others = f"; {', '.join(waiting)} does" if waiting else "; nothing does"
+            raise click.UsageError(f"{node.id} does not wait for a person's word{others}")
+        what = f"{node.id} is {'accepted' if kind == 'accept' else 'declined'}"
+        ask(reading, task, kind, {"node": node.id, "why": why}, what, as_json)
+
+
+commands = (accept, decline)

@@ -1,0 +1,63 @@
+"""`blastdoor steer`: an instruction to all who propose from now on."""
+
+from pathlib import Path
+
+import click
+
+from orchestrator.domain import events as e
+from orchestrator.loop.steering import LONGEST, unfit, unheard
+from orchestrator.text import short
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.actions import ask
+from orchestrator.views.campaign.history import read_moments
+from orchestrator.views.campaign.opening import CampaignCommand, json_option, open_campaign, print_json
+from orchestrator.wiring import Reading
+
+_QUOTES = 'the instruction goes into quotes, the task\'s folder behind it: blastdoor steer "…" TASK'
+
+
+@click.command("steer", cls=CampaignCommand)
+@click.option("--list", "is_list", is_flag=True, help="Show what was said so far; changes nothing.")
+@json_option
+@click.argument("words", nargs=-1, metavar="TEXT [TASK]")
+def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
+    """Tell all who propose from now on what to do, like "prefer numpy over loops".
+
+    It counts as a new instruction: every later proposal is made with it, and an agent at work is told.
+    """
+    text, task = _parted(words, is_list)
+    with open_campaign(task) as reading:
+        if is_list:
+            _show(reading, as_json)
+            return
+        state = reading.state
+        if refused := unheard(state.run.proposer) or unfit(text, state.campaign.steering):
+            raise click.UsageError(refused)
+        ask(reading, task, "steer", {"text": text}, "all who propose from now on are told", as_json)
+
+
+def _parted(words: tuple[str, ...], is_list: bool) -> tuple[str, Path]:
+    most = 1 if is_list else 2
+    if len(words) > most:
+        raise click.UsageError("--list takes the task's folder and no text" if is_list else _QUOTES)
+    if is_list:
+        return "", Path(*words)
+    if not words or (len(words) == 1 and Path(words[0]).is_dir()):
+        raise click.UsageError(f"what should be done? {_QUOTES}")
+    return words[0].strip(), Path(*words[1:])
+
+
+def _show(reading: Reading, as_json: bool) -> None:
+    said: list[tuple[str, str, set[str]]] = []
+    for at, event in read_moments(reading.ledger):
+        if isinstance(event, e.Steered):
+            said.append((at, event.text, set()))
+        elif isinstance(event, e.Proposed):
+            for _, _, heard in said:
+                heard.add(event.node)
+    if as_json:
+        print_json([{"at": at, "text": text, "nodes": sorted(heard)} for at, text, heard in said])
+    elif not said:
+        click.echo('nothing was said so far; blastdoor steer "…" tells all who propose')
+    for at, text, heard in said if not as_json else ():
+        click.echo(f"{figures.moment(at)} {short(text, LONGEST)} ({figures.plural(len(heard), 'node')} since)")

@@ -1,0 +1,314 @@
+"""A campaign that asks a model: every call on record and in the books, and whoever stalls is ended and queued again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import CallEnding, ModelRole
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Phase, Spent
+from orchestrator.llm.line import NoAnswer, Unusable
+from orchestrator.proposers import Brief, Stalled, Tuned, Unanswered
+from orchestrator.settings import Settings
+from orchestrator.task import TaskError
+from orchestrator.wiring import How
+from tests.messages import Hang, MessagesServer, Refusal, Reply, Text
+from tests.orchestrator.loop.scripted import TUNE, Act, proposal, scripted, write_task
+
+MODEL = "claude-sonnet-4-5"
+# A stall is found within a second here; in a real task it is minutes.
+STALL = """[stall]
+after = 2
+first_token = "400ms"
+grace = "200ms"
+window = "1s"
+thinking = "500ms"
+waiting = "2s"
+floor = 5
+"""
+CHEAP = '[model]\nusd = "$0.05"\nmax_output = 1000\n'
+
+
+def settings_for(server: MessagesServer, **more: Any) -> Settings:
+    given = {"api_url": server.url, "api_key": SecretStr(server.key), "models": (MODEL,), **more}
+    return Settings(**given)
+
+
+def points(server: MessagesServer, *values: int) -> None:
+    server.play(*(Reply((Text(json.dumps({"value": value})),)) for value in values))
+
+
+async def asking(brief: Brief) -> Sequence[Proposal]:
+    """A proposer that does as the model says."""
+    assert brief.line is not None
+    try:
+        answer = await brief.line.ask(
+            system=["Answer with a point."], messages=[{"role": "user", "content": brief.node}], max_tokens=200
+        )
+    except NoAnswer as error:
+        raise (Unanswered if error.charged else Stalled)(str(error)) from error
+    return [proposal(json.loads(answer.text))]
+
+
+def open_asking(folder: Path, server: MessagesServer, *acts: Act, how: How = How.START, **flags: Any) -> Any:
+    given = {"proposer": "llm", **flags} if how is not How.RESUME else flags
+    return scripted(folder, None, *acts, how=how, settings=settings_for(server), **given)
+
+
+async def test_calls_are_on_record_and_in_the_books(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """What the provider counted is what the attempt spent, in dollars and in tokens."""
+    points(messages_server, 3, 5)
+    async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking, asking) as session:
+        await session.run()
+        ended = session.of(e.ModelCallEnded)
+        assert [(it.node, it.ending, it.model) for it in ended] == [
+            ("1.1", CallEnding.COMPLETE, MODEL),
+            ("1.2", CallEnding.COMPLETE, MODEL),
+        ]
+        assert session.charged == 2
+        accounts = session.bench.book.accounts
+        assert accounts.used(Account.USD) == sum(it.spent.microdollars for it in ended) > 0
+        assert accounts.used(Account.TOKENS) == sum(it.tokens.total for it in ended) > 0
+        assert not session.bench.state.open_calls
+        assert not accounts.holds
+
+
+async def test_an_intent_is_on_record_before_anything_is_sent(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Who dies in between finds out on a resume what may have been spent."""
+    seen: list[int] = []
+
+    async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking) as session:
+        session.when(e.ModelCallIntended, lambda _: seen.append(len(messages_server.requests)))
+        points(messages_server, 3)
+        await session.run()
+    assert seen == [0]
+    assert len(messages_server.requests) == 1
+
+
+@pytest.mark.parametrize("hang", [Hang.HEADERS, Hang.FIRST, Hang.MIDDLE])
+async def test_a_hung_model_is_ended_refunded_and_asked_again(
+    tmp_path: Path, messages_server: MessagesServer, hang: Hang
+) -> None:
+    """Intent, kill, confirmed dead; then refund, loss and the queue in one transaction. No attempt is charged."""
+    messages_server.play(Reply((Text("x" * 400),), hang=hang))
+    points(messages_server, 7)
+    async with open_asking(write_task(tmp_path, CHEAP, STALL), messages_server, asking) as session:
+        await session.run()
+        kinds = [type(it) for it in session.events]
+        first = kinds.index(e.KillIntended)
+        assert kinds[first : first + 6] == [
+            e.KillIntended,
+            e.ModelCallEnded,
+            e.KillConfirmed,
+            e.Refunded,
+            e.StallFound,
+            e.AttemptRequeued,
+        ]
+        together = {session.stamps[it] for it in range(first + 3, first + 6)}
+        assert len(together) == 1
+        assert session.charged == 1
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        assert session.bench.book.accounts.losses.endings == 1
+
+
+async def test_a_cut_stream_costs_its_worst_case(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """What was not counted may have been generated: the promise holds only if it is booked."""
+    messages_server.play(Reply((Text("x" * 400),), hang=Hang.MIDDLE))
+    points(messages_server, 7)
+    async with open_asking(write_task(tmp_path, CHEAP, STALL), messages_server, asking) as session:
+        await session.run()
+        cut = session.of(e.ModelCallEnded)[0]
+        worst = session.of(e.ModelCallIntended)[0].worst
+        assert cut.ending is CallEnding.CUT
+        assert 0 < cut.spent.microdollars <= worst.microdollars
+        assert cut.spent.microdollars >= 200 * 15  # all of max_tokens at the price of output
+        assert session.of(e.StallFound)[0].lost.microdollars == cut.spent.microdollars
+
+
+async def test_one_that_always_stalls_is_quarantined(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """After as many stalls as the task allows; it is kept, and the next attempt goes on."""
+    messages_server.play(*[Reply(hang=Hang.FIRST)] * 2)
+    points(messages_server, 7)
+    task = write_task(tmp_path, CHEAP, STALL)
+    async with open_asking(task, messages_server, asking, asking, attempts=1) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].phase is Phase.QUARANTINED
+        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
+        assert session.charged == 1
+        causes = {it.cause for it in session.of(e.StallFound)}
+        assert causes == {"no first token"}
+
+
+async def test_a_drip_is_below_the_floor(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """A byte now and then keeps an idle time-out happy, and nobody else."""
+    messages_server.play(Reply((Text("x" * 200),), piece=1, pace_s=0.4))
+    points(messages_server, 7)
+    async with open_asking(write_task(tmp_path, CHEAP, STALL), messages_server, asking) as session:
+        await session.run()
+        assert [it.cause for it in session.of(e.StallFound)] == ["below the floor"]
+        assert session.charged == 1
+
+
+async def test_an_overloaded_provider_is_waited_for(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Retries before the first byte are no stall and cost nothing."""
+    messages_server.play(Refusal(529, "overloaded_error", "Overloaded"))
+    points(messages_server, 7)
+    async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking) as session:
+        await session.run()
+        assert len(messages_server.requests) == 2
+        assert len(session.of(e.ModelCallEnded)) == 1
+        assert session.charged == 1
+
+
+async def test_a_refused_key_ends_the_campaign_and_charges_nothing(
+    tmp_path: Path, messages_server: MessagesServer
+) -> None:
+    """One line says so; there is no use in trying the other attempts."""
+    task = write_task(tmp_path, CHEAP)
+    wrong = settings_for(messages_server, api_key=SecretStr("sk-ant-wrong"))
+    async with scripted(task, None, asking, asking, settings=wrong, proposer="llm") as session:
+        with pytest.raises(Unusable) as caught:
+            await session.run()
+        assert "key" in str(caught.value)
+        assert "sk-ant-wrong" not in str(caught.value)
+        assert session.charged == 0
+        assert session.bench.book.accounts.used(Account.USD) == 0
+
+
+async def test_dollars_never_pass_the_cap_whatever_runs_in_parallel(
+    tmp_path: Path, messages_server: MessagesServer
+) -> None:
+    """Reserved at the worst case, call by call and attempt by attempt; held after every single event."""
+
+    async def greedy(brief: Brief) -> Sequence[Proposal]:
+        assert brief.line is not None
+        for _ in range(10):
+            try:
+                await brief.line.ask(system=["s"], messages=[{"role": "user", "content": "x"}], max_tokens=1000)
+            except NoAnswer as error:
+                raise (Unanswered if error.charged else Stalled)(str(error)) from error
+        return []
+
+    costly = {"input_tokens": 10, "output_tokens": 1000}
+    messages_server.answering(lambda _: Reply((Text("x" * 100),), usage=costly))
+    task = write_task(tmp_path, CHEAP)
+    async with open_asking(task, messages_server, *[greedy] * 8, usd=0.18, width=4) as session:
+        accounts = session.bench.book.accounts
+
+        def held(_: e.Event, __: str) -> None:
+            open_worst = sum(it.spent.microdollars for it in session.bench.state.nodes.values())
+            assert open_worst <= 180_000
+            assert accounts.used(Account.USD) + accounts.held(Account.USD) <= 180_000
+
+        session.bench.book.observers.append(held)
+        finished = await session.run()
+        assert "usd" in finished.reason or "$" in finished.reason
+        assert 0 < accounts.used(Account.USD) <= 180_000
+        assert session.charged == len(session.of(e.AttemptEnded)) - 1 >= 3
+
+
+async def test_calls_that_died_with_their_orchestrator_are_booked_at_their_worst(
+    tmp_path: Path, messages_server: MessagesServer
+) -> None:
+    """Nobody knows what the provider counted, so nothing less is safe."""
+    task = write_task(tmp_path, CHEAP)
+    worst = Spent(microdollars=1234, tokens=56)
+    points(messages_server, 3)
+    async with open_asking(task, messages_server, asking) as session:
+        await session.run()
+        before = session.bench.book.accounts.used(Account.USD)
+        session.bench.book.record(
+            e.Reserved(hold="evolve-1", amounts={"usd": 5000, "tokens": 100}),
+            e.ModelCallIntended(node="", call="lost", role=ModelRole.EVOLVER, model=MODEL, worst=worst),
+        )
+    async with open_asking(task, messages_server, how=How.RESUME, attempts=1) as session:
+        assert not session.bench.state.open_calls
+        assert not session.bench.book.accounts.holds
+        assert session.bench.book.accounts.used(Account.USD) == before + 1234
+        await session.run()
+
+
+async def test_an_agent_tunes_while_it_works(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Each try is a draft, paid from the tuning pool; it is told a rounded score, and what it hands in is run."""
+    told: list[Tuned] = []
+
+    async def tuning(brief: Brief) -> Sequence[Proposal]:
+        assert brief.tune is not None
+        told.append(await brief.tune(proposal({"value": 3, "tuned": 1.23456789})))
+        told.append(await brief.tune(proposal({"value": 4, "do": "failed"})))
+        return [proposal({"value": 3, "tuned": 1.23456789})]
+
+    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, tuning, tunes=5) as session:
+        await session.run()
+        assert told == [Tuned(1.235, "scored", 4), Tuned(None, "failed", 3)]
+        node = session.bench.state.nodes["1.1"]
+        assert node.ending is Ending.SCORED
+        assert node.promoted == 3
+        assert [draft.tried for draft in session.bench.state.drafts("1.1")] == [True, True, False]
+        assert session.bench.book.accounts.used(Account.TUNES) == 2
+
+
+async def test_stalls_may_cost_only_so_much(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """The cap on losses ends the campaign, and says which flag to raise."""
+    messages_server.answering(lambda _: Reply((Text("x" * 400),), hang=Hang.MIDDLE))
+    task = write_task(tmp_path, CHEAP, STALL)
+    async with open_asking(task, messages_server, *[asking] * 9, stall_losses=0.000001) as session:
+        finished = await session.run()
+        assert "--stall-losses" in finished.reason
+        assert session.bench.book.accounts.losses.usd > 0
+
+
+async def test_nothing_to_hand_in_is_charged_and_invalid(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """It was asked and it answered; that is an attempt."""
+
+    async def prose(_: Brief) -> Sequence[Proposal]:
+        raise Unanswered("the model answered with prose")
+
+    async with open_asking(write_task(tmp_path, CHEAP), messages_server, prose) as session:
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.why) == (Ending.INVALID, "the model answered with prose")
+        assert session.charged == 1
+
+
+async def test_many_stalls_pause_the_campaign(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """The queue is not burnt while a provider hangs."""
+    messages_server.answering(lambda _: Reply(hang=Hang.FIRST))
+    task = write_task(tmp_path, CHEAP, STALL)
+    async with open_asking(task, messages_server, *[asking] * 9, width=3) as session:
+        session.when(e.PauseSet, lambda event: session.campaign.stop("seen") if event.paused else None)
+        await session.run()
+        pause = session.of(e.PauseSet)[0]
+        assert "none got through" in pause.why
+        assert not session.charged
+        assert not session.of(e.AttemptQuarantined)
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "words"),
+    [
+        ({}, {"api_key": None}, "there is no key"),
+        ({}, {"api_key": SecretStr("  ")}, "there is no key"),
+        ({}, {"models": ("claude-unheard-of",)}, "claude-unheard-of"),
+        ({"usd": 0.0}, {}, "raise --usd"),
+        ({"tokens": 0}, {}, "raise --tokens"),
+    ],
+)
+async def test_what_is_missing_is_said_before_anything_is_asked(
+    tmp_path: Path, messages_server: MessagesServer, flags: dict[str, Any], more: dict[str, Any], words: str
+) -> None:
+    """One line, nothing recorded, nothing charged."""
+    task = write_task(tmp_path, CHEAP)
+    with pytest.raises(TaskError, match=words):
+        async with scripted(
+            task, None, asking, settings=settings_for(messages_server, **more), proposer="llm", **flags
+        ):
+            pass
+    assert not messages_server.requests

@@ -1,0 +1,211 @@
+"""A person is asked before a candidate becomes the champion: it waits, whatever happens meanwhile, and asks once."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Phase, Purpose
+from orchestrator.wiring import How, ask
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, Scripted, scripted, write_task
+
+
+def answer_with(session: Scripted, folder: Path, **answers: str) -> None:
+    """Answer each question as it comes; nodes are named like `n1_1`."""
+
+    def act(event: e.PromotionAsked) -> None:
+        if word := answers.get(f"n{event.node.replace('.', '_')}"):
+            kind, _, why = word.partition(" ")
+            ask(folder, kind, {"node": event.node, "why": why})
+
+    session.when(e.PromotionAsked, act)
+
+
+async def until(session: Scripted, holds: Callable[[], bool]) -> None:
+    """Until something that is recorded makes it so."""
+    while not holds():
+        await session.bench.book.changed()
+
+
+async def test_accepted(tmp_path: Path) -> None:
+    """Asked after everything else said yes: replay, guards and the held-out split; a yes makes it the champion."""
+    folder = write_task(tmp_path / "task", GUARD, HELDOUT)
+    async with scripted(folder, None, {"value": 5}, {"value": 3}, ask=True) as session:
+        answer_with(session, folder, n1_1="accept")
+        finished = await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert finished.champion == node
+        assert (node.kept, node.promotion, node.waits_for_person) == (True, True, False)
+        assert node.why.endswith("and accepted by a person")
+        kinds = [type(event) for event in session.events if getattr(event, "node", "") == "1.1"]
+        asked = kinds.index(e.PromotionAsked)
+        assert asked > max(kinds.index(e.GuardEnded), kinds.index(e.HeldOutAsked))
+        assert [event.node for event in session.of(e.PromotionAsked)] == ["1.1"]
+        assert session.of(e.PromotionAsked)[0].over == "1"
+
+
+async def test_declined(folder: Path) -> None:
+    """A no ends it scored and not kept, with the person's reason; it is charged, and the search goes on."""
+    async with scripted(folder, None, {"value": 5}, {"value": 3}, ask=True) as session:
+        answer_with(session, folder, n1_1="decline unreadable", n1_2="accept")
+        finished = await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.kept, node.why) == (Ending.SCORED, False, "declined by a person: unreadable")
+        assert finished.champion
+        assert finished.champion.id == "1.2"
+        assert session.charged == 2
+
+
+async def test_nobody_is_asked(folder: Path) -> None:
+    """Neither about the baseline, nor about a candidate that would not be kept, nor where it was not asked for."""
+    async with scripted(folder, None, {"value": -1}, ask=True) as session:
+        await session.run()
+        assert session.of(e.PromotionAsked) == []
+    async with scripted(folder, None, {"value": -1}, {"value": 5}, how=How.RESUME, ask=False) as session:
+        await session.run()
+        assert session.of(e.PromotionAsked) == []
+        assert session.bench.state.nodes["1.2"].kept
+
+
+async def test_others_go_on_meanwhile(folder: Path) -> None:
+    """Where the width allows, others are tried while one waits; its place and its reservation stay taken."""
+    async with scripted(folder, None, {"value": 5}, {"value": 1}, {"value": 2}, ask=True, width=2) as session:
+
+        def answer(event: e.AttemptEnded) -> None:
+            if event.node == "1.3":
+                assert session.bench.state.nodes["1.1"].waits_for_person
+                assert "1.1#1" in session.bench.book.accounts.holds
+                for node in ("1.3", "1.2", "1.1"):
+                    ask(folder, "accept", {"node": node})
+
+        answer_with(session, folder, n1_2="decline", n1_3="decline")
+        session.when(e.AttemptEnded, answer)
+        finished = await session.run()
+        assert finished.champion
+        assert finished.champion.id == "1.1"
+        taken = [event.answer.partition(":")[0] for event in session.of(e.RequestTaken)]
+        assert taken == ["declined", "declined", "refused", "refused", "accepted"]
+
+
+async def test_the_champion_changed_meanwhile(folder: Path) -> None:
+    """Who waits is compared with the champion of then: one that is no longer better ends without an answer."""
+    async with scripted(folder, None, {"value": 5}, {"value": 9}, ask=True, width=2) as session:
+
+        def accept(_: e.PromotionAsked) -> None:
+            if all(session.bench.state.nodes[name].waits_for_person for name in ("1.1", "1.2")):
+                ask(folder, "accept", {"node": "1.2"})
+
+        session.when(e.PromotionAsked, accept)
+        finished = await session.run()
+        first = session.bench.state.nodes["1.1"]
+        assert finished.champion
+        assert finished.champion.id == "1.2"
+        assert (first.ending, first.kept, first.promotion) == (Ending.SCORED, False, None)
+        assert not first.waits_for_person
+        assert "no better" in first.why
+
+
+async def test_a_guard_that_came_meanwhile(folder: Path) -> None:
+    """What is hung on it while it waits holds for it, too, before and after a person's yes."""
+    async with scripted(folder, None, {"value": 5}, ask=True) as session:
+        session.script.unsound = (5,)
+        guard = {"name": "late", "command": ["guard"], "limits": {"wall": 5}}
+        session.when(e.PromotionAsked, lambda _: ask(folder, "guard", {"node": "1", "guard": guard}))
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.kept, node.why) == (False, "better, but the guard late does not pass")
+
+
+@pytest.mark.parametrize("answered", ["while it is down", "afterwards"])
+async def test_resume(folder: Path, answered: str) -> None:
+    """Interrupted while it waits, it keeps its verdict: after a resume it asks no second time and runs no second
+    trial, whenever the answer comes.
+    """
+    async with scripted(folder, None, {"value": 5}, ask=True) as session:
+        session.stop_at(e.PromotionAsked, 1)
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.phase, node.ending, node.waits_for_person) == (Phase.QUEUED, Ending.INTERRUPTED, True)
+        assert not session.bench.book.accounts.holds
+        trials = node.trials
+    if answered == "while it is down":
+        ask(folder, "accept", {"node": "1.1"})
+    async with scripted(folder, None, {"value": 5}, how=How.RESUME) as session:
+        session.when(e.AttemptResumed, lambda _: ask(folder, "accept", {"node": "1.1"}))
+        finished = await session.run()
+        assert finished.champion
+        assert (finished.champion.id, finished.champion.trials) == ("1.1", trials)
+        assert session.of(e.PromotionAsked) == session.of(e.TrialIntended) == []
+        assert session.charged == 1
+
+
+async def test_resume_without_asking(folder: Path) -> None:
+    """Who goes on without --ask lets everything pass that waits."""
+    async with scripted(folder, None, {"value": 5}, ask=True) as session:
+        session.stop_at(e.PromotionAsked, 1)
+        await session.run()
+    async with scripted(folder, None, {"value": 5}, how=How.RESUME, ask=False) as session:
+        finished = await session.run()
+        assert finished.champion
+        assert (finished.champion.id, finished.champion.promotion) == ("1.1", None)
+
+
+async def test_cancelled_while_it_waits(folder: Path) -> None:
+    """It can be cancelled like any other; then it is not charged, and nothing stays reserved."""
+    async with scripted(folder, None, {"value": 5}, ask=True) as session:
+        session.when(e.PromotionAsked, lambda _: ask(folder, "cancel", {"node": "1.1"}))
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.waits_for_person) == (Ending.CANCELLED, False)
+        assert session.charged == 0
+        assert not session.bench.book.accounts.holds
+
+
+async def test_the_clock_runs_out(folder: Path) -> None:
+    """The cap on the clock ends a wait that nobody answers: interrupted, refunded and queued."""
+    async with scripted(folder, None, {"value": 5}, ask=True, wall=3600.0) as session:
+        session.when(e.PromotionAsked, lambda _: session.clock.skip(4000))
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.phase, node.ending, node.waits_for_person) == (Phase.QUEUED, Ending.INTERRUPTED, True)
+        assert session.charged == 0
+
+
+@pytest.mark.parametrize("kind", ["accept", "decline"])
+@pytest.mark.parametrize("node", ["1", "1.1", "1.9", "2.1"])
+async def test_answers_to_no_question(folder: Path, kind: str, node: str) -> None:
+    """An answer about what does not wait is refused, and nothing is recorded of it."""
+    async with scripted(folder, None, {"value": -1}, {"value": -2}) as session:
+
+        def act(event: e.AttemptEnded) -> None:
+            if event.node == "1.1":
+                ask(folder, kind, {"node": node})
+
+        session.when(e.AttemptEnded, act)
+        await session.run()
+        assert [it.answer for it in session.of(e.RequestTaken)] == [
+            f"refused: {node} does not wait for a person's word"
+        ]
+        assert session.of(e.PromotionAnswered) == []
+
+
+async def test_no_deadlock_at_width_one(folder: Path) -> None:
+    """The only place is taken by one that waits: nothing else goes on, and requests are answered all the same."""
+    async with scripted(folder, None, {"value": 5}, {"value": 9}, ask=True) as session:
+        running = asyncio.create_task(session.run())
+        nodes = session.bench.state.nodes
+        async with asyncio.timeout(30):
+            await until(session, lambda: "1.1" in nodes and nodes["1.1"].waits_for_person)
+            ask(folder, "pause", {"paused": True})
+            await until(session, lambda: session.bench.state.campaign.paused)
+            assert "1.2" not in nodes
+            ask(folder, "pause", {"paused": False})
+            for name in ("1.1", "1.2"):
+                await until(session, lambda name=name: name in nodes and nodes[name].waits_for_person)  # type: ignore[misc]
+                ask(folder, "accept", {"node": name})
+        assert (await running).champion == nodes["1.2"]
+        replays = [it for it in session.bench.state.trials_of("1.1") if it.purpose is Purpose.REPLAY]
+        assert len(replays) == 1

@@ -1,0 +1,121 @@
+"""A verifier that says what it is told to, on a line that books its calls as the real one does."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from orchestrator.domain import events as e
+from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Spent
+from orchestrator.llm.line import Answer, App
+from orchestrator.loop.workbench import Workbench
+from orchestrator.proposers import Brief
+from tests.orchestrator.loop.scripted import Act, Scripted
+
+VERIFIER = "[roles.verifier]\n"
+Say = Callable[[str], str]
+Result = TypeVar("Result")
+
+
+def says(finding: str, reason: str = "because I say so") -> Say:
+    """An answer in the form that is asked for, with the word that the prompt gives."""
+
+    def answer(prompt: str) -> str:
+        nonce = nonce_of(prompt)
+        return f"It changes a number.\nREASON {nonce}: {reason}\nFINDING {nonce}: {finding}"
+
+    return answer
+
+
+def nonce_of(prompt: str) -> str:
+    found = re.search(r"The word CODE of your answer is (\w+)\.", prompt)
+    assert found, "the prompt gives no word"
+    return found[1]
+
+
+class Verifying:
+    """Answers review after review; the last answer is repeated. An exception is raised instead of an answer."""
+
+    def __init__(self, bench: Workbench, *answers: Say | Exception, microdollars: int = 1_000) -> None:
+        self._bench = bench
+        self._answers = answers
+        self._microdollars = microdollars
+        self.prompts: list[str] = []
+        self.asked: list[dict[str, Any]] = []
+        self.lines: list[tuple[str, ModelRole]] = []
+
+    @asynccontextmanager
+    async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Verifying"]:
+        """Users get a line, too; those that are scripted do not ask on it."""
+        del lasts_s
+        self.lines.append((node, role))
+        yield self
+
+    @property
+    def line(self) -> "Verifying":
+        return self
+
+    async def heard(self, signal: object) -> None:
+        raise NotImplementedError
+
+    async def until_stalled(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return await work
+
+    token = "none"
+    models: Sequence[str] = ("a-verifier",)
+
+    @property
+    def app(self) -> App:
+        raise NotImplementedError
+
+    async def ask(
+        self,
+        *,
+        system: Sequence[str],
+        messages: Sequence[Mapping[str, Any]],
+        max_tokens: int,
+        model: str | None = None,
+        thinking: int | None = None,
+    ) -> Answer:
+        self.asked.append({"system": system, "max_tokens": max_tokens, "model": model, "thinking": thinking})
+        self.prompts.append(messages[0]["content"])
+        record_call(self._bench, self.lines[-1][0], ModelRole.VERIFIER, self._microdollars)
+        answer = self._answers[min(len(self.prompts), len(self._answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return Answer(answer(self.prompts[-1]), "a-verifier", "end_turn", Tokens(input=40, output=10))
+
+
+def record_call(bench: Workbench, node: str, role: ModelRole, microdollars: int) -> None:
+    spent = Spent(microdollars=microdollars, tokens=50)
+    call, model = f"c{bench.state.campaign.calls + 1}", f"a-{role}"
+    bench.book.record(e.ModelCallIntended(node=node, call=call, role=role, model=model, worst=spent))
+    used = Tokens(input=40, output=10)
+    ended = e.ModelCallEnded(
+        node=node, call=call, role=role, model=model, ending=CallEnding.COMPLETE, tokens=used, spent=spent
+    )
+    bench.book.record(ended)
+
+
+def verified(session: Scripted, *answers: Say | Exception, microdollars: int = 1_000) -> Verifying:
+    """Give the campaign a verifier."""
+    verifier = Verifying(session.bench, *answers, microdollars=microdollars)
+    object.__setattr__(session.bench, "models", verifier)
+    return verifier
+
+
+def change(value: int, note: str = "") -> Act:
+    """A proposer's change to code, as far as this task has any."""
+
+    async def act(_: Brief) -> Sequence[Proposal]:
+        return [proposed(value, note)]
+
+    return act
+
+
+def proposed(value: int, note: str = "") -> Proposal:
+    text = f'params.json\n```\n{{\n  "value": {value}\n}}\n```\n'
+    text += f"\nnotes.txt\n```\n{note}\n```\n" if note else ""
+    return Proposal(operator="scripted", description=f"value {value}", text=text)

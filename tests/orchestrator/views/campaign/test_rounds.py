@@ -1,0 +1,75 @@
+"""What a round brought, for whoever looks at it before the next one."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Metric
+from orchestrator.loop.rounds import over
+from orchestrator.views.campaign.rounds import round_lines, round_record
+from orchestrator.views.running.summary import show_summary, summary_record
+from tests.orchestrator.views.campaign.builder import Story
+from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
+
+
+def told(story: Story) -> list[str]:
+    return [line.plain for line in round_lines(story.state, [Metric()])]
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    made = Stage(tmp_path / "task").story.open()
+    made.tell(e.RoundStarted(run=1, number=1, size=1))
+    made.baseline(1.0)
+    made.attempt("1", 2.0, kept=True)
+    made.tell(e.RoundStarted(run=1, number=2, size=3))
+    made.attempt("1.1", 1.5, description=HOSTILE)
+    made.attempt("1.1", 2.5, kept=True, description="more rows")
+    made.attempt("1", None, ending=Ending.FAILED)
+    return made
+
+
+def test_what_a_round_brought(story: Story) -> None:
+    """Its own nodes and no others, with scores against their parents, and how to look at a change."""
+    head, first, second, third, hint = told(story)
+    assert head == "round 2: 3 nodes, 1 kept"
+    assert first.startswith("  ○ 1.1.1 discarded  score=1.5 (-0.5 on 1.1)")
+    assert first.isprintable()
+    assert second == "  ● 1.1.2 kept  score=2.5 (+0.5 on 1.1)  more rows"
+    assert third.startswith("  ✗ 1.2 failed")
+    assert hint == "  blastdoor diff 1.2 shows a change, blastdoor show 1.2 all about it"
+    assert round_record(story.state) == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}
+
+
+def test_without_rounds(stage: Stage) -> None:
+    """There is nothing to tell; nor is there in a new run."""
+    assert told(stage.story) == []
+    stage.story.tell(e.RoundStarted(run=1, number=1, size=1))
+    stage.story.open(run=2)
+    assert told(stage.story) == []
+    assert round_record(stage.story.state) is None
+
+
+def test_a_wide_round(story: Story) -> None:
+    """Of many nodes the first ones are named, and how many there are."""
+    for _ in range(30):
+        story.attempt("1", 0.1)
+    lines = told(story)
+    assert len(lines) == 23
+    assert lines[-2] == "  and 13 more; blastdoor tree --all shows them"
+
+
+def test_the_summary(story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A session that ended with its round shows it; one that ended otherwise does not."""
+    story.write()
+    made = story.state.campaign.round
+    assert made
+    show_summary(tmp_path / "task", over(made))
+    text = capsys.readouterr().out
+    assert "round 2: 3 nodes, 1 kept" in text
+    assert "blastdoor resume goes on with the next one, blastdoor resume --no-review without stops" in text
+    show_summary(tmp_path / "task", "Ctrl-C")
+    assert "round 2" not in capsys.readouterr().out
+    assert summary_record(tmp_path / "task", "x")["round"] == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}

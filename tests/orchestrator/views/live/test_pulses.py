@@ -1,0 +1,225 @@
+"""The line of an attempt that a model works on, whatever lies where its pulse should be."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.domain import events as e
+from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
+from orchestrator.domain.records import Role, Spent
+from orchestrator.views.live.attempt import amount, attempt_line
+from orchestrator.views.live.picture import Picture, pulses_of
+from orchestrator.views.live.pulses import OLD_S, Pulse, Pulses, parse_pulse
+from orchestrator.views.live.scene import Work, seconds
+from tests.orchestrator.views.campaign.builder import Story, campaign
+from tests.orchestrator.views.campaign.conftest import HOSTILE
+from tests.orchestrator.views.live.test_picture import scene_of
+
+PULSE = {"tokens": 12_345, "rate": 41.23, "floor": 2.0, "state": "streaming", "usd": 0.0312, "phase": "thinking"}
+
+
+def asked() -> tuple[Story, str]:
+    """A campaign in which a model has just been asked."""
+    story = campaign(8)
+    return story, story.opened("1")
+
+
+def lines(story: Story, folder: Path, width: int = 120, later: float = 100.0) -> list[str]:
+    scene, now = scene_of(story), seconds(story.events[-1][0]) + later
+    for path in folder.glob("*.pulse"):
+        os.utime(path, (now, now))
+    found = Picture().lines(scene, width, 30, now, pulses_of(Pulses(folder), scene, now))
+    assert all(line.cell_len <= width for line in found)
+    return [line.plain for line in found if line.plain.startswith("▸ 1.")]
+
+
+def write(folder: Path, node: str, content: dict[str, Any] | bytes | str) -> None:
+    data = json.dumps(content).encode() if isinstance(content, dict) else content
+    (folder / f"{node}.pulse").write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def test_what_it_tells(tmp_path: Path) -> None:
+    """Phase, times, tokens, tokens a second against the floor, dollars, and the detector's word."""
+    story, node = asked()
+    write(tmp_path, node, PULSE)
+    [line] = lines(story, tmp_path)
+    words = "thinking        1m42s   1m42s in all   12.3k tokens   41.2/s (floor 2)  $0.0312  streaming"
+    assert line == f"▸ {node}  {words}"
+
+
+def test_no_pulse_no_change(tmp_path: Path) -> None:
+    """An attempt that no model works on has the line that it always had."""
+    story, node = asked()
+    assert lines(story, tmp_path) == [f"▸ {node}  proposing       1m42s   1m42s in all"]
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (80, "thinking        1m42s   12.3k tokens   41.2/s (floor 2)  $0.0312"),
+        (60, "thinking        1m42s   41.2/s  $0.0312"),
+        (40, "thinking        1m42s   41.2/s"),
+        (30, "thinking        1m42"),
+    ],
+)
+def test_narrow_terminals(tmp_path: Path, width: int, words: str) -> None:
+    """What matters most stays: the rate, then dollars, then tokens."""
+    story, node = asked()
+    write(tmp_path, node, PULSE)
+    [line] = lines(story, tmp_path, width)
+    assert line.rstrip("…").startswith(f"▸ {node}  {words}")
+    assert len(line) <= width
+
+
+def test_below_the_floor() -> None:
+    """A rate under the floor is marked; while none is asked for, only the detector's word is there."""
+    work = Work("1.1", Role.SEARCH, "proposing", 0.0, 0.0)
+    slow = attempt_line(work, ("> ", ""), 3, 200, 5.0, Pulse(rate=0.4, floor=2.0))
+    assert [span.style for span in slow.spans if slow.plain[span.start : span.end].strip() == "0.4/s"] == [
+        "bold yellow"
+    ]
+    held = attempt_line(work, ("> ", ""), 3, 200, 5.0, Pulse(tokens=9, floor=2.0, state="held: tool"))
+    assert held.plain.endswith("9 tokens  $0.00  held: tool")
+
+
+def test_what_is_booked(tmp_path: Path) -> None:
+    """Once calls have ended, tokens and dollars come from the ledger; of two figures the later, larger one counts."""
+    story, node = asked()
+    story.tell(
+        e.ModelCallIntended(node=node, call="c", role=ModelRole.USER, model="m", worst=Spent(tokens=9)),
+        e.ModelCallEnded(
+            node=node,
+            call="c",
+            role=ModelRole.USER,
+            model="m",
+            ending=CallEnding.COMPLETE,
+            tokens=Tokens(input=20_000, output=5_000),
+            spent=Spent(microdollars=75_000, tokens=25_000),
+        ),
+    )
+    assert lines(story, tmp_path)[0].endswith("25k tokens  $0.0750")
+    write(tmp_path, node, PULSE)
+    assert "25k tokens   41.2/s (floor 2)  $0.0750" in lines(story, tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        json.dumps(PULSE).encode()[:40],
+        b"null",
+        b"[1, 2]",
+        b"\xff\xfe\x00",
+        b"[" * 3000,
+        b'{"tokens": ' + b"9" * 3000 + b"}",
+        b'{"state": "' + b"x" * 5000 + b'"}',
+        b'{"rate": NaN}',
+        b'{"rate": 1e999}',
+        b'{"rate": -1}',
+        b'{"usd": -0.5}',
+        b'{"tokens": 1.5}',
+        b'{"tokens": true}',
+        b'{"tokens": "12"}',
+        b'{"phase": 3}',
+    ],
+)
+def test_hostile_content(tmp_path: Path, content: bytes) -> None:
+    """What is no pulse, half of one or far too much is as if it were not there."""
+    story, node = asked()
+    write(tmp_path, node, content)
+    assert lines(story, tmp_path) == [f"▸ {node}  proposing       1m42s   1m42s in all"]
+
+
+def test_hostile_words(tmp_path: Path) -> None:
+    """Words in a pulse are escaped and cut like all words of others."""
+    story, node = asked()
+    write(tmp_path, node, {**PULSE, "state": HOSTILE, "phase": HOSTILE})
+    [line] = lines(story, tmp_path, 200)
+    assert line.isprintable()
+    assert "evil" in line
+
+
+def test_odd_files(tmp_path: Path) -> None:
+    """A folder, a link or a pipe in its place is not read, and nobody hangs on it; an old one tells nothing."""
+    story, node = asked()
+    path = tmp_path / f"{node}.pulse"
+    path.mkdir()
+    assert Pulses(tmp_path).read([node], 0.0) == {}
+    path.rmdir()
+    (tmp_path / "other").write_text(json.dumps(PULSE))
+    path.symlink_to(tmp_path / "other")
+    assert Pulses(tmp_path).read([node], 0.0) == {}
+    path.unlink()
+    os.mkfifo(path)
+    assert Pulses(tmp_path).read([node], 0.0) == {}
+    path.unlink()
+    write(tmp_path, node, PULSE)
+    os.utime(path, (1000.0, 1000.0))
+    assert node in Pulses(tmp_path).read([node], 1000.0 + OLD_S)
+    assert Pulses(tmp_path).read([node], 1001.0 + OLD_S) == {}
+    assert story.state.nodes[node]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200) | st.from_type(dict).map(repr).map(str.encode))
+def test_any_bytes(data: bytes) -> None:
+    """Nothing raises, and what is a pulse fits its line."""
+    pulse = parse_pulse(data)
+    work = Work("1.1", Role.CONTROL, "proposing", 0.0, 0.0)
+    assert attempt_line(work, ("> ", ""), 3, 60, 5.0, pulse).plain.isprintable()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.builds(
+        Pulse,
+        tokens=st.integers(0, 2**53),
+        rate=st.none() | st.floats(0, 2**53),
+        floor=st.floats(0, 1e5),
+        state=st.text(max_size=40),
+        usd=st.floats(0, 1e9),
+        phase=st.text(max_size=40),
+    ),
+    st.integers(40, 250),
+)
+def test_any_pulse_fits(pulse: Pulse, width: int) -> None:
+    """However large its numbers are."""
+    line = attempt_line(Work("1.1", Role.CONTROL, "proposing", 0.0, 0.0), ("> ", ""), 3, width, 5.0, pulse)
+    assert line.cell_len <= width
+    assert line.plain.isprintable()
+
+
+def test_amounts() -> None:
+    """Few digits, never an exponent."""
+    shown = [amount(it) for it in (0, 940, 1000, 12_345, 99_960, 999_999, 1_250_000, 123_456_789, 2**53)]
+    assert shown == ["0", "940", "1k", "12.3k", "100k", "1,000k", "1.25M", "123M", "9,007,199,255M"]
+
+
+def test_who_waits_is_said_first(tmp_path: Path) -> None:
+    """Below the first line stands who waits for a person and what to type; its own line says so, too."""
+    story, node = asked()
+    story.score(node, {"score": 9.0})
+    story.tell(e.PromotionAsked(node=node, over="1"))
+    found = [line.plain for line in Picture().lines(scene_of(story), 100, 30, seconds(story.events[-1][0]) + 61)]
+    assert found[1] == f"{node} waits for your word: blastdoor accept {node}, or blastdoor decline {node}"
+    assert any(line.startswith(f"▸ {node}  waits for you   1m01s") for line in found)
+    other = story.opened("1")
+    story.score(other, {"score": 9.5})
+    story.tell(e.PromotionAsked(node=other, over="1"))
+    found = [line.plain for line in Picture().lines(scene_of(story), 120, 30, seconds(story.events[-1][0]))]
+    assert found[1].endswith("(1 more wait; blastdoor status)")
+    assert lines(story, tmp_path)
+
+
+def test_why_it_pauses() -> None:
+    """A pause that nobody asked for says why, and how to go on."""
+    story = campaign(3)
+    story.tell(e.PauseSet(paused=True, why="3 of 4 agents stalled within 5 minutes"))
+    head = Picture().lines(scene_of(story), 160, 20, seconds(story.events[-1][0]))[0].plain
+    assert "paused: 3 of 4 agents stalled within 5 minutes; blastdoor pause --off" in head
