@@ -160,8 +160,8 @@ class Asked(BaseModel, extra="forbid", frozen=True):
 
 
 class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
-    """Of a challenger: `level` and `pairs` are those of its test, `given` are the attempts that were dealt out in it,
-    in order, to itself and to the present version, and `fate` says what became of it.
+    """Of a challenger: `level` and `pairs` are those of its test, `given` are the attempts dealt out in it, in
+    order, to itself and to the present version, and `fate` says what became of it.
     """
 
     number: int
@@ -322,7 +322,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
-    were. `evolutions` is how often one was asked for, `evolved_after` how many attempts the search had then.
+    were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
     `asked_models` has a key of role and model, like "user claude-sonnet-4-5".
     """
 
@@ -359,3 +359,4 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     unbooked: Spent = Spent()
     offered: int = 0
     distinct: int = 0
+    unfit: int = 0

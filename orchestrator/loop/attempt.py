@@ -23,7 +23,7 @@ from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked
 from orchestrator.loop.promotion import ask_person, person_before_end
 from orchestrator.loop.proposing import NothingNew, Proposing
-from orchestrator.loop.reviewing import Held, hold, may_review, review
+from orchestrator.loop.reviewing import Held, hold, review, to_review
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
@@ -76,7 +76,7 @@ class Attempt:
     def _next(self) -> steps.Step:
         bench = self._bench
         tunes = self._tuning.open and self._node.role is not Role.CONTROL
-        reviews = may_review(bench)
+        reviews = to_review(bench)
         step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes, reviews=reviews)
         step = ask_before_end(bench.state, self._node, step, bench.task.heldout)
         return person_before_end(self._node, step) if bench.asks else step

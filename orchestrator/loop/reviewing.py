@@ -17,6 +17,7 @@ from orchestrator.llm.verifier import Finding, Question, ask_verifier
 from orchestrator.loop.models import FoundStalled, Watched
 from orchestrator.loop.money import refund_all
 from orchestrator.loop.shares import course_of, spent_by_role
+from orchestrator.loop.steps import Reviews
 from orchestrator.loop.tuning import draft_tree
 from orchestrator.loop.workbench import Workbench
 from orchestrator.text import short
@@ -31,8 +32,11 @@ class Held(Exception):
     """The verifier holds all that was proposed; nobody pays, and a person decides."""
 
 
-def may_review(bench: Workbench) -> bool:
-    return bench.models is not None and bench.task.roles.verifier is not None
+def to_review(bench: Workbench) -> Reviews:
+    """Of several changes, all where they compete in tuning; else the first, and the others when they are taken up."""
+    if bench.models is None or bench.task.roles.verifier is None:
+        return Reviews.NONE
+    return Reviews.FIRST if bench.task.tune is None else Reviews.ALL
 
 
 async def review(bench: Workbench, node: Node, drafts: Sequence[int]) -> None:

@@ -1,6 +1,7 @@
 """What an attempt does next: a pure function of the campaign's state, so that a resume goes on where a crash ended."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
@@ -9,6 +10,14 @@ from orchestrator.domain.records import Draft, Node, Purpose, Role, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Decision, better
 from orchestrator.loop.certifying import CertifyStep, certified
+
+
+class Reviews(Enum):
+    """Which changes of an attempt a verifier looks at."""
+
+    NONE = "none"
+    FIRST = "first"
+    ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -98,10 +107,8 @@ Step = (
 )
 
 
-def next_step(
-    state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool, reviews: bool = False
-) -> Step:
-    """`tunes` says whether this attempt still may tune, `reviews` whether there is a verifier."""
+def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool, reviews: Reviews) -> Step:
+    """`tunes` says whether this attempt still may tune, `reviews` what a verifier looks at."""
     node = state.nodes[name]
     if node.promoted is None:
         return _towards_candidate(state, node, ranking, tunes, reviews)
@@ -125,7 +132,7 @@ def tune_trial(state: State, node: Node, draft: int) -> Trial | None:
     return found[-1] if found else None
 
 
-def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, reviews: bool) -> Step:
+def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, reviews: Reviews) -> Step:
     if node.role is Role.BASELINE:
         start = state.run.start
         return Promote(0, f"the baseline has the files of {start}" if start else "the workspace as it stands")
@@ -136,17 +143,24 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, 
     usable = [draft for draft in drafts if draft.refused is None]
     if not usable:
         return End(Ending.INVALID, False, f"the change is refused: {drafts[-1].refused}")
-    if reviews and (unseen := tuple(draft.number for draft in usable if _is_to_be_reviewed(node, draft))):
-        return Review(unseen)
-    held, usable = usable, [draft for draft in usable if draft.finding != "hold"]
-    if not usable:
-        return Hold(f"the verifier holds it: {held[0].reasons}; blastdoor release {node.id} lets it go on")
+    if step := _verified(node, usable[:1] if reviews is Reviews.FIRST else usable, reviews):
+        return step
+    usable = [draft for draft in usable if draft.finding != "hold"]
     # An agent that tuned by itself has made its choice.
     if tunes and len(drafts) == node.drafts:
         for draft in usable:
             if step := _tune(state, node, draft.number):
                 return step
     return _best_draft(usable, ranking)
+
+
+def _verified(node: Node, drafts: list[Draft], reviews: Reviews) -> Step | None:
+    unseen = tuple(draft.number for draft in drafts if _is_to_be_reviewed(node, draft))
+    if unseen and reviews is not Reviews.NONE:
+        return Review(unseen)
+    if all(draft.finding == "hold" for draft in drafts):
+        return Hold(f"the verifier holds it: {drafts[0].reasons}; blastdoor release {node.id} lets it go on")
+    return None
 
 
 def _is_to_be_reviewed(node: Node, draft: Draft) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.door import longest
-from orchestrator.loop.backstop import side_by_side, walls_of_search
+from orchestrator.loop.backstop import side_by_side, walls_of_agent, walls_of_search
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
@@ -15,6 +15,7 @@ from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
+from orchestrator.wiring.secrets import refuse_secrets
 from sandbox import DockerConfig
 
 
@@ -41,11 +42,13 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     task = load_task(folder)
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
-    proposer = make_proposer(options["proposer"], task, tree=tree)
+    proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
+    if asks_a_model(options):
+        refuse_secrets(task, tree)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
-    walls = walls_of_search(task)
+    walls = walls_of_search(task) + (walls_of_agent(task) if options["proposer"] == "agent" else [])
     spare = spare_of(config)
     seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
     usd = sum(config.rates.per_second(it.limits) * time for it, time in zip(walls, seconds, strict=True))

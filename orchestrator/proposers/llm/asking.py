@@ -66,7 +66,7 @@ class Conversation:
 
     def _best(self, good: Sequence[Offer], second: Sequence[Offer], first: Sequence[Offer]) -> list[Proposal]:
         mended = [it for it in second if it.why is None]
-        refused = [it for it in second if it.why] or [it for it in first if it.why]
+        refused = [it for it in second or first if it.why]
         if found := _made([*good, *mended, *refused]):
             return found
         reason = next((it.why for it in refused if it.why), f"there is no {self.wanted} in its answer")

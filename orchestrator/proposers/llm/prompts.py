@@ -5,19 +5,19 @@ What a prompt says is advice. What must hold, like the form of an answer, is sai
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 
+from orchestrator.playbook import CORRECTIONS, NOTES, default_pages
 from orchestrator.proposers.base import Playbook
 
 SYSTEM, DRAFT, IMPROVE, DEBUG, PARAMS = (
     f"prompts/{name}.md" for name in ("system", "draft", "improve", "debug", "params")
 )
-NOTES, CORRECTIONS, SKILLS = "notes.md", "corrections.md", "skills/"
+SKILLS = "skills/"
 
 
 def prompt(playbook: Playbook | None, name: str) -> str:
     given = playbook.files.get(name) if playbook else None
-    return (_default(name) if given is None else given).strip()
+    return (_defaults()[name] if given is None else given).strip()
 
 
 def guidance(playbook: Playbook | None) -> list[tuple[str, str]]:
@@ -28,6 +28,5 @@ def guidance(playbook: Playbook | None) -> list[tuple[str, str]]:
 
 
 @lru_cache
-def _default(name: str) -> str:
-    folder = files("orchestrator") / "playbook" / "default"
-    return (folder / name).read_text(encoding="utf-8")
+def _defaults() -> Mapping[str, str]:
+    return default_pages()

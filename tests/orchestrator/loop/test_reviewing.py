@@ -199,6 +199,22 @@ async def test_before_tuning(tmp_path: Path) -> None:
         assert sum(isinstance(it, e.Reviewed) for it in session.events[:first_trial]) == 3
 
 
+async def test_changes_that_were_offered_together(reviewed: Path) -> None:
+    """Each is reviewed when an attempt takes it up, and once: one that is held does not hold the others."""
+
+    async def three(_: Brief) -> Sequence[Proposal]:
+        return [proposed(4), proposed(9), proposed(5)]
+
+    async with scripted(reviewed, None, three, three, three, attempts=2) as session:
+        object.__setattr__(session.bench, "at_once", 3)
+        verifier = verified(session, says("pass"), says("hold"), says("pass"))
+        await session.run()
+        nodes = session.bench.state.nodes
+        assert [nodes[f"1.{number}"].finding for number in (1, 2, 3)] == ["pass", "hold", "pass"]
+        assert [nodes[f"1.{number}"].description for number in (1, 2, 3)] == ["value 4", "value 9", "value 5"]
+        assert len(verifier.prompts) == 3
+
+
 async def test_a_verifier_that_holds_everything(tmp_path: Path) -> None:
     """After a few holds in a row the campaign waits for a person and says why, instead of burning dollars."""
     folder = write_task(tmp_path / "task", VERIFIER + "holds = 3\n", high=50)

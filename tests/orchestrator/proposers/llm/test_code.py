@@ -1,0 +1,264 @@
+"""Changes to code by a model: what is read of its answer, what is told back, and what it costs when nothing comes."""
+
+import pytest
+
+from orchestrator.change import Tree, apply_text
+from orchestrator.domain.ending import Ending
+from orchestrator.llm.line import NoAnswer, Unusable
+from orchestrator.proposers import Stalled, Unanswered
+from orchestrator.proposers.base import Playbook
+from orchestrator.proposers.llm import LlmCode
+from orchestrator.proposers.llm.code import read_changes
+from orchestrator.proposers.llm.modes import Mode, choose
+from tests.orchestrator.proposers.llm.scripts import (
+    ROOT,
+    SOLVE,
+    TREE,
+    Past,
+    ScriptedLine,
+    answer,
+    brief_of,
+    change,
+    make_task,
+    tried,
+)
+
+TASK = make_task()
+POLICY = TASK.policy()
+GOOD = change("use sum", "    total = 0", "    total = sum(x)")
+OTHER = change("count down", "    return total", "    return -total")
+BAD = change("change what is not there", "    nothing like it", "    something")
+
+
+def code(**model: object) -> LlmCode:
+    task = make_task(model=model)
+    return LlmCode(task, task.policy())
+
+
+async def test_several_changes_of_one_answer() -> None:
+    """Each has its own description, and applies to the files as they were shown."""
+    line = ScriptedLine(f"Here are two.\n\n{GOOD}{OTHER}")
+    found = await code().propose(brief_of(TASK, line, count=3))
+    assert [it.description for it in found] == ["use sum", "count down"]
+    assert [it.operator for it in found] == ["draft", "draft"]
+    assert {it.model for it in found} == {"claude-test"}
+    made = [apply_text(TREE, it.text or "", POLICY)["solve.py"].data for it in found]
+    assert [b"sum(x)" in made[0], b"-total" in made[0], b"sum(x)" in made[1], b"-total" in made[1]] == [1, 0, 0, 1]
+    assert len(line.asked) == 1
+
+
+async def test_never_more_than_was_asked_for() -> None:
+    """A model that gives more is cut short."""
+    [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD + OTHER), count=1))
+    assert found.description == "use sum"
+
+
+async def test_equal_changes_are_handed_in_both() -> None:
+    """Whoever counts the share of distinct ones must see them; it drops them then."""
+    found = await code().propose(brief_of(TASK, ScriptedLine(GOOD + GOOD), count=3))
+    assert len(found) == 2
+
+
+FORMS = {
+    "diff": "=== change: a diff\n--- a/solve.py\n+++ b/solve.py\n@@ -2,1 +2,1 @@\n-    total = 0\n+    total = 1\n",
+    "whole": "=== change: a file\nsolve.py\n```python\ndef solve(x):\n    return sum(x)\n```\n",
+    "blocks": GOOD,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_every_form(form: str) -> None:
+    """The form that the task asks for is explained to the model, and what it then writes applies."""
+    line = ScriptedLine(FORMS[form])
+    [found] = await code(form=form).propose(brief_of(TASK, line))
+    assert apply_text(TREE, found.text or "", POLICY) != TREE
+    assert {"diff": "unified diff", "whole": "whole new file", "blocks": "<<<<<<< SEARCH"}[form] in line.asked[
+        0
+    ].system[0]
+
+
+async def test_what_does_not_apply_is_told_back_once() -> None:
+    """With its reason, in the same conversation; what is corrected is taken beside what was good."""
+    line = ScriptedLine(GOOD + BAD, OTHER)
+    found = await code().propose(brief_of(TASK, line, count=3))
+    assert [it.description for it in found] == ["use sum", "count down"]
+    first, second = line.asked
+    assert second.system == first.system
+    assert second.messages[0] == first.messages[0]
+    assert [it["role"] for it in second.messages] == ["user", "assistant", "user"]
+    assert '"change what is not there": lines not found' in second.last
+    assert "use sum" not in second.last
+
+
+async def test_what_is_wrong_twice_is_on_record_with_its_reason() -> None:
+    """Then the attempt ends with that reason; nobody asks a third time."""
+    line = ScriptedLine(BAD, BAD)
+    [found] = await code().propose(brief_of(TASK, line))
+    assert found.description == "change what is not there"
+    assert len(line.asked) == 2
+
+
+async def test_a_diff_against_the_wrong_file() -> None:
+    """The model is told which paths it may edit, and nothing of what is hidden."""
+    hidden = change("peek", "GOLD = 42", "GOLD = 43", "secret_answers.py")
+    line = ScriptedLine(hidden, GOOD)
+    found = await code().propose(brief_of(TASK, line))
+    assert found[0].description == "use sum"
+    assert "not editable" in line.asked[1].last
+    assert "you may edit: *.py" in line.asked[1].last
+
+
+async def test_prose_is_told_back_once_and_then_costs_the_attempt() -> None:
+    """Something was asked and answered, so it is charged; the reason is one line."""
+    line = ScriptedLine("I would rather talk about it.", "Let us think\nabout sums.")
+    with pytest.raises(Unanswered, match="asked twice and gave nothing to try: there is no change in its answer"):
+        await code().propose(brief_of(TASK, line))
+    assert "There is no change in your answer" in line.asked[1].last
+
+
+async def test_prose_first_and_a_change_then() -> None:
+    """The second chance is a real one; a model that says nothing at all gets it too."""
+    for first in ("I would rather talk about it.", "", "   \n"):
+        line = ScriptedLine(first, GOOD)
+        [found] = await code().propose(brief_of(TASK, line))
+        assert found.description == "use sum"
+        assert line.asked[1].messages[1]["content"].strip()
+
+
+async def test_a_change_without_a_heading() -> None:
+    """It counts where it is the only one."""
+    [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD.split("\n", 1)[1])))
+    assert found.description == "a change without a description"
+
+
+async def test_an_answer_that_was_cut_off() -> None:
+    """Its last change may look complete and not be; it is asked for again and never handed in as it was."""
+    line = ScriptedLine(answer(GOOD + OTHER, "max_tokens"), answer(OTHER, "max_tokens"))
+    found = await code().propose(brief_of(TASK, line, count=3))
+    assert [it.description for it in found] == ["use sum"]
+    assert "cut off" in line.asked[1].last
+    with pytest.raises(Unanswered, match="cut off"):
+        await code().propose(brief_of(TASK, ScriptedLine(*[answer(GOOD, "max_tokens")] * 2)))
+
+
+async def test_who_pays_for_no_answer() -> None:
+    """The provider's failure is free, a used-up allowance is not, and a refused key ends everything."""
+    with pytest.raises(Stalled, match="overloaded"):
+        await code().propose(brief_of(TASK, ScriptedLine(NoAnswer("overloaded", charged=False))))
+    with pytest.raises(Unanswered, match="used up"):
+        await code().propose(brief_of(TASK, ScriptedLine(NoAnswer("the allowance is used up", charged=True))))
+    with pytest.raises(Unusable, match="key"):
+        await code().propose(brief_of(TASK, ScriptedLine(Unusable("the key is refused"))))
+
+
+@pytest.mark.parametrize("charged", [True, False])
+async def test_what_was_good_stays_when_the_second_question_fails(charged: bool) -> None:
+    """It was paid for; only where there is nothing does the failure decide."""
+    failure = NoAnswer("no more", charged=charged)
+    found = await code().propose(brief_of(TASK, ScriptedLine(BAD + GOOD, failure), count=2))
+    assert [it.description for it in found] == ["use sum", "change what is not there"]
+    with pytest.raises(Unanswered if charged else Stalled):
+        await code().propose(brief_of(TASK, ScriptedLine("prose", failure)))
+
+
+async def test_the_playbook_is_used_and_named() -> None:
+    """Its prompts replace ours, its notes and corrections are told, and its version is part of the proposal."""
+    files = {
+        "prompts/system.md": "You are the system prompt of a person.",
+        "prompts/draft.md": "Draft as I say.",
+        "skills/loops.md": "Unroll loops.",
+        "notes.md": "Caching did not help.",
+        "corrections.md": "Never use threads.",
+    }
+    line = ScriptedLine(GOOD)
+    [found] = await code().propose(brief_of(TASK, line, playbook=Playbook(7, files)))
+    assert found.playbook == 7
+    told = line.asked[0]
+    assert told.system[0].startswith("You are the system prompt of a person.")
+    assert told.last.startswith("Draft as I say.")
+    order = [told.system[1].index(text) for text in ("Unroll loops.", "Caching did not help.", "Never use threads.")]
+    assert order == sorted(order)
+
+
+async def test_half_a_character_does_not_lose_the_answer() -> None:
+    """What can not be written down is replaced; the rest of the answer counts."""
+    [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD.replace("use sum", "use \ud800 sum"))))
+    assert found.description == "use ? sum"
+
+
+def test_headings() -> None:
+    """Only a line of its own begins a change; a description is one plain line, and an empty change is none."""
+    text = f"=== Change 2: **bold** \x1b[31m and red ===\n{GOOD.split(chr(10), 1)[1]}\n=== change: nothing\n\n"
+    [(said, body)] = read_changes(text, POLICY)
+    assert said == "**bold** \\x1b[31m and red"
+    assert body.startswith("solve.py\n<<<<<<< SEARCH")
+    assert read_changes("a === change: b\n", POLICY) == []
+    inside = change("a", "    total = 0", "    # === change: not a heading")
+    assert len(read_changes(inside, POLICY)) == 1
+
+
+class TestModes:
+    """What is asked for follows from the past alone."""
+
+    def test_nothing_was_built_yet(self) -> None:
+        assert choose(brief_of(TASK, step=1)) == (Mode.DRAFT, None)
+
+    def test_a_fresh_branch_at_the_root_is_a_draft_and_a_later_step_an_improvement(self) -> None:
+        past = Past(tried(1, merit=-3.0))
+        assert choose(brief_of(TASK, step=1, past=past)) == (Mode.DRAFT, None)
+        assert choose(brief_of(TASK, step=2, past=past)) == (Mode.IMPROVE, None)
+
+    def test_on_another_node_it_is_an_improvement(self) -> None:
+        assert choose(brief_of(TASK, step=1, parent="1.2", node="1.2.1")) == (Mode.IMPROVE, None)
+
+    @pytest.mark.parametrize(
+        ("ending", "mode"),
+        [
+            (Ending.FAILED, Mode.DEBUG),
+            (Ending.BUILD_FAILED, Mode.DEBUG),
+            (Ending.TIMED_OUT, Mode.DEBUG),
+            (Ending.OUT_OF_MEMORY, Mode.DEBUG),
+            (Ending.INVALID, Mode.DEBUG),
+            (Ending.TAMPERED, Mode.IMPROVE),
+            (Ending.PRUNED, Mode.IMPROVE),
+            (Ending.SCORED, Mode.IMPROVE),
+        ],
+    )
+    def test_after_an_ending(self, ending: Ending, mode: Mode) -> None:
+        """Debugged is what could be mended; never what cheated or was merely slow to get better."""
+        past = Past(tried(1, merit=-3.0), tried(2, ending=ending), trees={"1.2": TREE})
+        assert choose(brief_of(TASK, step=2, past=past))[0] is mode
+
+    def test_a_refused_change_is_not_debugged(self) -> None:
+        """There is no candidate to look at, and it was told back already."""
+        past = Past(tried(1, ending=Ending.INVALID, fault="change refused: no change found"))
+        assert choose(brief_of(TASK, step=2, past=past))[0] is Mode.DRAFT
+
+    def test_not_for_ever(self) -> None:
+        """Two in a row that were meant to mend and did not are enough."""
+        failing = [tried(number, operator="debug") for number in (1, 2)]
+        trees = {"1.1": TREE, "1.2": TREE}
+        assert choose(brief_of(TASK, step=2, past=Past(failing[0], trees=trees)))[0] is Mode.DEBUG
+        assert choose(brief_of(TASK, step=2, past=Past(*failing, trees=trees)))[0] is not Mode.DEBUG
+
+    def test_a_parent_without_a_score(self) -> None:
+        broken = tried(2, ending=Ending.TIMED_OUT)
+        found = choose(brief_of(TASK, parent="1.2", node="1.2.1", lineage=[ROOT, broken]))
+        assert found == (Mode.DEBUG, broken)
+
+
+async def test_debugging_shows_the_change_and_the_code_of_what_went_wrong() -> None:
+    """The failed change as a diff against the files that are shown; the ending as a fixed code."""
+    broken = Tree.of({"solve.py": SOLVE.replace("total = 0", "total = [0] * 10**9"), "notes.txt": "x"})
+    past = Past(tried(1, "allocate", ending=Ending.OUT_OF_MEMORY), trees={"1.1": broken})
+    line = ScriptedLine(GOOD)
+    [found] = await code().propose(brief_of(TASK, line, past=past, step=2))
+    assert found.operator == "debug"
+    assert "+    total = [0] * 10**9" in line.asked[0].last
+    assert "It ended with: no score: out of memory" in line.asked[0].last
+
+
+async def test_asked_again_it_is_told_that_all_is_known() -> None:
+    line = ScriptedLine(GOOD)
+    await code().propose(brief_of(TASK, line, again=1))
+    assert "known already" in line.asked[0].last
