@@ -18,6 +18,13 @@ from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
 from orchestrator.wiring.options import Options
 
+# The better model for those who propose, a cheap and diverse pool for those who edit the playbook, one that reasons for
+# those who check.
+_MODELS = {
+    ModelRole.USER: ("claude-opus-5-5",),
+    ModelRole.EVOLVER: ("claude-haiku-5-5", "claude-sonnet-5-5"),
+    ModelRole.VERIFIER: ("claude-sonnet-5-5",),
+}
 _NO_KEY = "the proposer {} asks a model, and there is no key for one; set ANTHROPIC_API_KEY, or use another proposer"
 
 
@@ -46,7 +53,7 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
     return {
         role: Allowance(
             role=role,
-            models=given[0] or settings.models,
+            models=given[0] or settings.models or _MODELS[role],
             microdollars=micro_dollars(given[1]),
             tokens=tokens,
             per_minute=spec.per_minute,
