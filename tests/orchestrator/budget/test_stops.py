@@ -52,7 +52,12 @@ CASES = [
         "21 attempts without improvement",
     ),
     (stops.exhausted(), Progress(), Progress(exhausted=True), "the proposer has nothing left to offer"),
-    (stops.stall_losses(), Progress(), Progress(stall_losses_exhausted=True), "stalls have cost as much as they may; raise --stall-losses to go on"),
+    (
+        stops.stall_losses(),
+        Progress(),
+        Progress(stall_losses_exhausted=True),
+        "stalls have cost as much as they may; raise --stall-losses to go on",
+    ),
 ]
 
 
