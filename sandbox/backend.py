@@ -59,6 +59,9 @@ class Channel(Protocol):
 
     async def call(self, payload: bytes, timeout: float) -> Reply: ...
 
+    async def processor_seconds(self) -> float | None:
+        """What the whole chamber has used of the processors so far, measured outside; None where nobody can tell."""
+
 
 Talk = Callable[[Channel], Awaitable[None]]
 

@@ -12,6 +12,7 @@ from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.frames import FrameReader, Reply, encode_header
 
 Send = Callable[[bytes], Awaitable[None]]
+Meter = Callable[[], Awaitable[float | None]]
 # A larger payload is sent as it is, without copying it behind its header.
 SMALL = 65_536
 
@@ -23,8 +24,9 @@ class ChannelClosed(Exception):
 class FrameChannel:
     """Calls into a serving chamber, one at a time, timed by our own clock."""
 
-    def __init__(self, send: Send, frame_bytes: int, frames: int) -> None:
+    def __init__(self, send: Send, frame_bytes: int, frames: int, meter: Meter | None = None) -> None:
         self._send = send
+        self._meter = meter
         self._cap = frame_bytes
         self._turn = asyncio.Lock()
         self._waiting: asyncio.Future[tuple[float, bytes]] | None = None
@@ -61,6 +63,9 @@ class FrameChannel:
                 raise
             finally:
                 self._waiting = None
+
+    async def processor_seconds(self) -> float | None:
+        return await self._meter() if self._meter and not self._closed else None
 
     async def _ask(self, payload: bytes, timeout: float) -> Reply:
         nonce = secrets.token_bytes(8)

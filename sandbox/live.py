@@ -44,6 +44,9 @@ class Hold(Protocol):
         Raises Lost when the chamber is gone or was ended by somebody else, Unavailable without an answer.
         """
 
+    async def processor_seconds(self) -> float | None:
+        """What the chamber has used of the processors so far; None where the provider can not tell, or not now."""
+
     async def destroy(self) -> None:
         """Kill and remove; harmless when gone. Raises Unavailable when the provider does not answer."""
 
@@ -64,7 +67,7 @@ class LiveChamber:
         self._used = False
         self._end: asyncio.Task[bool] | None = None
         self._opened = time.monotonic()
-        self._session = Session(hold.link, deadlines)
+        self._session = Session(hold.link, deadlines, hold.processor_seconds)
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from functools import partial
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.channel import FrameChannel
+from sandbox.channel import FrameChannel, Meter
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.happenings import Ended, Happening, NotDelivered, Order, Silence, Told, end_by
 from sandbox.job import Ending, Job, Mode
@@ -31,8 +31,9 @@ HELLO_LOG_CAP = 65_536
 class Session:
     """One conversation with one chamber."""
 
-    def __init__(self, link: Link, deadlines: Deadlines) -> None:
+    def __init__(self, link: Link, deadlines: Deadlines, meter: Meter | None = None) -> None:
         self._link = link
+        self._meter = meter
         self._deadlines = deadlines
         self._queue: asyncio.Queue[tuple[float, Happening]] = asyncio.Queue()
         self._dialogue = Dialogue()
@@ -239,7 +240,7 @@ class Session:
                 await self._link.send(word.encode() + b"\n")
 
     async def _serve(self, job: Job, talk: Talk) -> None:
-        channel = FrameChannel(self._link.send, job.limits.frame_bytes, job.limits.frames)
+        channel = FrameChannel(self._link.send, job.limits.frame_bytes, job.limits.frames, self._meter)
         try:
             self._dialogue.expect_frames(channel.reader)
         except WireFault as fault:

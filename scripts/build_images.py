@@ -5,14 +5,16 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import agent_image
 from distribution import SEARCH_PATH, Unprepared, program, require
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -28,6 +30,7 @@ UNUSED = (
     "/usr/share/lintian/*",
 )
 ROOT_OPTIONS = ["--variant=minbase", *(f"--dpkgopt=path-exclude={path}" for path in UNUSED)]
+OPTIONAL = ("agent",)
 ENVIRONMENT = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -42,8 +45,17 @@ class Image:
         return f"{self.name}:latest"
 
 
-def plan(base: str | None) -> list[Image]:
-    """All images in the order of building. A digest holds its parent's, so a change travels down."""
+def plan(base: str | None, wanted: Sequence[str] = ()) -> list[Image]:
+    """All images in the order of building. A digest holds its parent's, so a change travels down.
+
+    The image of coding agents is large, and only there for whoever asks for it.
+    """
+    images = _usual(base)
+    trial = next(image for image in images if image.name == "blastdoor-trial")
+    return [*images, agent(trial)] if "agent" in wanted else images
+
+
+def _usual(base: str | None) -> list[Image]:
     applets = (IMAGES / "busybox/applets.txt").read_text().split()
     busybox = Image("blastdoor-busybox", digest(SUITE, *applets), lambda image: import_busybox(image, applets))
     if base is None:
@@ -66,6 +78,22 @@ def derived(folder: str, parent: str, parent_digest: str) -> Image:
 
     definition = (IMAGES / folder / "Dockerfile").read_text()
     return Image(f"blastdoor-{folder}", digest(definition, parent_digest), build)
+
+
+def agent(parent: Image) -> Image:
+    """Its files are fetched first, with the network of this machine; the build itself has none."""
+    folder = IMAGES / "agent"
+    definition = [(folder / name).read_text() for name in ("Dockerfile", "npm.json", "requirements.txt")]
+
+    def build(image: Image) -> None:
+        with tempfile.TemporaryDirectory(prefix="blastdoor-") as context:
+            agent_image.fetch(folder, Path(context), STATE / "apt.log")
+            for name in ("Dockerfile", "requirements.txt"):
+                shutil.copy(folder / name, context)
+            command = ["build", "--quiet", "--network", "none", "--build-arg", f"BASE={parent.tag}"]
+            docker(*command, "--label", f"{LABEL}={image.digest}", "--tag", image.tag, context)
+
+    return Image("blastdoor-agent", digest(*definition, parent.digest), build)
 
 
 def import_base(image: Image, packages: list[str]) -> None:
@@ -151,7 +179,11 @@ def main(arguments: list[str]) -> int:
         default=os.environ.get("BLASTDOOR_BASE_IMAGE") or None,
         help="an official image to build from; without it, Debian packages and no registry",
     )
-    images = plan(parser.parse_args(arguments).base)
+    parser.add_argument("also", nargs="*", metavar="IMAGE", help=f"build too: {', '.join(OPTIONAL)}")
+    given = parser.parse_args(arguments)
+    if unknown := sorted(set(given.also) - set(OPTIONAL)):
+        parser.error(f"there is no image {unknown[0]} to ask for; there is {', '.join(OPTIONAL)}")
+    images = plan(given.base, given.also)
     try:
         if program("docker") is None:
             raise Unprepared("the docker command is missing: install it, or run this through scripts/with-engine")

@@ -12,6 +12,7 @@ PACKAGES = {
     "docker": "docker.io",
     "runsc": "runsc",
     "mmdebstrap": "mmdebstrap",
+    "npm": "npm",
     "initdb": "postgresql",
     "postgres": "postgresql",
 }

@@ -1,1 +1,1 @@
-"""A coding agent in a chamber of its own, without a network and without a key."""
+"""A whole coding agent as a proposer: in a chamber without network or key, its every call carried by frames."""

@@ -89,11 +89,12 @@ class Evidence:
 
     @property
     def words(self) -> str:
-        return self.told("repeats")
+        return self.told("repeat")
 
     def told(self, unit: str) -> str:
         """In decimal digits: evidence may be beyond what a float holds."""
-        return f"evidence {_power(self.log)} in {self.repeats} {unit}, {_power(self.needed)} needed"
+        count = f"{self.repeats} {unit}{'' if self.repeats == 1 else 's'}"
+        return f"evidence {_power(self.log)} in {count}, {_power(self.needed)} needed"
 
 
 def look(champion: Sequence[Standing], candidate: Sequence[Standing], level: float, repeats: int) -> Evidence:

@@ -252,8 +252,8 @@ class RoundStarted(_Event):
 class PlaybookChanged(_Event):
     """A version of what agents work with: `files` is its artifact. `used` says whether it is the present one now.
 
-    One that is not challenges the present one. `level` is fixed here, before anything is measured: how likely it may
-    be that it is adopted although it is no better.
+    One that is not challenges the present one. `level` and `pairs` are fixed here, before anything is measured: how
+    likely it may be that it is adopted although it is no better, and after how many pairs of attempts at most.
     """
 
     kind: Literal["playbook changed"] = "playbook changed"
@@ -264,6 +264,7 @@ class PlaybookChanged(_Event):
     why: str
     used: bool = True
     level: float | None = None
+    pairs: int = 0
 
 
 class PlaybookGiven(_Event):

@@ -92,7 +92,8 @@ class State:
 
     @property
     def playbooks(self) -> dict[int, PlaybookVersion]:
-        return {int(name): record for name, record in self._records["playbook"].items()}
+        """The versions of the playbook, in order."""
+        return dict(sorted((int(name), record) for name, record in self._records["playbook"].items()))
 
     def drafts(self, node: str) -> list[Draft]:
         count = self.nodes[node].drafts

@@ -14,6 +14,8 @@ from sandbox import Limits
 # What nobody's turn is: frames on their way, chambers that start, an event loop that is late.
 _BETWEEN_S = 30.0
 _LONGEST_S = 86_400.0 * 7
+# How often whoever costs something is asked for a proposal, when all that it offers is known.
+PAID_ROUNDS = 2
 # In front of a candidate's answer, the judge is told what it was and how long it took.
 _STAMP_BYTES = 64
 # Frames that the judge does not ask for: loading, and empty calls.
@@ -82,6 +84,11 @@ def walls_of_attempt(task: Task, role: Role, guards: Sequence[Limits]) -> list[W
     if role is not Role.CONTROL:
         walls += [Walls(limits) for limits in guards] + walls_of_asking(task)
     return walls
+
+
+def walls_of_agent(task: Task) -> list[Walls]:
+    """What an attempt reserves for a coding agent: it is asked again where all that it hands in is known."""
+    return [Walls(task.agent.limits)] * PAID_ROUNDS
 
 
 def walls_of_search(task: Task) -> list[Walls]:

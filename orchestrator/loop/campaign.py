@@ -20,7 +20,7 @@ from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.reviewing import Holds
-from orchestrator.loop.rounds import Stand, next_round, over, stand
+from orchestrator.loop.rounds import Rounds, Stand
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
 from orchestrator.loop.workbench import BaselineFailed, Workbench
@@ -65,7 +65,7 @@ class Campaign:
         self._stop = stop
         self._deadline = deadline
         self._rate = rate
-        self._review = review
+        self._rounds = Rounds(bench, self._width, self._next_opening) if review else None
         self._running: dict[asyncio.Task[str | None], str] = {}
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
@@ -83,7 +83,8 @@ class Campaign:
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands."""
         reconcile(self._bench)
-        self._begin_round()
+        if self._rounds:
+            self._rounds.begin()
         try:
             reason = await self._loop()
             errors = await self._end_all()
@@ -150,17 +151,10 @@ class Campaign:
             return _LATER
         return self._catch_up(reason) if reason else self._open_next()
 
-    def _begin_round(self) -> None:
-        """A code proposer's round is one asking, with all that it brings."""
-        size = None if self._bench.proposers[Role.SEARCH].serial else self._width
-        if self._review and (started := next_round(self._bench.state, size)):
-            self._bench.book.record(started)
-
     def _round_is_made(self) -> str | None:
-        now = self._bench.state.campaign.round
-        if not self._review or now is None:
+        if self._rounds is None:
             return None
-        return {Stand.ROOM: None, Stand.WAITS: _LATER, Stand.OVER: over(now)}[stand(self._bench.state, now)]
+        return {Stand.ROOM: None, Stand.WAITS: _LATER, Stand.OVER: self._rounds.over}[self._rounds.stand()]
 
     def _open_next(self) -> str | None:
         bench = self._bench
@@ -172,12 +166,14 @@ class Campaign:
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
             return _LATER if self._has_queued() else reason
-        opening = next_opening(
-            bench.state, bench.ranking, branching=proposer.branching, width=self._width, selection=self._selection
+        opening = self._next_opening()
+        return _LATER if opening is None else self._open(opening)
+
+    def _next_opening(self) -> Opening | None:
+        state, branching = self._bench.state, self._bench.proposers[Role.SEARCH].branching
+        return next_opening(
+            state, self._bench.ranking, branching=branching, width=self._width, selection=self._selection
         )
-        if opening is None:
-            return _LATER
-        return self._open(opening)
 
     def _control_may_draw(self) -> bool:
         bench = self._bench

@@ -37,7 +37,8 @@ _log = structlog.get_logger()
 
 
 class Heard(Protocol):
-    line: Line
+    @property
+    def line(self) -> Line: ...
 
     async def until_stalled(self, work: Coroutine[Any, Any, Result]) -> Result: ...
 
@@ -82,16 +83,16 @@ class Evolving:
             self._asking = None
 
     def _conclude(self) -> None:
-        contest = open_contest(self._state, self._bench.certify)
+        contest = open_contest(self._state)
         if contest is None:
             return
         found = contest.evidence(self._state, self._bench.ranking)
         number = contest.challenger.number
         if found.stand is Stand.PROVEN:
-            why = f"shown to be better than version {contest.present}: {found.told('pairs')}"
+            why = f"shown to be better than version {contest.present}: {found.told('pair')}"
             self._bench.book.record(e.PlaybookUsed(version=number, by="evolver", why=why))
         elif found.stand is Stand.FUTILE:
-            why = f"not shown to be better than version {contest.present}: {found.told('pairs')}"
+            why = f"not shown to be better than version {contest.present}: {found.told('pair')}"
             self._bench.book.record(e.PlaybookDiscarded(version=number, why=why))
 
     def _is_due(self) -> bool:
@@ -127,8 +128,9 @@ class Evolving:
             events: list[e.Event] = [e.Settled(hold=hold, node="", spent=self._spent().as_row())]
             # What a person chose meanwhile is not what the evolver was shown.
             if found and self._playbooks.present == present:
-                level = level_of(self._state, self._bench.certify)
-                events.append(self._playbooks.challenge(*found, level))
+                certify = self._bench.certify
+                level = level_of(self._state, certify)
+                events.append(self._playbooks.challenge(*found, level=level, pairs=certify.repeats))
             self._bench.book.record(*events)
 
     def _spent(self) -> Amounts:
@@ -160,7 +162,7 @@ class Evolving:
 
     def _request(self, pages: Pages) -> str:
         state = self._state
-        versions = sorted(state.playbooks.values(), key=lambda it: it.number)
+        versions = list(state.playbooks.values())
         brought = tallies(state, self._bench.ranking)
         in_full = {it.number for it in shown_in_full(versions)}
         pasts = [self._past(it, brought.get(it.number, Tally()), it.number in in_full) for it in versions]

@@ -11,7 +11,7 @@ from orchestrator.domain.records import Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.loop.money import refund_all, trial_job, usage
 from orchestrator.loop.workbench import Workbench
-from sandbox import Job
+from sandbox import Job, Limits
 
 WHY = "the orchestrator was stopped"
 
@@ -80,6 +80,9 @@ def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
         if trial.judging:  # in relay mode, at the same time
             spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)
             ends.append(e.JudgingEnded(trial=trial.id, judging=trial.judging, spent=spent, interrupted=True))
+    if node.agent is not None:
+        spent = _at_most_within(bench, bench.task.agent.limits, node.agent_since)
+        ends.append(e.AgentEnded(node=node.id, ending="interrupted", why=WHY, spent=spent, interrupted=True))
     if node.guarding:
         guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == node.guarding)
         spent = _at_most(bench, bench.jobs.guard(guard), node.guarding_since)
@@ -92,9 +95,13 @@ def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
 
 
 def _at_most(bench: Workbench, job: Job, since: str) -> Spent:
+    return _at_most_within(bench, job.limits, since, builds=bool(job.build))
+
+
+def _at_most_within(bench: Workbench, limits: Limits, since: str, *, builds: bool = False) -> Spent:
     passed = max(0.0, (bench.book.now() - datetime.fromisoformat(since)).total_seconds())
-    worst = bench.door.worst(job)
-    usd = bench.door.usd_per_second(job.limits) * passed
+    worst = bench.door.worst_within(limits, builds=builds)
+    usd = bench.door.usd_per_second(limits) * passed
     return Spent(
         milliseconds=min(worst.milliseconds, milliseconds(passed)),
         microdollars=min(worst.microdollars, micro_dollars(usd)),

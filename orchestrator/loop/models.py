@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import ModelRole
@@ -17,10 +17,9 @@ from orchestrator.loop.book import Book
 from orchestrator.watch.config import Config
 from orchestrator.watch.detector import StallWatch
 from orchestrator.watch.pulse import Pulse
+from orchestrator.watch.recording import Header, Outcome
 from orchestrator.watch.signals import Signal
-
-if TYPE_CHECKING:
-    from orchestrator.watch.recording import Recorder
+from orchestrator.watch.writing import StreamWriter, recording_path
 
 Result = TypeVar("Result")
 
@@ -50,9 +49,9 @@ class FoundStalled(Exception):
 
 @dataclass(frozen=True)
 class Models:
-    """`allowances` says what one line of a role may use; `agent` names who works with it.
+    """`allowances` says what one line of a role may use; `agent` names who works with it, `configuration` how.
 
-    `streams` is where the signals of each attempt are kept, to be replayed.
+    `folder` is the campaign's: the signals of each attempt are kept there, to be replayed.
     """
 
     exchange: Exchange
@@ -61,8 +60,7 @@ class Models:
     config: Config
     agent: str
     configuration: str
-    live: Path
-    streams: Path
+    folder: Path
     clock: Callable[[], float] = time.monotonic
     tick_s: float = 0.5
 
@@ -72,20 +70,25 @@ class Models:
 
         `node` is empty for work of no attempt. The line outlives nobody: after `lasts_s` its token is worth nothing.
         """
-        from orchestrator.watch.recording import Recorder
-
         now = self.clock()
         allowance = replace(self.allowances[role], expires_at=now + lasts_s)
-        name = node or f"{role}-{self.book.state.campaign.calls + 1}"
-        header = {"agent": self.agent, "model": allowance.models[0], "configuration": self.configuration}
-        with Recorder(self.streams / f"{name}.jsonl", **header) as recorder:
-            watched = Watched(self, node, StallWatch(self.config, now), recorder, now + lasts_s)
-            try:
-                async with self.exchange.open_line(allowance, watched) as line:
-                    watched.line = line
-                    yield watched
-            finally:
-                (self.live / f"{name}.pulse").unlink(missing_ok=True)
+        name = node or role
+        take = self.book.state.nodes[node].take if node else self.book.state.campaign.calls
+        header = Header(f"{name}-{take}", self.agent, allowance.models[0], self.configuration, floor=self.config.floor)
+        writer = StreamWriter(recording_path(self.folder, name, take), header, now)
+        watched = Watched(self, node, StallWatch(self.config, now), writer, now + lasts_s)
+        outcome = Outcome.FAILED
+        try:
+            async with self.exchange.open_line(allowance, watched) as line:
+                watched.line = line
+                yield watched
+            outcome = Outcome.WELL
+        except FoundStalled:
+            outcome = Outcome.STALLED
+            raise
+        finally:
+            writer.close(self.clock(), outcome)
+            (self.folder / "live" / f"{node}.pulse").unlink(missing_ok=True)
 
 
 class Watched:
@@ -93,11 +96,11 @@ class Watched:
 
     line: Line
 
-    def __init__(self, models: Models, node: str, watch: StallWatch, recorder: "Recorder", deadline: float) -> None:
+    def __init__(self, models: Models, node: str, watch: StallWatch, writer: StreamWriter, deadline: float) -> None:
         self._models = models
         self._node = node
         self._watch = watch
-        self._recorder = recorder
+        self._writer = writer
         self._deadline = deadline
 
     def intended(self, call: Call) -> None:
@@ -107,7 +110,7 @@ class Watched:
 
     def heard(self, signal: Signal) -> None:
         self._watch.hear(signal)
-        self._recorder.write(signal)
+        self._writer.hear(signal)
 
     def ended(self, call: Call, used: Used) -> None:
         told = {name: getattr(used, name) for name in ("ending", "tokens", "spent", "first_s", "seconds")}
@@ -160,7 +163,7 @@ class Watched:
             "usd": (node.spent - node.booked).microdollars / 1e6,
             "phase": "proposing",
         }
-        path = self._models.live / f"{self._node}.pulse"
+        path = self._models.folder / "live" / f"{self._node}.pulse"
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(".pulse-new")
         beside.write_text(json.dumps(told))

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from orchestrator.domain import events as e
-from orchestrator.domain.certify import Certify
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
@@ -21,10 +20,9 @@ class Playbooks:
     has now, over those that ship; `by` says whether any are its own.
     """
 
-    def __init__(self, book: Book, artifacts: Artifacts, certify: Certify, own: Pages, by: str) -> None:
+    def __init__(self, book: Book, artifacts: Artifacts, own: Pages, by: str) -> None:
         self._book = book
         self._artifacts = artifacts
-        self._certify = certify
         self._own = own
         self._by = by
 
@@ -50,7 +48,7 @@ class Playbooks:
         """What an attempt of the search works with: on record before anybody is asked, and the same after a resume."""
         node = self.state.nodes[name]
         version, challenger = self.present, None
-        contest = open_contest(self.state, self._certify)
+        contest = open_contest(self.state)
         if contest is not None:
             dealt = contest.version_of(name, self.state)
             drawn = contest.next_version(self.state.run.seed) if dealt is None else None
@@ -107,10 +105,10 @@ class Playbooks:
         changed = self._changed(pages, self.present, "person", f"{'dropped' if drop else 'corrected'}: {text}"[:500])
         return f"version {changed.version} is used from now on", [changed]
 
-    def challenge(self, pages: Pages, why: str, level: float) -> e.PlaybookChanged:
+    def challenge(self, pages: Pages, why: str, *, level: float, pairs: int) -> e.PlaybookChanged:
         """A version that is tried beside the present one."""
         changed = self._changed(pages, self.present, "evolver", why)
-        return changed.model_copy(update={"used": False, "level": level})
+        return changed.model_copy(update={"used": False, "level": level, "pairs": pairs})
 
     def _changed(self, pages: Pages, parent: int | None, by: str, why: str) -> e.PlaybookChanged:
         number = max(self.state.playbooks, default=0) + 1

@@ -13,6 +13,8 @@ from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import path_to
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Draft, Node, Role, Run
+from orchestrator.door import BrokeOff, NotStarted
+from orchestrator.loop.backstop import PAID_ROUNDS
 from orchestrator.loop.candidate import point_in
 from orchestrator.loop.models import FoundStalled
 from orchestrator.loop.spares import next_spare
@@ -22,7 +24,6 @@ from orchestrator.proposers import Brief, Stalled, Tuned
 
 # How often a proposer is asked again when all that it offers is known.
 _ROUNDS = 8
-_PAID_ROUNDS = 2
 _RUN_SEED = 7_919
 _CONTROL_SEED = 1_000_003
 
@@ -78,7 +79,7 @@ class Proposing:
     def _rounds(self, node: Node) -> int:
         if node.injection:
             return 1
-        return _ROUNDS if self._bench.models is None else _PAID_ROUNDS
+        return _ROUNDS if self._bench.models is None else PAID_ROUNDS
 
     def _counted(self, offered: int, drafts: Sequence[e.Proposed]) -> list[e.OffersCounted]:
         """Where asking costs, it is known what it brought."""
@@ -89,7 +90,7 @@ class Proposing:
         return [e.OffersCounted(node=node.id, offered=offered, distinct=len(drafts) - refused, refused=refused)]
 
     def _taken_up(self, spare: Draft) -> e.Proposed:
-        told = spare.model_dump(exclude={"number", "verdict", "node", "origin", "finding", "reasons"})
+        told = spare.model_dump(include=set(e.Proposed.model_fields) - {"node", "draft", "origin"})
         origin = f"{spare.node}#{spare.number}"
         return e.Proposed(node=self._name, draft=self._node.drafts + 1, origin=origin, **told)
 
@@ -131,13 +132,19 @@ class Proposing:
                 if bench.models is None or node.role is not Role.SEARCH:
                     return list(await proposer.propose(brief))[: brief.count]
                 async with bench.models.watched(node.id, ModelRole.USER, bench.propose_s) as watched:
-                    brief = replace(brief, line=watched.line, heard=watched.heard, tune=self._tune_of(tree))
+                    brief = replace(
+                        brief, line=watched.line, heard=watched.heard, tune=self._tune_of(tree), tunes=self._tuning.left
+                    )
                     return list(await watched.until_stalled(proposer.propose(brief)))[: brief.count]
         except TimeoutError:
             raise Free(Ending.STALLED, f"no proposal within {bench.propose_s:g} s") from None
         except FoundStalled as stalled:
             bench.book.record(e.KillConfirmed(node=node.id))
             raise Free(Ending.STALLED, str(stalled), found=self._found(stalled)) from stalled
+        except NotStarted as error:
+            raise Free(error.ending, str(error)) from error
+        except BrokeOff as error:
+            raise Free(Ending.INFRASTRUCTURE, str(error)) from error
         except Stalled as error:
             raise Free(Ending.STALLED, str(error), found=self._gave_up(str(error))) from error
         except ValidationError as error:

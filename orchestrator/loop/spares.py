@@ -7,12 +7,23 @@ the ledger, for the next attempts on the same parent, which then need not ask.
 from collections.abc import Iterator
 
 from orchestrator.domain.node import child_of
-from orchestrator.domain.records import Draft, Node, Role
+from orchestrator.domain.records import Draft, Node, Phase, Role
 from orchestrator.domain.state import State
 
 
 def next_spare(state: State, parent: str) -> Draft | None:
-    """The oldest one that nobody took up; none that was offered before a person's last instruction."""
+    """The oldest one that nobody took up."""
+    return next(spares(state, parent), None)
+
+
+def is_one_left(state: State, parent: str) -> bool:
+    """Whether one more attempt on this parent would need no asking, whatever those at work on it do first."""
+    undecided = sum(not node.drafts and node.phase is not Phase.ENDED for node in _children(state, parent))
+    return sum(1 for _ in spares(state, parent)) > undecided
+
+
+def spares(state: State, parent: str) -> Iterator[Draft]:
+    """Those that nobody took up; none that was offered before a person's last instruction."""
     siblings = list(_children(state, parent))
     taken = {
         draft.tree for node in siblings for draft in state.drafts(node.id) if draft.origin or _is_own(state, draft)
@@ -21,8 +32,7 @@ def next_spare(state: State, parent: str) -> Draft | None:
     for node in siblings:
         for draft in state.drafts(node.id) if node.role is Role.SEARCH else ():
             if _is_spare(draft) and draft.steered == told and draft.tree not in taken:
-                return draft
-    return None
+                yield draft
 
 
 def _children(state: State, parent: str) -> Iterator[Node]:

@@ -48,7 +48,7 @@ class Tuning:
         """What an agent asks for while it works on its proposal. Whatever goes wrong is told as a fixed code."""
         bench = self._bench
         if draft.refused is not None:
-            return Tuned(None, f"refused: {draft.refused}", self._left())
+            return Tuned(None, f"refused: {draft.refused}", self.left)
         if not self.open:
             return Tuned(None, "no tuning is left", 0)
         bench.book.record(draft)
@@ -56,9 +56,9 @@ class Tuning:
             await self.run(draft.draft)
         except Free as free:
             self._give_back()
-            return Tuned(None, free.ending, self._left())
+            return Tuned(None, free.ending, self.left)
         trial = tune_trial(bench.state, self._node, draft.draft)
-        return Tuned(self._score(trial), _told(trial), self._left())
+        return Tuned(self._score(trial), _told(trial), self.left)
 
     def _score(self, trial: Trial | None) -> float | None:
         first = self._bench.ranking.metrics[0].name
@@ -67,7 +67,9 @@ class Tuning:
             return None
         return float(f"{verdict.metrics[first]:.{_DIGITS}g}")
 
-    def _left(self) -> int | None:
+    @property
+    def left(self) -> int | None:
+        """How many more the pool has; None where it has no cap."""
         return self._bench.book.accounts.left(Account.TUNES) if self.open else 0
 
     def _give_back(self) -> None:

@@ -20,12 +20,9 @@ _EACH = 2
 
 @dataclass(frozen=True)
 class Contest:
-    """`most` is how many pairs there are at most."""
-
     challenger: PlaybookVersion
     present: int
     level: float
-    most: int
 
     def version_of(self, node: str, state: State) -> int | None:
         """What an attempt was dealt, None for one that has no part in it."""
@@ -34,7 +31,7 @@ class Contest:
     def next_version(self, seed: int) -> int | None:
         """What the next attempt is dealt; None when all pairs are complete."""
         turn = len(self.challenger.given)
-        if turn >= _EACH * self.most:
+        if turn >= _EACH * self.challenger.pairs:
             return None
         first = turn % _EACH == 0
         return self.challenger.number if first == self._challenger_first(turn // _EACH, seed) else self.present
@@ -57,16 +54,16 @@ class Contest:
             theirs, mine = results.get(self.present), results.get(self.challenger.number)
             if theirs is not None and mine is not None:
                 told.append((theirs, mine))
-        return look_at_pairs(told, self.level, self.most - over)
+        return look_at_pairs(told, self.level, self.challenger.pairs - over)
 
 
-def open_contest(state: State, certify: Certify) -> Contest | None:
+def open_contest(state: State) -> Contest | None:
     """The one that goes on now."""
     number, present = state.campaign.challenger, state.campaign.playbook
     challenger = state.playbooks[number] if number is not None else None
     if challenger is None or present is None or challenger.level is None:
         return None
-    return Contest(challenger, present, challenger.level, certify.repeats)
+    return Contest(challenger, present, challenger.level)
 
 
 def level_of(state: State, certify: Certify) -> float:

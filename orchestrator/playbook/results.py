@@ -66,7 +66,7 @@ def _counts(verdict: Verdict, ranking: Ranking) -> bool:
 
 @dataclass(frozen=True)
 class Tally:
-    """What attempts with one version brought in the present run. `best` is the largest gain over a parent."""
+    """What attempts with one version brought in one run. `best` is the largest gain over a parent."""
 
     attempts: int = 0
     gained: int = 0
@@ -84,9 +84,9 @@ class Tally:
         return told + (f", {self.flagged} flagged" if self.flagged else "")
 
 
-def tallies(state: State, ranking: Ranking) -> dict[int, Tally]:
-    """Of every version that an attempt of the present run was made with."""
-    root = f"{state.campaign.run}."
+def tallies(state: State, ranking: Ranking, run: int | None = None) -> dict[int, Tally]:
+    """Of every version that an attempt of a run, else of the present one, was made with."""
+    root = f"{run or state.campaign.run}."
     found: dict[int, list[tuple[Node, Standing]]] = {}
     for node in state.nodes.values():
         if node.playbook is None or node.role is not Role.SEARCH or not node.id.startswith(root):

@@ -109,8 +109,9 @@ class Brief:
     `step` is the place in the branch: the first one begins it.
 
     For those that ask a model: `line` is the way to it, `lineage` what was done from the root to the parent, `refusal`
-    says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, `steering` is
-    what a person said since the campaign began, `deadline_s` the time that is left, `heard` takes what the stall watch
+    says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, of which
+    `tunes` are left (None: no cap), `steering` is what a person said since the campaign began and may grow meanwhile,
+    `deadline_s` the time that is left, `heard` takes what the stall watch
     should know of an agent. None or empty for all others.
     """
 
@@ -128,6 +129,7 @@ class Brief:
     lineage: Sequence[Tried] = ()
     refusal: Callable[[Proposal], str | None] = lambda _: None
     tune: Tune | None = None
+    tunes: int | None = None
     steering: Sequence[str] = ()
     playbook: Playbook | None = None
     deadline_s: float = 600.0

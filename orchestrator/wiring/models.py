@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.budget import micro_dollars
@@ -13,6 +14,8 @@ from orchestrator.loop.models import Models
 from orchestrator.settings import Settings
 from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError
 from orchestrator.watch.config import Config
+from orchestrator.watch.learning import learn_floor
+from orchestrator.watch.replaying import lowest_rates
 from orchestrator.wiring.options import Options
 
 _NO_KEY = "the proposer {} asks a model, and there is no key for one; set ANTHROPIC_API_KEY, or use another proposer"
@@ -72,6 +75,15 @@ def watch_config(stall: StallSpec) -> Config:
     )
 
 
+def _learnt(stall: StallSpec, folder: Path, agent: str, model: str) -> Config:
+    """With the floor that the agent's own past allows, where the task wants one learnt."""
+    config = watch_config(stall)
+    if stall.learn is None:
+        return config
+    lowest = lowest_rates(folder, config, agent, model)
+    return replace(config, floor=learn_floor(lowest, config.floor, stall.learn).floor)
+
+
 @asynccontextmanager
 async def open_models(
     task: Task, options: Options, settings: Settings, book: Book, folder: Path
@@ -100,11 +112,10 @@ async def open_models(
             exchange=gateway,
             book=book,
             allowances=allowances,
-            config=watch_config(task.stall),
+            config=_learnt(task.stall, folder, agent, allowances[ModelRole.USER].models[0]),
             agent=agent,
             configuration=_configuration(task, agent),
-            live=folder / "live",
-            streams=folder / "streams",
+            folder=folder,
         )
 
 

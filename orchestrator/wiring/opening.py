@@ -30,9 +30,9 @@ from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
-from orchestrator.task import ASK_A_MODEL, Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.ledgers import take_ledger
-from orchestrator.wiring.models import open_models, worst_of_asking
+from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, with_playbooks
@@ -93,8 +93,8 @@ async def open_campaign(
             options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
-            proposer = make_proposer(options["proposer"], task, tree=taken.tree)
-            if options["proposer"] in ASK_A_MODEL:
+            proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
+            if asks_a_model(options):
                 refuse_secrets(task, taken.tree)
             form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
@@ -222,7 +222,13 @@ async def _bench(
     parts = await make_parts(task, taken, site)
     if models:
         parts = replace(parts, asking=worst_of_asking(models.allowances))
-    proposers = {Role.SEARCH: make_proposer(options["proposer"], task)}
+    proposers = {Role.SEARCH: make_proposer(options["proposer"], task, agent=options["agent"])}
+    if models and options["proposer"] == "agent":
+        from orchestrator.wiring.agents import make_agent, worst_of_agent
+
+        parts = replace(parts, asking=parts.asking + worst_of_agent(task, parts))
+        made = await make_agent(task, options, parts, site, book, artifacts, folder / "live", models)
+        proposers[Role.SEARCH] = made
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
     return Workbench(

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.door import longest
-from orchestrator.loop.backstop import side_by_side, walls_of_search
+from orchestrator.loop.backstop import side_by_side, walls_of_agent, walls_of_search
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.task import ASK_A_MODEL, load_task, snapshot
+from orchestrator.task import load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import allowances_of, asks_a_model, worst_of_asking
@@ -42,13 +42,13 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     task = load_task(folder)
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
-    proposer = make_proposer(options["proposer"], task, tree=tree)
-    if options["proposer"] in ASK_A_MODEL:
+    proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
+    if asks_a_model(options):
         refuse_secrets(task, tree)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
-    walls = walls_of_search(task)
+    walls = walls_of_search(task) + (walls_of_agent(task) if options["proposer"] == "agent" else [])
     spare = spare_of(config)
     seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
     usd = sum(config.rates.per_second(it.limits) * time for it, time in zip(walls, seconds, strict=True))

@@ -24,7 +24,7 @@ def with_playbooks(bench: Workbench, folder: Path) -> Workbench:
     """For a campaign that asks a model. Raises TaskError for pages that can not be used."""
     own = "task" if playbook_of(bench.task, folder) else "default"
     pages = task_pages(bench.task, folder)
-    return replace(bench, playbooks=Playbooks(bench.book, bench.artifacts, bench.certify, pages, own))
+    return replace(bench, playbooks=Playbooks(bench.book, bench.artifacts, pages, own))
 
 
 def make_evolving(bench: Workbench) -> Evolving | None:

@@ -16,8 +16,13 @@ def changes_at_once(name: str, task: Task) -> int:
     return task.model.proposals if name in ("llm", "llm-params") and task.tune is None else 1
 
 
-def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | None = None) -> Proposer:
-    """Raises TaskError for one that needs a space where the task has none, or text where `tree` has none to change."""
+def make_proposer(
+    name: str, task: Task, *, control: bool = False, tree: Tree | None = None, agent: str | None = None
+) -> Proposer:
+    """Raises TaskError for one that needs a space where the task has none, or text where `tree` has none to change.
+
+    An agent is only looked up: it works once it has a chamber, a line and its books (wiring/agents.py).
+    """
     match name:
         case "inject":
             return Injected()
@@ -27,6 +32,10 @@ def make_proposer(name: str, task: Task, *, control: bool = False, tree: Tree | 
             return Mixed(_make_sampler("tpe", task, control), _make_operators(task, tree))
         case "llm" | "llm-params":
             return _make_llm(name, task)
+        case "agent":
+            from orchestrator.agents.presets import Planned, agent_of
+
+            return Planned(agent_of(task.agent, agent))
     return _make_sampler(name, task, control)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from sandbox.backends.docker_engine import Engine
 from sandbox.backends.docker_link import DockerLink
-from sandbox.errors import Lost, Unavailable
+from sandbox.errors import Lost, SandboxError, Unavailable
 from sandbox.live import Death
 
 
@@ -43,6 +43,12 @@ class DockerHold:
         if "die" not in events:
             raise Lost(f"the engine did not see {self.name} end; was it restarted?")
         return Death.ITS_OWN_DOING
+
+    async def processor_seconds(self) -> float | None:
+        try:
+            return await self._engine.cpu_seconds(self._container)
+        except SandboxError:
+            return None
 
     async def destroy(self) -> None:
         await self._remove(self.name)

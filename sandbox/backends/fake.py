@@ -49,6 +49,10 @@ class Guest:
         if size > self.job.limits.memory:
             raise Died(137, out_of_memory=True)
 
+    def work(self, seconds: float) -> None:
+        """Pretend to have used the processors; before the first time, nobody can tell."""
+        self._link.processor_s = (self._link.processor_s or 0.0) + seconds
+
     async def request(self) -> tuple[bytes, bytes] | None:
         """Relay: the next request as (nonce, payload); None at the end of stdin."""
         header = await self._link.read(12)
@@ -89,6 +93,7 @@ class FakeLink:
         self._stdin = asyncio.StreamReader(limit=2**31)
         self._output: asyncio.Queue[tuple[Stream, bytes] | None] = asyncio.Queue(maxsize=1024)
         self._broken = asyncio.Event()
+        self.processor_s: float | None = None
 
     async def send(self, data: bytes) -> None:
         if self._broken.is_set():
@@ -158,6 +163,10 @@ class FakeHold:
             raise Lost("the fake provider no longer knows the chamber")
         await asyncio.wait({self._life}, timeout=timeout)
         return Death.MEMORY if self._out_of_memory else Death.ITS_OWN_DOING
+
+    async def processor_seconds(self) -> float | None:
+        """What its program says: there is no processor of its own to look at."""
+        return self.link.processor_s
 
     async def destroy(self) -> None:
         self._world.check()

@@ -14,7 +14,7 @@ from orchestrator.proposers.base import Brief, Tried
 from orchestrator.proposers.llm.prompts import guidance
 from orchestrator.proposers.llm.results import experiment_line
 from orchestrator.proposers.llm.words import framed, mark_for, quoted, shown_file, tokens
-from orchestrator.text import short
+from orchestrator.text import printable, short
 
 _BASE = "blastdoor"
 _STEP = 16  # experiments are left out in such steps, so that what is before them stays the same for a while
@@ -87,7 +87,7 @@ class Telling:
 
     def _steering(self) -> str:
         """The user's instructions since the campaign began; the newest counts most."""
-        told = [text.strip()[:_INSTRUCTION] for text in self._brief.steering if text.strip()]
+        told = [printable(text.strip()[:_INSTRUCTION], keep="\n\t") for text in self._brief.steering if text.strip()]
         kept: list[str] = []
         for text in reversed(told):
             if sum(map(tokens, (*kept, text))) > self._budget // 4:

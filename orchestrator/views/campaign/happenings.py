@@ -169,6 +169,8 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CohortOpened: lambda event: f"run {event.run} has a new cohort {event.cohort}{_because(event.why)}",
     e.ChampionChanged: lambda event: f"{event.node} is the best" + (f", over {event.over}" if event.over else ""),
     e.RequestTaken: lambda event: f"request {event.request}, {event.asked}: {event.answer}",
-    e.PauseSet: lambda event: paused_because(event.why) if event.paused else "goes on after the pause",
+    e.PauseSet: lambda event: (
+        paused_because(event.why) if event.paused else f"goes on after the pause{_because(event.why)}"
+    ),
     e.CampaignStopped: lambda event: f"campaign stopped{_because(event.reason)}",
 }

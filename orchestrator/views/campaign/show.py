@@ -107,6 +107,7 @@ def _path(state: State, node: Node, metrics: Sequence[Metric], width: int, unico
 def _proposal(node: Node) -> RenderableType | None:
     rows = {"operator": node.operator, "description": node.description}
     rows |= {f"param {name}": repr(value) for name, value in (node.params or {}).items()}
+    rows |= {"playbook": "" if node.playbook is None else f"version {node.playbook}"}
     rows |= {"commit": node.commit or ""}
     return _facts(rows)
 

@@ -31,6 +31,7 @@ from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.frontier import best_at, frontier_line
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
+from orchestrator.views.campaign.offers import offers_line
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     holder_of,
@@ -40,6 +41,7 @@ from orchestrator.views.campaign.opening import (
     ranking_of,
     task_argument,
 )
+from orchestrator.views.campaign.playbook import playbook_line, playbook_record
 from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.roles import findings_of, roles_lines, roles_record
@@ -85,7 +87,9 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         *_heldout_line(standing),
         ("models", roles_lines(state, standing.accounts, standing.task)),
         ("verifier", _findings_line(nodes)),
+        ("offers", Text(offers_line(state.campaign))),
         ("pruning", Text(pruning_line(savings(state)))),
+        ("playbook", Text(playbook_line(state, standing.ranking))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
     ):
         if value:
@@ -239,6 +243,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "heldout": found.record() if found else None,
         "pruning": savings(state).record(),
         "roles": roles_record(state, accounts, standing.task, in_order(state, state.run)),
+        "playbook": playbook_record(state, standing.ranking),
         "certified": asdict(certified(state, in_order(state, state.run))),
         "accounts": {
             account.value: {

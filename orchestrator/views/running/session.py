@@ -19,6 +19,7 @@ from orchestrator.text import printable, short
 from orchestrator.views.exits import Exit
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
+from orchestrator.watch import floor_warnings
 from orchestrator.wiring import CannotOpen, Flags, How, Opened, docker_config, docker_site, open_campaign
 
 
@@ -88,7 +89,9 @@ def _say_what_runs(opened: Opened) -> None:
         for name, source in opened.options.sources.items()
         if opened.options[name] is not None and name not in ("width", "depth")
     ]
-    for warning in opened.bench.task.warnings:
+    models = opened.bench.models
+    doubts = floor_warnings(models.folder, models.config) if models else []
+    for warning in (*opened.bench.task.warnings, *doubts):
         click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
     click.echo(f"{opened.bench.task.name}, run {run.number}: {', '.join(said)}", err=True)

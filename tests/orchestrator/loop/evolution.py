@@ -1,5 +1,6 @@
 """A scripted campaign with a playbook: users do better or worse by what its notes say, and an evolver writes them."""
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
@@ -11,6 +12,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role, Spent
+from orchestrator.ledger import LedgerError
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.line import Answer, App
 from orchestrator.loop.book import Book
@@ -79,7 +81,8 @@ class Evolver:
         told: dict[str, Any] = {"node": "", "call": call, "role": ModelRole.EVOLVER, "model": model or ""}
         self.book.record(e.ModelCallIntended(**told, worst=WORST))
         if self.hangs:
-            raise KeyboardInterrupt  # a crash: nothing more is recorded
+            self.book._failure = LedgerError("killed")  # nothing more is recorded
+            await asyncio.sleep(60)
         answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
         ending = CallEnding.FAILED if isinstance(answer, Exception) else CallEnding.COMPLETE
         self.book.record(e.ModelCallEnded(**told, ending=ending, tokens=Tokens(), spent=COST))
@@ -94,8 +97,8 @@ class Users:
     serial = True
     branching = True
 
-    def __init__(self, seed: int = 0, **gains: tuple[float, int]) -> None:
-        self.gains = {"Work": (0.5, 10), **gains}
+    def __init__(self, gains: Mapping[str, tuple[float, int]] | None = None, seed: int = 0) -> None:
+        self.gains = {"Work": (0.5, 10), **(gains or {})}
         self.briefs: list[Brief] = []
         self.seed = seed
 
@@ -138,7 +141,7 @@ async def evolving(
     """Open a campaign whose proposer works with a playbook; the parts that ask models are put in by hand."""
     async with scripted(folder, Script(), how=how, **flags) as session:
         bench = session.bench
-        playbooks = Playbooks(bench.book, bench.artifacts, bench.certify, pages, "task")
+        playbooks = Playbooks(bench.book, bench.artifacts, pages, "task")
         object.__setattr__(bench, "playbooks", playbooks)
         bench.proposers[Role.SEARCH] = users
         evolver.book = bench.book

@@ -7,6 +7,7 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Role
+from orchestrator.ledger import LedgerError
 from orchestrator.llm.line import NoAnswer
 from orchestrator.loop.evolving import LEAST_ATTEMPTS
 from orchestrator.wiring import How, ask
@@ -31,7 +32,7 @@ def versions(session: Scripted) -> list[tuple[int, str, str]]:
 
 async def test_a_better_one_is_adopted(folder: Path) -> None:
     """It is tried beside the present one, both equally often, and used by all once that has shown it to be better."""
-    users = Users(**BETTER)
+    users = Users(BETTER)
     async with evolving(folder, users, Evolver(notes("Better"), "prose"), attempts=50) as session:
         await session.run()
         assert versions(session) == [(1, "task", ""), (2, "evolver", "used")]
@@ -48,7 +49,7 @@ async def test_a_better_one_is_adopted(folder: Path) -> None:
 
 async def test_a_worse_one_is_discarded(folder: Path) -> None:
     """It is given up as soon as nothing that may follow could show it to be better, and stays in the log."""
-    async with evolving(folder, Users(**WORSE), Evolver(notes("Worse"), "prose"), attempts=60) as session:
+    async with evolving(folder, Users(WORSE), Evolver(notes("Worse"), "prose"), attempts=60) as session:
         await session.run()
         assert versions(session) == [(1, "task", ""), (2, "evolver", "not used")]
         assert session.bench.state.campaign.playbook == 1
@@ -56,10 +57,10 @@ async def test_a_worse_one_is_discarded(folder: Path) -> None:
         assert not session.of(e.PlaybookUsed)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_an_equal_one_is_not_adopted(folder: Path, seed: int) -> None:
     """After as many pairs as there may be at most, one that is as good as the present one is given up."""
-    async with evolving(folder, Users(seed, **ALIKE), Evolver(notes("Alike")), attempts=60, seed=seed) as session:
+    async with evolving(folder, Users(ALIKE, seed), Evolver(notes("Alike")), attempts=60, seed=seed) as session:
         await session.run()
         assert not session.of(e.PlaybookUsed)
         assert session.bench.state.campaign.playbook == 1
@@ -67,7 +68,7 @@ async def test_an_equal_one_is_not_adopted(folder: Path, seed: int) -> None:
 
 async def test_attempts_carry_their_version(folder: Path) -> None:
     """What a proposal was made with is on record with it, and with its node."""
-    async with evolving(folder, Users(**BETTER), Evolver(notes("Better"), "prose"), attempts=30) as session:
+    async with evolving(folder, Users(BETTER), Evolver(notes("Better"), "prose"), attempts=30) as session:
         await session.run()
         nodes = session.bench.state.nodes
         proposed = [event for event in session.of(e.Proposed) if event.operator == "user"]
@@ -79,20 +80,21 @@ async def test_attempts_carry_their_version(folder: Path) -> None:
 async def test_the_evolver_waits_for_results(folder: Path) -> None:
     """It is asked only after some attempts, and again only after as many more."""
     evolver = Evolver("prose that is no change")
-    async with evolving(folder, Users(), evolver, attempts=3 * LEAST_ATTEMPTS) as session:
+    async with evolving(folder, Users(), evolver, attempts=26) as session:
         await session.run()
         opened = [index for index, event in enumerate(session.events) if isinstance(event, e.AttemptOpened)]
         asked = [index for index, event in enumerate(session.events) if isinstance(event, e.ModelCallIntended)]
-        before = [sum(at < index for at in opened) - 1 for index in asked]
-        assert before[0] >= LEAST_ATTEMPTS
-        assert len(session.of(e.Settled)) > 0
-        assert not session.of(e.PlaybookChanged)[1:]
+        # Each time twice, since the answer is told back; the first attempt of all is the baseline's.
+        before = [sum(at < index for at in opened) - 1 for index in asked[::2]]
+        assert len(before) > 1
+        assert all(later - earlier >= LEAST_ATTEMPTS for earlier, later in zip([0, *before], before, strict=False))
+        assert len(session.bench.state.playbooks) == 1
 
 
 async def test_an_unusable_answer_is_told_back_once(folder: Path) -> None:
     """The reason is told once; what can not be used then makes no version, and is paid for all the same."""
     evolver = Evolver("prose", "corrections.md\n```\nobey me\n```\n")
-    async with evolving(folder, Users(), evolver, attempts=14) as session:
+    async with evolving(folder, Users(), evolver, attempts=22) as session:
         await session.run()
         assert len(session.bench.state.playbooks) == 1
         assert "could not be used: no change found" in evolver.asked[1]
@@ -103,10 +105,10 @@ async def test_an_unusable_answer_is_told_back_once(folder: Path) -> None:
 async def test_a_provider_that_fails(folder: Path) -> None:
     """The campaign goes on with the playbook that it has."""
     evolver = Evolver(NoAnswer("overloaded", charged=False))
-    async with evolving(folder, Users(), evolver, attempts=14) as session:
+    async with evolving(folder, Users(), evolver, attempts=22) as session:
         finished = await session.run()
         assert finished.champion is not None
-        assert session.charged == 14
+        assert session.charged == 22
         assert session.bench.state.campaign.evolutions >= 1
 
 
@@ -121,15 +123,15 @@ async def test_models_take_turns(folder: Path) -> None:
 async def test_no_money_no_evolution(folder: Path) -> None:
     """What an evolution may cost at worst must fit under the cap; users go on where it does not."""
     evolver = Evolver(notes("Better"))
-    async with evolving(folder, Users(**BETTER), evolver, attempts=14, usd=0.05) as session:
+    async with evolving(folder, Users(BETTER), evolver, attempts=22, usd=0.05) as session:
         await session.run()
-        assert (session.charged, evolver.asked) == (14, [])
+        assert (session.charged, evolver.asked) == (22, [])
 
 
 async def test_not_funded(folder: Path) -> None:
     """Where the allocator gives users all, nobody evolves anything."""
     evolver = Evolver(notes("Better"))
-    async with evolving(folder, Users(**BETTER), evolver, attempts=14, funded=False) as session:
+    async with evolving(folder, Users(BETTER), evolver, attempts=22, funded=False) as session:
         await session.run()
         assert evolver.asked == []
 
@@ -137,7 +139,7 @@ async def test_not_funded(folder: Path) -> None:
 async def test_not_where_too_few_attempts_are_left(folder: Path) -> None:
     """A challenger that could not be shown to be better in what is left of the campaign is not written."""
     evolver = Evolver(notes("Better"))
-    async with evolving(folder, Users(**BETTER), evolver, attempts=LEAST_ATTEMPTS + 5) as session:
+    async with evolving(folder, Users(BETTER), evolver, attempts=LEAST_ATTEMPTS + 5) as session:
         await session.run()
         assert evolver.asked == []
 
@@ -148,13 +150,13 @@ async def test_resume_goes_on_alike(tmp_path: Path, at: int) -> None:
     dealt = []
     for name, stops in (("whole", None), ("halves", at)):
         folder = write_evolving(tmp_path / name)
-        async with evolving(folder, Users(**BETTER), Evolver(notes("Better"), "prose"), attempts=40) as session:
+        async with evolving(folder, Users(BETTER), Evolver(notes("Better"), "prose"), attempts=40) as session:
             if stops:
                 session.stop_at(e.AttemptEnded, stops)
             await session.run()
         if stops:
             evolver = Evolver(*([notes("Better")] if not session.bench.state.campaign.challengers else ["prose"]))
-            async with evolving(folder, Users(**BETTER), evolver, how=How.RESUME) as session:
+            async with evolving(folder, Users(BETTER), evolver, how=How.RESUME) as session:
                 await session.run()
         dealt.append([node.playbook for node in session.bench.state.nodes.values() if node.role is Role.SEARCH])
     assert dealt[0] == dealt[1]
@@ -165,13 +167,12 @@ async def test_killed_while_asking(folder: Path) -> None:
     """What was under way is booked at its worst case when the campaign goes on, and another is asked for."""
     evolver = Evolver(notes("Better"))
     evolver.hangs = True
-    async with evolving(folder, Users(**BETTER), evolver, attempts=40) as session:
-        session.when(e.ModelCallIntended, lambda _: session.campaign.stop("Ctrl-C"))
-        with pytest.raises(KeyboardInterrupt):
+    async with evolving(folder, Users(BETTER), evolver, attempts=40) as session:
+        with pytest.raises(LedgerError, match="killed"):
             await session.run()
         assert "evolve-1" in session.bench.book.accounts.holds
     evolver = Evolver(notes("Better"), "prose")
-    async with evolving(folder, Users(**BETTER), evolver, how=How.RESUME) as session:
+    async with evolving(folder, Users(BETTER), evolver, how=How.RESUME) as session:
         assert not session.bench.book.accounts.holds
         assert session.bench.book.accounts.used(Account.USD) == 100_000
         await session.run()
@@ -180,7 +181,7 @@ async def test_killed_while_asking(folder: Path) -> None:
 
 async def test_a_persons_use_wins(folder: Path) -> None:
     """Who chooses a version ends what is being tried, and all attempts from then on get that version."""
-    users = Users(**BETTER, Other=(0.5, 10))
+    users = Users({**BETTER, "Other": (0.5, 10)})
     async with evolving(folder, users, Evolver(notes("Other"), notes("Better")), attempts=60) as session:
 
         def choose(event: e.PlaybookGiven) -> None:
@@ -203,12 +204,15 @@ async def test_a_persons_use_wins(folder: Path) -> None:
 
 async def test_use_an_older_one(folder: Path) -> None:
     """A version that was there is used again as it is; where it lacks a correction, a new one has both."""
-    async with evolving(folder, Users(**BETTER), Evolver("prose"), attempts=10, funded=False) as session:
-        steps = iter([("playbook correct", {"text": "be brief"}), ("playbook use", {"version": 1})])
+    async with evolving(folder, Users(BETTER), Evolver("prose"), attempts=10, funded=False) as session:
+        asked: list[tuple[str, dict[str, object]]] = [
+            ("playbook correct", {"text": "be brief"}),
+            ("playbook use", {"version": 1}),
+        ]
 
         def act(event: e.AttemptEnded) -> None:
-            if step := next(steps, None):
-                ask(folder, *step)
+            if asked:
+                ask(folder, *asked.pop(0))
 
         session.when(e.AttemptEnded, act)
         await session.run()
@@ -242,7 +246,7 @@ async def test_refused_requests(folder: Path, kind: str, body: dict[str, object]
 
 async def test_changed_folder_at_resume(folder: Path) -> None:
     """Pages that changed are a new version, with the corrections that were pinned meanwhile; else nothing is new."""
-    users = Users(Edited=(0.5, 10))
+    users = Users({"Edited": (0.5, 10)})
     async with evolving(folder, users, Evolver("prose"), attempts=2, funded=False) as session:
         ask(folder, "playbook correct", {"text": "never use numba"})
         await session.run()
@@ -259,12 +263,12 @@ async def test_changed_folder_at_resume(folder: Path) -> None:
 
 async def test_a_new_run_ends_the_contest(folder: Path) -> None:
     """Results of two runs are not compared: what was being tried is given up."""
-    async with evolving(folder, Users(**BETTER), Evolver(notes("Better")), attempts=60) as session:
+    async with evolving(folder, Users(BETTER), Evolver(notes("Better")), attempts=60) as session:
         session.stop_at(e.AttemptEnded, 12)
         await session.run()
         assert session.bench.state.campaign.challenger == 2
     async with evolving(
-        folder, Users(**BETTER), Evolver("prose"), how=How.NEW_RUN, attempts=3, width=1, funded=False
+        folder, Users(BETTER), Evolver("prose"), how=How.NEW_RUN, attempts=3, width=1, funded=False
     ) as session:
         await session.run()
         assert versions(session)[1] == (2, "evolver", "not used")

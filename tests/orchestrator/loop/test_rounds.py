@@ -44,6 +44,28 @@ async def test_rounds_of_code(folder: Path) -> None:
         assert len(proposer.asked) == session.charged == 1
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+async def test_changes_of_one_asking(folder: Path, width: int) -> None:
+    """All changes that one asking brought belong to its round; nobody is asked again before it is over, however many
+    places are free, and a round that was interrupted goes on with what is left of them.
+    """
+    offers: list[list[Point]] = [[{"value": 3}, {"value": 1}, {"value": 2}], [{"value": 5}, {"value": 4}]]
+    proposer = Serial(*[offers[0]] * 3, *[offers[1]] * 3)
+    charged, how, given = [], How.START, {"width": width, "review": True}
+    for stopped in (True, False, False):
+        flags: dict[str, Any] = given
+        async with scripted(folder, None, how=how, **flags) as session:
+            session.bench.proposers[Role.SEARCH] = proposer
+            object.__setattr__(session.bench, "at_once", 3)
+            if stopped:
+                session.stop_at(e.AttemptEnded, 2)
+            reason = (await session.run()).reason
+            charged.append((session.charged, len(proposer.asked), reason[:7]))
+        how, given = How.RESUME, {}
+    assert charged[0][1:] == (1, "Ctrl-C")
+    assert charged[1:] == [(3, 1, "round 1"), (5, 2, "round 2")]
+
+
 async def test_no_review(folder: Path) -> None:
     """Without it there are no rounds; --no-review at a resume takes what the campaign was started with back."""
     async with scripted(folder, None, *POINTS, review=True, attempts=4) as session:

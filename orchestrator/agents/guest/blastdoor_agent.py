@@ -1,0 +1,364 @@
+"""Runs a coding agent in a chamber without network. Standard library only, Python 3.9 up.
+
+It listens on loopback and looks like the Messages API: what the agent asks goes to the orchestrator as frames over this
+chamber's own stdin and stdout, and the answer comes back the same way, piece by piece. `blastdoor tune` and
+`blastdoor submit` take the same way. Nothing here is trusted by anybody: it shares its rights with the agent.
+
+The orchestrator asks, over and over: [seconds, [message…]]. The answer is a list of messages, at once if there is one,
+else when the seconds are over. Down:
+
+    ["head", id, status, [[name, value]…]]   the answer to a request begins; then
+    ["body", id, bytes]  ["end", id]         its pieces, and its end; or
+    ["cut", id]                              it breaks off
+    ["told", id, code, text]                 the answer to a tool
+    ["finish"]                               end the agent, and hand over the files
+
+Up:
+
+    ["request", id, method, path, [[name, value]…], bytes]
+    ["gone", id]                             whoever asked went away
+    ["tool", id, name, said, files, deleted] with all files that differ from those that were delivered
+    ["exited", code, files, deleted]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.server
+import itertools
+import json
+import os
+import queue
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from blastdoor_frames import Ended, Frames
+from blastdoor_values import decode, encode
+
+HERE = Path(__file__).resolve().parent
+BATCH_BYTES = 8 << 20
+LOOK_S = 0.5
+GRACE_S = 5.0
+# What tools leave behind, and nobody means as a change.
+LITTER = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"}
+
+
+class Post:
+    """Messages that wait for the way up, and whoever waits for an answer from there."""
+
+    def __init__(self) -> None:
+        self._up: list[Any] = []
+        self._news = threading.Condition()
+        self._waiting: dict[int, queue.Queue[Any]] = {}
+        self._ids = itertools.count(1)
+
+    def open(self) -> tuple[int, queue.Queue[Any]]:
+        number, answers = next(self._ids), queue.Queue()  # type: ignore[var-annotated]
+        self._waiting[number] = answers
+        return number, answers
+
+    def close(self, number: int) -> None:
+        self._waiting.pop(number, None)
+
+    def send(self, message: list[Any]) -> None:
+        with self._news:
+            self._up.append(message)
+            self._news.notify()
+
+    def collect(self, seconds: float) -> list[Any]:
+        """What waits, as soon as there is something; only so much at a time as fits into a frame."""
+        with self._news:
+            self._news.wait_for(lambda: self._up, seconds)
+            count, size = 0, 0
+            for message in self._up:
+                size += _size(message)
+                if count and size > BATCH_BYTES:
+                    break
+                count += 1
+            taken, self._up = self._up[:count], self._up[count:]
+            return taken
+
+    def deliver(self, message: list[Any]) -> None:
+        answers = self._waiting.get(message[1])
+        if answers is not None:
+            answers.put(message)
+
+
+def _size(message: Any) -> int:
+    if isinstance(message, (list, tuple)):
+        return sum(map(_size, message))
+    if isinstance(message, dict):
+        return sum(len(name) + _size(value) for name, value in message.items())
+    return len(message) if isinstance(message, (str, bytes)) else 8
+
+
+class Workspace:
+    """The files as they were delivered, so that only what differs travels back."""
+
+    def __init__(self, folder: Path, editable: set[str]) -> None:
+        self._folder = folder
+        self._was = {name: _mark(path) for name, path in self._walk()}
+        for name, path in self._walk():
+            if name not in editable:
+                # A hint to well-meaning agents; what counts is decided when the change is applied.
+                path.chmod(0o555 if os.access(path, os.X_OK) else 0o444)
+
+    def _walk(self) -> Any:
+        for folder, folders, names in os.walk(self._folder):
+            folders[:] = sorted(set(folders) - LITTER)
+            for name in sorted(names):
+                path = Path(folder, name)
+                with contextlib.suppress(OSError):
+                    if stat.S_ISREG(path.lstat().st_mode):
+                        yield path.relative_to(self._folder).as_posix(), path
+
+    def changed(self, file_cap: int, byte_cap: int) -> tuple[dict[str, bytes], list[str]]:
+        """Files that differ, and the names of those that are gone. What is over a cap is cut: the rest says enough."""
+        files: dict[str, bytes] = {}
+        there, size = set(), 0
+        for name, path in self._walk():
+            there.add(name)
+            with contextlib.suppress(OSError):
+                if len(files) >= file_cap or size + path.stat().st_size > byte_cap:
+                    continue
+                data = path.read_bytes()
+                if self._was.get(name) != hashlib.sha256(data).digest() and _is_text(name):
+                    files[name] = data
+                    size += len(data)
+        return files, sorted(set(self._was) - there)
+
+
+def _mark(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One connection of the agent's; as many requests as it likes, one after the other."""
+
+    protocol_version = "HTTP/1.1"
+    post: Post
+    tools: Any
+    body_bytes: int
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def handle_one_request(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            super().handle_one_request()
+            return
+        self.close_connection = True
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self._serve
+        raise AttributeError(name)
+
+    def _serve(self) -> None:
+        body = self._read_body()
+        if body is None:
+            self.send_error(413, "the request is too large")
+            self.close_connection = True
+        elif self.path.startswith("/blastdoor/"):
+            code, text = self.tools(self.path.rpartition("/")[2], body.decode("utf-8", "replace"))
+            self._answer(200, [["content-type", "application/json"]], [json.dumps([code, text]).encode()])
+        else:
+            self._forward(body)
+
+    def _read_body(self) -> bytes | None:
+        if "chunked" in (self.headers.get("transfer-encoding") or "").lower():
+            return self._read_chunks()
+        length = int(self.headers.get("content-length") or 0)
+        return self.rfile.read(length) if length <= self.body_bytes else None
+
+    def _read_chunks(self) -> bytes | None:
+        body = b""
+        while True:
+            length = int(self.rfile.readline(1024).split(b";")[0], 16)
+            if len(body) + length > self.body_bytes:
+                return None
+            body += self.rfile.read(length)
+            self.rfile.readline(1024)
+            if not length:
+                return body
+
+    def _forward(self, body: bytes) -> None:
+        number, answers = self.post.open()
+        headers = [[name.lower(), value] for name, value in self.headers.items()]
+        self.post.send(["request", number, self.command, self.path, headers, body])
+        try:
+            head = self._next(answers)
+            if head[0] == "head":
+                self._answer(head[2], head[3], self._pieces(answers))
+            else:
+                self.close_connection = True
+        except (ConnectionError, _Gone):
+            self.post.send(["gone", number])
+            self.close_connection = True
+        finally:
+            self.post.close(number)
+
+    def _pieces(self, answers: queue.Queue[Any]) -> Any:
+        while True:
+            message = self._next(answers)
+            if message[0] == "body":
+                yield message[2]
+            elif message[0] == "cut":
+                raise _Gone
+            else:
+                return
+
+    def _next(self, answers: queue.Queue[Any]) -> Any:
+        """The next message, unless whoever asked has gone away meanwhile."""
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return answers.get(timeout=LOOK_S)
+            if select.select([self.connection], [], [], 0)[0]:
+                peeked = self.connection.recv(1, socket.MSG_PEEK)
+                if not peeked:
+                    raise _Gone
+
+    def _answer(self, status: int, headers: list[list[str]], pieces: Any) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                self.send_header(name, value)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for piece in pieces:
+            if piece:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
+
+class _Gone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, *_: object) -> None:
+        sys.stderr.write(f"blastdoor: a request was not understood: {sys.exc_info()[1]!r}\n")
+
+
+class Agent:
+    """The agent's own process, and what it says, up to a cap."""
+
+    def __init__(self, plan: dict[str, Any], port: int) -> None:
+        bin_folder = HERE / "bin"
+        environment = {
+            **os.environ,
+            **plan["env"],
+            "PATH": f"{bin_folder}:{os.environ.get('PATH', os.defpath)}",
+            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
+            "ANTHROPIC_API_BASE": f"http://127.0.0.1:{port}",
+            "BLASTDOOR_PORT": str(port),
+        }
+        self._process = subprocess.Popen(
+            plan["command"],
+            cwd=plan["workspace"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._copying = threading.Thread(target=self._copy, args=(plan["log_bytes"],), daemon=True)
+        self._copying.start()
+
+    def _copy(self, cap: int) -> None:
+        left, output = cap, self._process.stdout
+        while output and (piece := os.read(output.fileno(), 65_536)):
+            if left > 0:
+                os.write(2, piece[:left])
+                left -= len(piece)
+                if left <= 0:
+                    os.write(2, b"\nblastdoor: the agent says more than is kept; the rest is left out\n")
+
+    def wait(self) -> int:
+        code = self._process.wait()
+        self._copying.join(timeout=1)
+        return code
+
+    def end(self) -> None:
+        """Its whole group: first asked, then made to."""
+        for order, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, order)
+            until = time.monotonic() + seconds
+            while self._process.poll() is None and time.monotonic() < until:
+                time.sleep(0.05)
+            if self._process.poll() is not None:
+                return
+
+
+def _tool(post: Post, workspace: Workspace, caps: list[int]) -> Any:
+    def call(name: str, said: str) -> tuple[int, str]:
+        number, answers = post.open()
+        try:
+            post.send(["tool", number, name, said, *workspace.changed(*caps)])
+            message = answers.get()
+            return message[2], message[3]
+        finally:
+            post.close(number)
+
+    return call
+
+
+def _say_exit(agent: Agent, post: Post, workspace: Workspace, caps: list[int]) -> None:
+    post.send(["exited", agent.wait(), *workspace.changed(*caps)])
+
+
+def main() -> None:
+    frames, post = Frames(), Post()
+    plan = json.loads((HERE / "plan.json").read_text("utf-8"))
+    workspace = Workspace(Path(plan["workspace"]), set(plan["editable"]))
+    Handler.body_bytes = plan["body_bytes"]
+    Handler.post, Handler.tools = post, staticmethod(_tool(post, workspace, plan["caps"]))
+    server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        agent = Agent(plan, server.server_address[1])
+    except OSError as error:
+        sys.stderr.write(f"blastdoor: {plan['command'][0]} can not be started: {error.strerror}\n")
+        post.send(["exited", 127, {}, []])
+        agent = None
+    else:
+        threading.Thread(target=_say_exit, args=(agent, post, workspace, plan["caps"]), daemon=True).start()
+    while True:
+        try:
+            nonce, request = frames.receive()
+        except Ended:
+            return
+        seconds, messages = decode(request)
+        for message in messages:
+            if message[0] != "finish":
+                post.deliver(message)
+            elif agent:
+                threading.Thread(target=agent.end, daemon=True).start()
+        frames.send(nonce, encode(post.collect(seconds)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""From what an agent left in its workspace to a proposal: a diff of the paths that it may change, and no other."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from orchestrator.agents.messages import Work
+from orchestrator.change import File, Policy, Refusal, Tree, difference, shown
+from orchestrator.change.size import lines_changed
+from orchestrator.domain.proposal import Proposal
+from orchestrator.text import short
+
+_NAMES = 3
+_SAID = 300
+
+
+class NothingDone(Exception):
+    """Nothing that it may change is different. One line."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """`text` is a unified diff; `left_out` names what it changed and may not, escaped."""
+
+    text: str
+    lines: int
+    changed: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def proposal(self, agent: str, model: str, said: str) -> Proposal:
+        """`said` is the agent's own word for it."""
+        names = f"{listed(self.changed)} ({self.lines} lines)"
+        description = short(said, _SAID) or f"changed {names}"
+        return Proposal(operator=agent[:64], description=description, text=self.text, model=model)
+
+
+def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
+    """Raises NothingDone."""
+    touched = {path: File(data, _executable(tree, path)) for path, data in work.files.items()}
+    gone = [path for path in work.deleted if path in tree and not policy.hides(path) and path not in touched]
+    mine = {path for path in (*touched, *gone) if _may_change(path, policy)}
+    left_out = tuple(sorted(shown(path) for path in {*touched, *gone} - mine))
+    after = dict(_without(tree, mine & set(gone)))
+    after.update({path: file for path, file in touched.items() if path in mine})
+    new = Tree(after)
+    if new == tree:
+        instead = f"; it changed {listed(left_out)}, which it may not" if left_out else ""
+        raise NothingDone(f"the agent changed nothing that it may change{instead}")
+    changed = tuple(sorted(shown(path) for path in mine if new.get(path) != tree.get(path)))
+    text = difference(tree, new).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return Offer(text, lines_changed(tree, new), changed, left_out)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more
+
+
+def _executable(tree: Mapping[str, File], path: str) -> bool:
+    return path in tree and tree[path].executable
+
+
+def _without(tree: Tree, gone: set[str]) -> Iterator[tuple[str, File]]:
+    return ((path, file) for path, file in tree.items() if path not in gone)
+
+
+def _may_change(path: str, policy: Policy) -> bool:
+    try:
+        policy.check(path)
+    except Refusal:
+        return False
+    return True

@@ -1,0 +1,43 @@
+"""A person's instruction to an agent that is at work: put into its next question to the model, and into all later ones
+at the same place, so that what a provider has cached of the conversation stays valid.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from orchestrator.agents.messages import Request
+
+_WORDS = "An instruction from the person who runs this search, newer than all above:\n\n{text}"
+
+
+class Instructions:
+    """`steering` may grow while the agent runs; what was there when it began is in its brief already."""
+
+    def __init__(self, steering: Sequence[str]) -> None:
+        self._steering = steering
+        self._told = len(steering)
+        self._places: list[tuple[int, str]] = []
+
+    def put_into(self, request: Request) -> bytes:
+        """The request's body, with what it has to hear. What can not be read is for the gateway to refuse."""
+        new = [_WORDS.format(text=text) for text in list(self._steering)[self._told :]]
+        if not (new or self._places) or request.method != "POST" or not request.path.endswith("/v1/messages"):
+            return request.body
+        try:
+            question = json.loads(request.body)
+            messages = question["messages"]
+            last = max(at for at, message in enumerate(messages) if message["role"] == "user")
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return request.body
+        self._told += len(new)
+        self._places += [(last, text) for text in new]
+        for at, text in self._places:
+            _append(messages[at if at < last and messages[at]["role"] == "user" else last], text)
+        return json.dumps(question).encode()
+
+
+def _append(message: dict[str, Any], text: str) -> None:
+    said = message.get("content")
+    blocks = [{"type": "text", "text": said}] if isinstance(said, str) else list(said or ())
+    message["content"] = [*blocks, {"type": "text", "text": text}]

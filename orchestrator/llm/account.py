@@ -1,0 +1,134 @@
+"""What one line may still use. Worst cases are held before a call, and what it did cost is taken after it.
+
+At any time, what was spent and what is held together are within the allowance: parallel calls can not pass it.
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from orchestrator.domain.records import Spent
+from orchestrator.llm.allowance import Allowance
+from orchestrator.llm.refusal import Refused
+
+MOST_OPEN = 64
+MOST_BYTES = 64 << 20
+_MINUTE = 60.0
+
+
+@dataclass(eq=False)
+class Held:
+    """One call's worst case. To be settled exactly once."""
+
+    worst: Spent
+    granted: "asyncio.Future[None]" = field(repr=False)
+
+
+class Account:
+    def __init__(self, allowance: Allowance, clock: Callable[[], float]) -> None:
+        self.allowance = allowance
+        self.spent = Spent()
+        self._clock = clock
+        self._open: set[Held] = set()
+        self._queue: deque[Held] = deque()
+
+    @property
+    def held(self) -> Spent:
+        return sum((held.worst for held in self._open), Spent())
+
+    async def reserve(self, worst: Spent, waits: Callable[[], None]) -> Held:
+        """Waits its turn while other calls of the line hold what it needs. Raises Refused."""
+        held = Held(worst, asyncio.get_running_loop().create_future())
+        self._queue.append(held)
+        self._turn()
+        if not held.granted.done():
+            waits()
+        try:
+            await asyncio.wait_for(held.granted, self._left_s())
+        except TimeoutError:
+            self._withdraw(held)
+            raise expired() from None
+        except asyncio.CancelledError:
+            self._withdraw(held)
+            raise
+        return held
+
+    def settle(self, held: Held, spent: Spent) -> None:
+        self._open.discard(held)
+        self.spent += spent
+        self._turn()
+
+    def _withdraw(self, held: Held) -> None:
+        """Nobody waits for it any more, though it may have been granted in this very moment."""
+        if held in self._queue:
+            self._queue.remove(held)
+        self.settle(held, Spent())
+
+    def _turn(self) -> None:
+        """First come, first served; who can not be served any more is told at once."""
+        for held in list(self._queue):
+            if why := self._never(held.worst):
+                self._queue.remove(held)
+                if not held.granted.done():
+                    held.granted.set_exception(Refused(402, why))
+        while self._queue and self._fits(self._queue[0].worst):
+            held = self._queue.popleft()
+            if not held.granted.done():
+                self._open.add(held)
+                held.granted.set_result(None)
+
+    def _never(self, worst: Spent) -> str:
+        left = self.allowance.microdollars - self.spent.microdollars
+        if worst.microdollars > left:
+            needed, had = _dollars(worst.microdollars, up=True), _dollars(left)
+            return (
+                f"this call may cost {needed}, and {had} of the allowance are left; less max_tokens or input costs less"
+            )
+        if self.allowance.tokens is not None and worst.tokens > self.allowance.tokens - self.spent.tokens:
+            had = f"{max(0, self.allowance.tokens - self.spent.tokens):,}"
+            return f"this call may take {worst.tokens:,} tokens, and {had} of the allowance are left"
+        return ""
+
+    def _fits(self, worst: Spent) -> bool:
+        taken = self.spent + self.held + worst
+        tokens = self.allowance.tokens
+        return taken.microdollars <= self.allowance.microdollars and (tokens is None or taken.tokens <= tokens)
+
+    def _left_s(self) -> float | None:
+        until = self.allowance.expires_at
+        return None if until is None else max(0.0, until - self._clock())
+
+
+def expired() -> Refused:
+    return Refused(401, "this token has expired")
+
+
+def slow_down(why: str, wait_s: int) -> Refused:
+    """Our own limit, not the provider's: whoever reads the second header may wait for as long."""
+    return Refused(429, why, {"retry-after": str(wait_s), "x-blastdoor-wait": str(wait_s)})
+
+
+def _dollars(micro: int, *, up: bool = False) -> str:
+    cents = -(-micro // 100) if up else micro // 100
+    return f"${max(0, cents) / 10_000:.4f}"
+
+
+class PerMinute:
+    """So many requests in any minute."""
+
+    def __init__(self, most: int, clock: Callable[[], float]) -> None:
+        self._most = most
+        self._clock = clock
+        self._seen: deque[float] = deque()
+
+    def admit(self) -> None:
+        """Raises Refused with the seconds to wait."""
+        now = self._clock()
+        while self._seen and self._seen[0] <= now - _MINUTE:
+            self._seen.popleft()
+        if len(self._seen) >= self._most:
+            wait = math.ceil(self._seen[0] + _MINUTE - now)
+            raise slow_down(f"this token may make {self._most} requests a minute", max(1, wait))
+        self._seen.append(now)

@@ -1,0 +1,96 @@
+"""One call from intent to end. Whatever happens between, it ends exactly once, and at no less than it can cost."""
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import Enum, auto
+
+import structlog
+
+from orchestrator.domain.model_use import CallEnding, Tokens
+from orchestrator.domain.records import Spent
+from orchestrator.llm.account import Account
+from orchestrator.llm.allowance import Call, Ear, Used
+from orchestrator.llm.meter import Meter
+from orchestrator.llm.refusal import Refused
+from orchestrator.llm.screening import Asked
+from orchestrator.watch.signals import Hold, Kind, Signal
+
+Clock = Callable[[], float]
+
+
+class Fate(Enum):
+    """What the provider may bill. From the first byte that goes out, everything is possible until it says so."""
+
+    KEPT_HERE = auto()
+    SENT = auto()
+    DECLINED = auto()
+
+
+class OpenCall:
+    def __init__(self, record: Call, asked: Asked, ear: Ear, clock: Clock) -> None:
+        self.record = record
+        self.asked = asked
+        self.meter = Meter(record.id, asked, ear.heard, clock)
+        self.fate = Fate.KEPT_HERE
+        self._ear = ear
+        self._clock = clock
+        self._began = clock()
+
+    def sent(self) -> None:
+        self.fate = Fate.SENT
+
+    def waits(self) -> None:
+        """The last try was refused; until the next one goes out, nothing can be billed."""
+        self.fate = Fate.DECLINED
+        self._ear.heard(Signal(self._clock(), Kind.WAITING, self.record.id, hold=Hold.QUEUED))
+
+    def used(self) -> Used:
+        first = self.meter.first_at
+        first_s = None if first is None else max(0.0, first - self._began)
+        seconds = max(0.0, self._clock() - self._began)
+        if self.meter.complete:
+            return Used(CallEnding.COMPLETE, self.meter.usage.tokens, self.meter.usage.spent, first_s, seconds)
+        refused = self.meter.error is not None and not self.meter.started
+        if self.fate is not Fate.SENT or refused:
+            return Used(CallEnding.FAILED, Tokens(), Spent(), first_s, seconds)
+        if doubt := self.meter.usage.doubt:
+            structlog.get_logger().warning("gateway.usage_not_believed", call=self.record.id, why=doubt)
+        return Used(CallEnding.CUT, self._most_tokens(), self.record.worst, first_s, seconds)
+
+    def _most_tokens(self) -> Tokens:
+        kind = "cache_write" if self.asked.written else "input"
+        return Tokens(**{kind: self.asked.given, "output": self.asked.max_tokens})
+
+
+@asynccontextmanager
+async def opened(asked: Asked, account: Account, ear: Ear, clock: Clock) -> AsyncIterator[OpenCall]:
+    """Reserved, on record, and open until it is left. Raises Refused, before anything was forwarded."""
+    worst = Spent(microdollars=asked.microdollars, tokens=asked.given + asked.max_tokens)
+    record = Call(f"call-{secrets.token_hex(8)}", account.allowance.role, asked.model, worst)
+    ear.heard(Signal(clock(), Kind.REQUESTED, record.id))
+    try:
+        held = await account.reserve(
+            worst, lambda: ear.heard(Signal(clock(), Kind.WAITING, record.id, hold=Hold.QUEUED))
+        )
+    except BaseException:
+        ear.heard(Signal(clock(), Kind.CUT, record.id))
+        raise
+    try:
+        ear.intended(record)
+    except Exception as error:
+        account.settle(held, Spent())
+        ear.heard(Signal(clock(), Kind.CUT, record.id))
+        structlog.get_logger().error("gateway.not_on_record", call=record.id, why=type(error).__name__)
+        raise Refused(500, "the call could not be put on record", {"x-should-retry": "false"}) from error
+    call = OpenCall(record, asked, ear, clock)
+    try:
+        yield call
+    finally:
+        used = call.used()
+        try:
+            ended = Kind.FINISHED if used.ending is CallEnding.COMPLETE else Kind.CUT
+            ear.heard(Signal(clock(), ended, record.id))
+        finally:
+            ear.ended(record, used)
+            account.settle(held, used.spent)

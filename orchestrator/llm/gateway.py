@@ -1,0 +1,203 @@
+"""The metering gateway: an application that speaks the Messages API, and lines into it with an allowance each.
+
+It alone has the provider. Whoever holds a line's token may use what the line was given, and every call is reserved at
+its worst case, put on record before it is forwarded, counted as it streams, and booked exactly once.
+"""
+
+import hashlib
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from orchestrator.llm.allowance import Allowance, Ear
+from orchestrator.llm.exchange import Exchange, Reply, tell_declined, why_unusable
+from orchestrator.llm.line import App, Line
+from orchestrator.llm.open_line import OpenLine
+from orchestrator.llm.prices import Prices
+from orchestrator.llm.refusal import Refused
+from orchestrator.llm.screening import screened
+from orchestrator.llm.upstream import Declined, Upstream
+
+LARGEST_BODY = 8 << 20
+
+
+class Gateway:
+    def __init__(self, upstream: Upstream, prices: Prices, clock: Callable[[], float] = time.monotonic) -> None:
+        self._upstream = upstream
+        self._prices = prices
+        self._clock = clock
+        self._lines: dict[bytes, OpenLine] = {}
+        self._unusable: str | None = None
+        routes = [
+            Route("/v1/messages", _Posted(self._message)),
+            Route("/v1/messages/count_tokens", _Posted(self._count)),
+            Route("/v1/models", self._models, methods=["GET"]),
+            Route("/v1/models/{name}", self._model, methods=["GET"]),
+        ]
+        handlers = {404: _not_found, 405: _not_found, Refused: _told}
+        self.app: App = Starlette(routes=routes, exception_handlers=handlers)
+
+    @property
+    def unusable(self) -> str | None:
+        """Why the provider takes nothing from us, once it said so. One line for a person."""
+        return self._unusable
+
+    @asynccontextmanager
+    async def open_line(self, allowance: Allowance, ear: Ear) -> AsyncIterator[Line]:
+        """Raises UnknownModel. Leaving it ends what is in flight, and the token is worth nothing from then on."""
+        for model in allowance.models:
+            self._prices.of(model)
+        token = f"sk-ant-line-{secrets.token_urlsafe(32)}"
+        line = OpenLine(self.app, token, allowance, ear, self._clock, self._prices, lambda: self._unusable)
+        self._lines[_digest(token)] = line
+        try:
+            yield line
+        finally:
+            self._lines.pop(_digest(token), None)
+            await line.close()
+
+    async def close(self) -> None:
+        for line in list(self._lines.values()):
+            await line.close()
+        self._lines.clear()
+        await self._upstream.close()
+
+    async def __aenter__(self) -> "Gateway":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _message(self, scope: Scope, receive: Receive, reply: Reply) -> None:
+        headers = Headers(scope=scope)
+        line = self._admitted(headers, counting=False)
+
+        async def work(raw: bytes) -> None:
+            asked = screened(raw, line.allowance.models, self._prices)
+            line.hear_answers(asked.fields.get("messages"))
+            exchange = Exchange(self._upstream, line, headers, scope["query_string"])
+            await self._judged(asked.model, reply, exchange.message(asked, reply))
+
+        await _with_body(line, receive, work)
+
+    async def _count(self, scope: Scope, receive: Receive, reply: Reply) -> None:
+        headers = Headers(scope=scope)
+        line = self._admitted(headers, counting=True)
+
+        async def count(exchange: Exchange, raw: bytes) -> None:
+            body = await exchange.count(screened(raw, line.allowance.models, self._prices, counting=True))
+            await reply.whole(200, {"content-type": "application/json"}, body)
+
+        async def work(raw: bytes) -> None:
+            exchange = Exchange(self._upstream, line, headers, scope["query_string"])
+            await self._judged(line.allowance.models[0], reply, count(exchange, raw))
+
+        await _with_body(line, receive, work)
+
+    async def _judged(self, model: str, reply: Reply, forwarding: Awaitable[None]) -> None:
+        try:
+            await forwarding
+        except Declined as declined:
+            self._unusable = self._unusable or why_unusable(declined, model)
+            await tell_declined(declined, reply)
+
+    async def _models(self, request: Request) -> Response:
+        models = [_model(name) for name in self._line_of(request.headers).models]
+        ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
+        return JSONResponse({"data": models, "has_more": False, **ends})
+
+    async def _model(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._line_of(request.headers).models:
+            raise Refused(404, f"model: {name[:80]!r} is not in this allowance")
+        return JSONResponse(_model(name))
+
+    def _admitted(self, headers: Mapping[str, str], *, counting: bool) -> OpenLine:
+        line = self._line_of(headers)
+        if self._unusable is not None:
+            raise Refused(401, self._unusable)
+        if headers.get("content-encoding", "identity") != "identity":
+            raise Refused(400, "the body must not be encoded")
+        line.admit(counting=counting)
+        return line
+
+    def _line_of(self, headers: Mapping[str, str]) -> OpenLine:
+        bearer = headers.get("authorization", "")
+        told = headers.get("x-api-key") or (bearer[7:] if bearer[:7].lower() == "bearer " else "")
+        line = self._lines.get(_digest(told))
+        if line is None:
+            raise Refused(401, "invalid x-api-key")
+        line.check()
+        return line
+
+
+class _Posted:
+    """A handler that sends its answer itself, piece by piece."""
+
+    def __init__(self, handler: Callable[[Scope, Receive, Reply], Awaitable[None]]) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = Reply(send)
+        try:
+            if scope["method"] != "POST":
+                raise Refused(404, "only POST is offered here")
+            await self._handler(scope, receive, reply)
+        except Refused as refused:
+            if not reply.started:
+                await reply.refuse(refused)
+
+
+async def _with_body(line: OpenLine, receive: Receive, work: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
+    """The body, up to a cap for one and one for all of a line, for as long as it is worked on."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            part = message.get("body", b"")
+            line.hold_bytes(len(part))
+            size += len(part)
+            if size > LARGEST_BODY:
+                raise Refused(413, f"the request has more than {LARGEST_BODY >> 20} MiB")
+            parts.append(part)
+            more = message.get("more_body", False)
+        await line.unless_gone(receive, work(b"".join(parts)))
+    finally:
+        line.release_bytes(size)
+
+
+def _digest(token: str) -> bytes:
+    """Tokens are looked up by digest, so that how long a look-up takes says nothing about them."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _model(name: str) -> dict[str, str]:
+    return {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+
+
+def _response(refused: Refused) -> Response:
+    return Response(refused.body(), refused.status, refused.headers, "application/json")
+
+
+async def _told(_: Request, error: Exception) -> Response:
+    return _response(error if isinstance(error, Refused) else Refused(500, "the gateway failed"))
+
+
+async def _not_found(request: Request, _: Exception) -> Response:
+    return _response(Refused(404, f"{request.url.path[:80]}: not offered here"))

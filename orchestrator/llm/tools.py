@@ -1,0 +1,63 @@
+"""Digests of what an agent's tools are asked and answer: equal ones are the same step once more."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# What differs from run to run without saying anything: how long it took, when it was, where in memory it lay.
+_DURATION = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|secs?|seconds?)\b")
+_CLOCK = re.compile(r"\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\b")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+
+
+def called(name: str, given: Any) -> str:
+    return _digest([name, _calm(given)])
+
+
+def called_raw(name: str, given: str) -> str:
+    """Of input that came as JSON; what is no JSON stands for itself."""
+    try:
+        return called(name, json.loads(given) if given.strip() else {})
+    except (ValueError, RecursionError):
+        return _digest([name, given])
+
+
+def answered(messages: Any) -> Iterator[tuple[str, str]]:
+    """Id and digest of each result that was handed in after the model's last words."""
+    if not isinstance(messages, list):
+        return
+    last = max((at for at, one in enumerate(messages) if one.get("role") == "assistant"), default=-1)
+    for message in messages[last + 1 :]:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else []:
+            if block.get("type") == "tool_result":
+                said = [block.get("content"), bool(block.get("is_error"))]
+                yield str(block.get("tool_use_id"))[:128], _digest(_noiseless(_calm(said)))
+
+
+def _calm(value: Any) -> Any:
+    """White space and the order of keys say nothing."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, Mapping):
+        return {str(name): _calm(one) for name, one in value.items() if name != "cache_control"}
+    if isinstance(value, list):
+        return [_calm(one) for one in value]
+    return value
+
+
+def _noiseless(value: Any) -> Any:
+    if isinstance(value, str):
+        return _ADDRESS.sub("0x", _DURATION.sub("0s", _CLOCK.sub("0:00", value)))
+    if isinstance(value, Mapping):
+        return {name: _noiseless(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_noiseless(one) for one in value]
+    return value
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,90 @@
+"""What the provider says that it bills, and whether that can be believed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.domain.model_use import Tokens
+from orchestrator.domain.records import Spent
+from orchestrator.llm.screening import Asked
+
+_COUNTS = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read_input_tokens": "cache_read",
+    "cache_creation_input_tokens": "cache_write",
+}
+# Said of a request that is billed at the prices that we know.
+_PLAIN: Mapping[str, tuple[Any, ...]] = {
+    "service_tier": (None, "standard"),
+    "speed": (None, "standard"),
+    "inference_geo": (None, "", "global", "not_available"),
+}
+
+
+class Usage:
+    """Counts are cumulative. `doubt` says why they are not believed: then the worst case stands."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._counts: dict[str, int] = {}
+        self._hour: int | None = None
+        self.doubt = ""
+
+    def heard(self, said: Any) -> None:
+        if not isinstance(said, dict):
+            return
+        for name, own in _COUNTS.items():
+            if (count := said.get(name)) is not None:
+                self._count(own, count)
+        self._heard_writes(said.get("cache_creation"))
+        for name, plain in _PLAIN.items():
+            if said.get(name) not in plain:
+                self._doubt(f"{name} is {said[name]!r}, which has a price of its own")
+        served = said.get("server_tool_use")
+        if isinstance(served, dict) and any(served.values()):
+            self._doubt("tools ran at the provider")
+        if isinstance(said.get("iterations"), list) and len(said["iterations"]) > 1:
+            self._doubt("it was billed in several iterations")
+        self._check_bounds()
+
+    @property
+    def output(self) -> int:
+        return self._counts.get("output", 0)
+
+    @property
+    def known(self) -> bool:
+        return not self.doubt and {"input", "output"} <= self._counts.keys()
+
+    @property
+    def tokens(self) -> Tokens:
+        return Tokens(**self._counts)
+
+    @property
+    def spent(self) -> Spent:
+        tokens = self.tokens
+        hour = self._hour if self._hour is not None else tokens.cache_write if self._asked.hour else 0
+        cost = self._asked.price.of(tokens, min(hour, tokens.cache_write))
+        return Spent(microdollars=cost, tokens=tokens.total)
+
+    def _count(self, name: str, count: Any) -> None:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            self._doubt(f"{name} is no count")
+        elif count < self._counts.get(name, 0):
+            self._doubt(f"{name} went down from {self._counts[name]} to {count}")
+        else:
+            self._counts[name] = count
+
+    def _heard_writes(self, said: Any) -> None:
+        hour = said.get("ephemeral_1h_input_tokens") if isinstance(said, dict) else None
+        if isinstance(hour, int) and not isinstance(hour, bool) and hour >= 0:
+            self._hour = max(hour, self._hour or 0)
+
+    def _check_bounds(self) -> None:
+        given = sum(count for name, count in self._counts.items() if name != "output")
+        if given > self._asked.given:
+            self._doubt(f"{given} tokens of input are more than were sent")
+        if self.output > self._asked.max_tokens:
+            self._doubt(f"{self.output} tokens of output are more than the {self._asked.max_tokens} asked for")
+
+    def _doubt(self, why: str) -> None:
+        self.doubt = self.doubt or why

@@ -1,0 +1,212 @@
+"""`blastdoor playbook`: the versions of what agents work with, what each brought, and which one is used."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.change import Tree, difference
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.records import PlaybookVersion
+from orchestrator.domain.state import State
+from orchestrator.playbook import Pages, PlaybookError, corrected, pages_of, raw_of
+from orchestrator.playbook.contest import open_contest
+from orchestrator.playbook.results import Tally, tallies
+from orchestrator.text import printable, printable_lines
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.actions import ask
+from orchestrator.views.campaign.diff import coloured
+from orchestrator.views.campaign.markdown import code, table
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    json_option,
+    open_campaign,
+    print_json,
+    ranking_of,
+    task_argument,
+)
+from orchestrator.views.campaign.screen import open_screen
+from orchestrator.wiring import Reading
+
+_FAINT = "bright_black"
+
+
+@click.group("playbook")
+def command() -> None:
+    """What agents work with: its versions, what each brought, and which one is used."""
+
+
+@command.command("log", cls=CampaignCommand)
+@json_option
+@task_argument
+def log(task: Path, as_json: bool) -> None:
+    """List every version: by whom, why, what attempts with it brought, and what became of it."""
+    with open_campaign(task) as reading:
+        versions = _versions(reading)
+        brought = tallies(reading.state, ranking_of(reading))
+        contest = contest_line(reading.state, ranking_of(reading))
+    if as_json:
+        print_json([_record(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()])
+        return
+    lines = [_log_line(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()]
+    shown: list[RenderableType] = [*lines, *([Text(contest)] if contest else [])]
+    open_screen().show(Group(*shown))
+
+
+@command.command("show", cls=CampaignCommand)
+@click.option("--version", "number", type=int, metavar="N", help="Which version; the present one when left out.")
+@json_option
+@task_argument
+def show(task: Path, number: int | None, as_json: bool) -> None:
+    """Print every page of the present version, or of another."""
+    with open_campaign(task) as reading:
+        chosen = _chosen(reading, number)
+        pages = _pages(reading, chosen)
+    if as_json:
+        print_json({"version": chosen.number, "pages": dict(pages)})
+        return
+    screen = open_screen()
+    for name, text in pages.items():
+        screen.line(Text(f"{printable(name)}", "bold"))
+        for line in printable_lines(text):
+            screen.line(Text(f"  {line}"))
+
+
+@command.command("diff", cls=CampaignCommand)
+@click.argument("old", type=int, metavar="OLD")
+@click.argument("new", type=int, metavar="NEW")
+@json_option
+@task_argument
+def diff(old: int, new: int, task: Path, as_json: bool) -> None:
+    """Show what version NEW has otherwise than version OLD."""
+    with open_campaign(task) as reading:
+        if old == new:
+            raise click.UsageError(f"{old} and {new} are the same version; name two to compare")
+        before, after = (Tree.of(raw_of(_pages(reading, _chosen(reading, it)))) for it in (old, new))
+    text = difference(before, after)
+    if as_json:
+        print_json({"old": old, "new": new, "diff": text})
+        return
+    screen = open_screen()
+    for line in coloured(text):
+        screen.line(line)
+    if not text:
+        click.echo("no difference", err=True)
+
+
+@command.command("use", cls=CampaignCommand)
+@click.argument("number", type=int, metavar="VERSION")
+@json_option
+@task_argument
+def use(number: int, task: Path, as_json: bool) -> None:
+    """Let all attempts from now on work with VERSION; what is being tried beside the present one is given up."""
+    with open_campaign(task) as reading:
+        chosen = _chosen(reading, number)
+        if chosen.number == reading.state.campaign.playbook:
+            raise click.UsageError(f"version {number} is the present one already")
+        ask(reading, task, "playbook use", {"version": number}, f"version {number} is used", as_json)
+
+
+@command.command("correct", cls=CampaignCommand)
+@click.argument("text", metavar="TEXT")
+@click.option("--drop", is_flag=True, help="Remove this correction instead of adding it.")
+@json_option
+@task_argument
+def correct(text: str, task: Path, drop: bool, as_json: bool) -> None:
+    """Pin TEXT, one line, as a correction: every version from now on has it, whoever writes it."""
+    with open_campaign(task) as reading:
+        pages = _pages(reading, _chosen(reading, None))
+        try:
+            corrected(pages, text, drop=drop)
+        except PlaybookError as error:
+            raise click.UsageError(printable(str(error))) from None
+        what = "the correction is removed" if drop else "the correction is pinned"
+        ask(reading, task, "playbook correct", {"text": text, "drop": drop}, what, as_json)
+
+
+def playbook_line(state: State, ranking: Ranking) -> str:
+    """Where it stands, in one line; empty for a campaign without one."""
+    number = state.campaign.playbook
+    if number is None:
+        return ""
+    present = state.playbooks[number]
+    told = f"version {number} of {max(state.playbooks)}, by {present.by}"
+    contest = contest_line(state, ranking)
+    return f"{told}; {contest}" if contest else told
+
+
+def contest_line(state: State, ranking: Ranking) -> str:
+    contest = open_contest(state)
+    if contest is None:
+        return ""
+    found = contest.evidence(state, ranking)
+    against = f"version {contest.challenger.number} is tried beside version {contest.present}"
+    return f"{against}: {found.told('pair')}"
+
+
+def playbook_record(state: State, ranking: Ranking, run: int | None = None) -> dict[str, Any] | None:
+    if state.campaign.playbook is None:
+        return None
+    brought = tallies(state, ranking, run)
+    versions = [_record(it, brought.get(it.number, Tally()), state) for it in state.playbooks.values()]
+    return {"present": state.campaign.playbook, "challenger": state.campaign.challenger, "versions": versions}
+
+
+def playbook_section(state: State, ranking: Ranking, run: int) -> list[str]:
+    """For a report on a run."""
+    if state.campaign.playbook is None:
+        return ["There is none: no proposer of this campaign asks a model."]
+    brought = tallies(state, ranking, run)
+    rows = [
+        [str(it.number), it.by, code(it.why), brought.get(it.number, Tally()).words, code(_fate(it, state))]
+        for it in state.playbooks.values()
+    ]
+    told = table(["version", "by", "why", "attempts with it", ""], rows)
+    line = playbook_line(state, ranking)
+    return [f"{line[0].upper()}{line[1:]}.", "", *told]
+
+
+def _versions(reading: Reading) -> Mapping[int, PlaybookVersion]:
+    if not reading.state.playbooks:
+        proposer = printable(reading.state.run.proposer)
+        raise click.UsageError(f"this campaign has no playbook: its proposer ({proposer}) asks no model")
+    return reading.state.playbooks
+
+
+def _chosen(reading: Reading, number: int | None) -> PlaybookVersion:
+    versions = _versions(reading)
+    wanted = reading.state.campaign.playbook if number is None else number
+    if wanted is None or wanted not in versions:
+        raise click.UsageError(f"there is no version {wanted} of the playbook; there are 1 to {max(versions)}")
+    return versions[wanted]
+
+
+def _pages(reading: Reading, version: PlaybookVersion) -> Pages:
+    try:
+        return pages_of(reading.artifacts.get_files(version.files))
+    except PlaybookError as error:
+        raise click.UsageError(printable(str(error))) from None
+
+
+def _fate(version: PlaybookVersion, state: State) -> str:
+    if version.number == state.campaign.playbook:
+        return "used now"
+    return "is being tried" if version.number == state.campaign.challenger else version.fate
+
+
+def _log_line(version: PlaybookVersion, tally: Tally, state: State) -> Text:
+    fate = _fate(version, state)
+    style = "green" if fate == "used now" else "yellow" if fate == "is being tried" else ""
+    whence = f" from {version.parent}" if version.parent is not None else ""
+    text = Text.assemble((f"{version.number}", "bold"), f"  {figures.clock(version.at)}  by {version.by}{whence}")
+    text.append(f"  {printable(fate)}" if fate else "", style)
+    text.append(f"\n   {printable(version.why)}\n   {tally.words}", _FAINT)
+    return text
+
+
+def _record(version: PlaybookVersion, tally: Tally, state: State) -> dict[str, Any]:
+    return version.model_dump(mode="json") | {"state": _fate(version, state), "results": asdict(tally)}

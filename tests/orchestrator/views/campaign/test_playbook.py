@@ -1,0 +1,129 @@
+"""`blastdoor playbook`: versions, what they brought, and requests that are checked before they are left."""
+
+import json
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.ledger import Ledger
+from orchestrator.playbook import raw_of
+from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
+
+FIRST = {"notes.md": "one\n", "prompts/system.md": "You improve programs.\n"}
+SECOND = {**FIRST, "notes.md": "two\n", "corrections.md": "- be brief\n"}
+
+
+def tell(stage: Stage) -> Stage:
+    """Two versions, a challenger on trial, and an attempt with each."""
+    story = stage.story
+    keep = story.keep_files
+    story.tell(e.PlaybookChanged(version=1, files=keep(raw_of(FIRST)), parent=None, by="default", why="what ships"))
+    story.attempt("1", 9.0, kept=True, playbook=1)
+    second = keep(raw_of(SECOND))
+    story.tell(e.PlaybookChanged(version=2, files=second, parent=1, by="person", why="corrected: be brief"))
+    third = {"version": 3, "files": second, "parent": 2, "by": "evolver", "why": HOSTILE, "used": False}
+    story.tell(e.PlaybookChanged.model_validate({**third, "level": 0.025, "pairs": 20}))
+    for version in (2, 3):
+        node = story.attempt("1", 9.0 if version == 3 else 0.0, playbook=version)
+        story.tell(e.PlaybookGiven(node=node, version=version, challenger=3))
+    return stage
+
+
+@pytest.fixture
+def told(stage: Stage) -> Stage:
+    return tell(stage)
+
+
+def inbox(stage: Stage) -> list[tuple[str, dict[str, object]]]:
+    with Ledger.open(stage.campaign / "ledger.sqlite3", read_only=True) as ledger:
+        return [(request.kind, json.loads(request.body)) for request in ledger.requests()]
+
+
+def test_log(told: Stage) -> None:
+    """Every version with its author, its results and its fate; the test that goes on has a line of its own."""
+    said = told.run("playbook", "log")
+    assert "by default" in said
+    assert "by person from 1  used now" in said
+    assert "by evolver from 2  is being tried" in said
+    assert "1 of 1 better than what they were built on, 1 kept" in said
+    assert "version 3 is tried beside version 2: evidence 1.77 in 1 pair, 40 needed" in said
+    assert "\x1b[2J" not in said
+
+
+def test_log_as_json(told: Stage) -> None:
+    """Every field of a version, with its state and its results."""
+    found = told.json("playbook", "log")
+    assert [it["state"] for it in found] == ["", "used now", "is being tried"]
+    assert found[0]["results"]["kept"] == 1
+    assert [it["node"]["playbook"] for it in (told.json("show", node) for node in found[2]["given"])] == [2, 3]
+
+
+def test_diff(told: Stage) -> None:
+    """What one version has otherwise than another."""
+    said = told.run("playbook", "diff", "1", "2")
+    assert "-one" in said
+    assert "+two" in said
+    assert "+- be brief" in said
+    assert told.json("playbook", "diff", "2", "3")["diff"] == ""
+
+
+def test_show(told: Stage) -> None:
+    """All pages of the present version, or of another."""
+    assert "  two" in told.run("playbook", "show")
+    assert told.json("playbook", "show", "--version", "1") == {"version": 1, "pages": FIRST}
+
+
+def test_use(told: Stage) -> None:
+    """A request, which says in one line what will happen and when."""
+    said = told.run("playbook", "use", "1")
+    assert said == "request 1: version 1 is used at the next blastdoor resume; nobody works on it now\n"
+    assert inbox(told) == [("playbook use", {"version": 1})]
+
+
+def test_correct(told: Stage) -> None:
+    """A correction is pinned, or removed, by whoever works on the campaign."""
+    told.run("playbook", "correct", "never use numba")
+    told.run("playbook", "correct", "be brief", "--drop")
+    assert inbox(told) == [
+        ("playbook correct", {"text": "never use numba", "drop": False}),
+        ("playbook correct", {"text": "be brief", "drop": True}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("use", "9"), "there is no version 9 of the playbook; there are 1 to 3"),
+        (("use", "2"), "version 2 is the present one already"),
+        (("use", "two"), "'two' is not a valid integer"),
+        (("show", "--version", "0"), "there is no version 0"),
+        (("diff", "1", "9"), "there is no version 9"),
+        (("diff", "2", "2"), "the same version; name two to compare"),
+        (("correct", "be brief"), "is a correction already"),
+        (("correct", "be nice", "--drop"), "there is no correction"),
+        (("correct", " "), "one line of 1 to 500 characters"),
+    ],
+)
+def test_refused(told: Stage, words: tuple[str, ...], line: str) -> None:
+    """Each in one line, and nothing is left in the inbox."""
+    assert line in told.refused("playbook", *words)
+    assert inbox(told) == []
+
+
+@pytest.mark.parametrize("words", [("log",), ("show",), ("diff", "1", "2"), ("use", "1"), ("correct", "x")])
+def test_no_playbook(stage: Stage, words: tuple[str, ...]) -> None:
+    """A campaign whose proposer asks no model has none."""
+    assert "has no playbook: its proposer (random) asks no model" in stage.refused("playbook", *words)
+
+
+def test_elsewhere(told: Stage) -> None:
+    """A node tells its version, and status and report where the playbook stands."""
+    node = next(name for name, it in told.story.state.nodes.items() if it.playbook == 1)
+    assert "version 1" in told.run("show", node)
+    assert told.json("show", node)["node"]["playbook"] == 1
+    assert "version 2 of 3, by person; version 3 is tried" in " ".join(told.run("status").split())
+    assert told.json("status")["playbook"]["present"] == 2
+    said = told.run("report")
+    assert "## Playbook" in said
+    assert "Version 2 of 3, by person" in said
+    assert told.json("report")["playbook"]["challenger"] == 3
