@@ -22,6 +22,13 @@ from orchestrator.wiring.options import Options
 if TYPE_CHECKING:
     from orchestrator.llm.prices import Prices
 
+# The better model for those who propose, a cheap and diverse pool for those who edit the playbook, one that reasons for
+# those who check.
+_MODELS = {
+    ModelRole.USER: ("claude-opus-5-5",),
+    ModelRole.EVOLVER: ("claude-haiku-5-5", "claude-sonnet-5-5"),
+    ModelRole.VERIFIER: ("claude-sonnet-5-5",),
+}
 _NO_KEY = "the proposer {} asks a model, and there is no key for one; set ANTHROPIC_API_KEY, or use another proposer"
 
 
@@ -50,7 +57,7 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
     return {
         role: Allowance(
             role=role,
-            models=given[0] or settings.models,
+            models=given[0] or settings.models or _MODELS[role],
             microdollars=micro_dollars(given[1]),
             tokens=tokens,
             per_minute=spec.per_minute,
