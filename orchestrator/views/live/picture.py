@@ -12,7 +12,7 @@ from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.chart import MIN_ROWS, MIN_WIDTH, plot
 from orchestrator.views.campaign.looks import RUNNING, legend
 from orchestrator.views.campaign.promotion import waiting_line
-from orchestrator.views.live.attempt import attempt_line
+from orchestrator.views.live.attempt import attempt_lines
 from orchestrator.views.live.pulses import Pulse, Pulses
 from orchestrator.views.live.scene import Gauge, Scene
 from orchestrator.views.live.stair import stair
@@ -160,9 +160,8 @@ class Picture:
         return known[3]
 
     def _work(self, scene: Scene, now: float, width: int, pulses: Mapping[str, Pulse]) -> list[Text]:
-        names = max((len(work.node) for work in scene.work), default=0)
         mark = (f"{RUNNING.mark(self.unicode)} ", RUNNING.style)
-        return [attempt_line(work, mark, min(names, 40), width, now, pulses.get(work.node)) for work in scene.work]
+        return attempt_lines(scene.work, mark, width, now, pulses)
 
     def _fitted(self, line: Text, width: int) -> Text:
         if not self.unicode and not line.plain.isascii():
