@@ -240,5 +240,9 @@ def test_why_it_pauses() -> None:
     """A pause that nobody asked for says why, and how to go on."""
     story = campaign(3)
     story.tell(e.PauseSet(paused=True, why="3 of 4 agents stalled within 5 minutes"))
-    head = Picture().lines(scene_of(story), 160, 20, seconds(story.events[-1][0]))[0].plain
-    assert "paused: 3 of 4 agents stalled within 5 minutes; blastdoor pause --off" in head
+    found = [line.plain for line in Picture().lines(scene_of(story), 100, 20, seconds(story.events[-1][0]))]
+    assert found[0].startswith("circle-packing  paused  ")
+    assert found[1] == "paused: 3 of 4 agents stalled within 5 minutes; blastdoor pause --off goes on"
+    story.tell(e.PauseSet(paused=False, why="one attempt is tried"))
+    found = [line.plain for line in Picture().lines(scene_of(story), 100, 20, seconds(story.events[-1][0]))]
+    assert not any("paused" in line or "tried" in line for line in found)
