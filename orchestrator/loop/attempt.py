@@ -75,7 +75,7 @@ class Attempt:
         tunes = self._tuning.open and self._node.role is not Role.CONTROL
         step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes)
         step = ask_before_end(bench.state, self._node, step, bench.task.heldout)
-        return person_before_end(self._node, step) if bench.asks else step
+        return person_before_end(self._node, step, asks=bench.asks)
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node

@@ -48,6 +48,8 @@ class Options:
         value = self.values[name]
         if value is None:
             return ""
+        if isinstance(value, bool):
+            return "on" if value else "off"
         if name == "usd":
             return f"${value:g}"
         if name == "rate":
