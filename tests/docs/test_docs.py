@@ -44,6 +44,8 @@ CAMPAIGN, GATE, JUDGES, PYTHON, TASK = (
 )
 # Flags of other programs that the pages speak of.
 OTHERS = {"--relative"}
+# What an agent finds in its chamber has our name and is no command of ours.
+IN_A_CHAMBER = ("tune", "submit")
 
 
 def named(page: Path) -> str:
@@ -67,7 +69,8 @@ def test_links(page: Path) -> None:
 def test_commands(page: Path) -> None:
     """Every command that is shown exists, and takes every flag that is shown with it."""
     for words in calls(page):
-        check_call(cli, words)
+        if words[0] not in IN_A_CHAMBER:
+            check_call(cli, words)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
