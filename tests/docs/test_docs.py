@@ -92,6 +92,7 @@ def test_flags_alone(page: Path) -> None:
     for row in (row for it in tables(page) for row in it.rows):
         codes = [span for cell in row for span in code_of(cell)]
         shown = [span.split()[1] for span in codes if re.match("blastdoor [a-z]", span)]
+        shown = [name for name in shown if name not in IN_A_CHAMBER]
         known = set().union(*(options(it) for name in shown for it in commands_of(cli.commands[name])))
         for span in codes if shown else ():
             assert not span.startswith("-") or span.split()[0] in known, f"{', '.join(shown)}: no {span}"
