@@ -64,7 +64,7 @@ class Settings(BaseSettings):
         description="where the Messages API is; another provider that speaks it can be named",
     )
     models: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="models for every role that the task names none for, the preferred first"
+        default=None, min_length=1, description="models of every role that the task names none for, the preferred first"
     )
     prices: Path | None = Field(default=None, description="a file with prices of your own, beside the dated ones")
 

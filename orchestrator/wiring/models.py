@@ -117,6 +117,7 @@ async def open_models(
         return
     if settings.api_key is None or not settings.api_key.get_secret_value().strip():
         raise TaskError(_NO_KEY.format(options["proposer"]))
+    import orchestrator.llm.asking  # noqa: F401  # slow to load, which must not count as a model's silence
     from orchestrator.llm.gateway import Gateway
     from orchestrator.llm.prices import BadPrices, Prices
     from orchestrator.llm.upstream import Upstream

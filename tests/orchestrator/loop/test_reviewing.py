@@ -16,7 +16,7 @@ from orchestrator.llm.line import NoAnswer, Unusable
 from orchestrator.proposers import Brief
 from orchestrator.wiring import How, ask
 from tests.orchestrator.loop.scripted import TUNE, Act, Proposing, scripted, write_task
-from tests.orchestrator.loop.verifying import VERIFIER, change, proposed, record_call, says, verified
+from tests.orchestrator.loop.verifying import VERIFIER, Say, change, proposed, record_call, says, verified
 
 
 @pytest.fixture
@@ -50,7 +50,13 @@ async def test_flag(reviewed: Path) -> None:
 
 async def test_the_same_verdicts_whatever_it_says(tmp_path: Path) -> None:
     """T39: scores, ranks, champion and reasons are those of a campaign without a verifier, for every word of it."""
-    told = [says("pass"), says("flag"), lambda _: "prose", NoAnswer("down", charged=False), None]
+    told: list[Say | Exception | None] = [
+        says("pass"),
+        says("flag"),
+        lambda _: "prose",
+        NoAnswer("down", charged=False),
+        None,
+    ]
     found = []
     for number, answer in enumerate(told):
         folder = write_task(tmp_path / f"task{number}", VERIFIER if answer else "")
