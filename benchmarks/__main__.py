@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from benchmarks import (
+    allocation,
     campaign,
     certify,
     endurance,
@@ -44,6 +45,7 @@ def main() -> int:
         "pruning": pruning.measure,
         "samplers": lambda: samplers.measure(chosen.seeds or 40),
         "operators": lambda: operators.measure(chosen.seeds or 20),
+        "allocation": lambda: allocation.measure(chosen.seeds or allocation.SEEDS),
         "ledger": ledger.measure,
         "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
         "packing": lambda: packing.measure(chosen.seeds or 20),

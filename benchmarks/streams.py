@@ -1,8 +1,8 @@
 """Labelled streams of agents, as a gateway would see them: drawn, not recorded, with parameters from one of two ranges.
 
-The detector's defaults were chosen on `TUNING` alone. `HELD_BACK` is wider and of another shape: models half as fast and
-half as fast again, first tokens and thinking twice as late, longer pauses and tools that use less of a core, thinking
-that is shown in rare bursts, slower and faster drips, cycles of three calls, other pings and samples.
+The detector's defaults were chosen on `TUNING` alone. `HELD_BACK` is wider and of another shape: models half as fast
+and half as fast again, first tokens and thinking twice as late, longer pauses and tools that use less of a core,
+thinking that is shown in rare bursts, slower and faster drips, cycles of three calls, other pings and samples.
 """
 
 import random
@@ -184,12 +184,15 @@ class Scribe:
         self.tell(Kind.TOOL_ANSWERED, call, digest=answer or call)
 
     def turns(self, name: str = "a", share: float = 1.0, **more: Span) -> None:
-        """A healthy agent's. Now and then it looks at the same thing again."""
+        """A healthy agent's. Now and then it looks at the same thing again, or at the same two things."""
         rate = self.between(self.ranges.rate)
         for _ in range(max(1, round(share * self.between(self.ranges.turns)))):
-            seen = f"again{self.steps}"
-            for _ in range(self.draw.randint(2, self.ranges.repeats) if self.draw.random() < 0.05 else 1):
-                self.turn(name, rate, digest=seen, answer=seen, **more)
+            seen, again = f"{name}{self.steps}", self.draw.random()
+            names = [seen] * (self.draw.randint(2, self.ranges.repeats) if again < 0.05 else 1)
+            if again > 0.97:
+                names = [f"{seen}a", f"{seen}b"] * 2
+            for digest in names:
+                self.turn(name, rate, digest=digest, answer=digest, **more)
 
     def stream(self, label: str, outcome: Outcome, onset: float | None) -> "Labelled":
         ended = min(self.now, WALL_S) if onset is not None else self.now

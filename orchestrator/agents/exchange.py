@@ -8,8 +8,9 @@ from typing import Any
 import structlog
 
 from orchestrator.agents.messages import Broken, Gone, Request
-from orchestrator.agents.steering import Instructions
-from orchestrator.llm.line import App, Message
+from orchestrator.agents.steering import MESSAGES, Instructions
+from orchestrator.llm.asgi import Answered, CutShort, asked
+from orchestrator.llm.line import App
 
 _log = structlog.get_logger()
 
@@ -29,7 +30,7 @@ class Exchange:
     def __init__(self, app: App, instructions: Instructions) -> None:
         self._app = app
         self._instructions = instructions
-        self._open: dict[int, tuple[asyncio.Task[None], asyncio.Event]] = {}
+        self._open: dict[int, asyncio.Task[None]] = {}
         self._down: list[list[Any]] = []
         self._down_bytes = 0
         self._taken = asyncio.Event()
@@ -54,13 +55,11 @@ class Exchange:
         if len(self._open) >= OPEN:
             self._refuse(request.id)
             return
-        gone = asyncio.Event()
-        serving = asyncio.create_task(self._serve(request, gone))
-        self._open[request.id] = (serving, gone)
+        self._open[request.id] = asyncio.create_task(self._serve(request))
 
     def gone(self, message: Gone) -> None:
         if known := self._open.get(message.id):
-            known[1].set()
+            known.cancel()
 
     def tell(self, message: list[Any]) -> None:
         self._down.append(message)
@@ -85,33 +84,45 @@ class Exchange:
 
     async def close(self) -> None:
         """Give up what is still open; the gateway settles it."""
-        serving = [task for task, _ in self._open.values()]
+        serving = list(self._open.values())
         for task in serving:
             task.cancel()
         if serving:
             await asyncio.wait(serving)
 
-    async def _serve(self, request: Request, gone: asyncio.Event) -> None:
-        answer = _Answer(self, request, self._instructions.put_into(request), gone)
+    async def _serve(self, request: Request) -> None:
+        number, last = request.id, "cut"
         try:
-            await self._app(_scope(request), answer.receive, answer.send)
-        except Exception as error:  # noqa: BLE001  the gateway's own failure is not the agent's; it sees a broken line
+            body = self._instructions.put_into(request)
+            way = asked(self._app, request.method, request.path, dict(request.headers), body, request.query)
+            async with way as answered:
+                self._count(request, answered)
+                self.tell(["head", number, answered.status, _texts(answered.headers)])
+                async for piece in answered.chunks:
+                    for start in range(0, len(piece), PIECE):
+                        await self._room()
+                        self.tell(["body", number, piece[start : start + PIECE]])
+            last = "end"
+        except CutShort:
+            self.failed += 1
+        except Exception as error:  # noqa: BLE001  the gateway's own failure is not the agent's, which sees a cut line
             _log.warning("an agent's request failed", error=repr(error))
             self.failed += 1
         finally:
-            self._open.pop(request.id, None)
-            if not gone.is_set():
-                self.tell(["end" if answer.whole else "cut", request.id])
+            self._open.pop(number, None)
+            self.tell([last, number])
 
-    async def room(self) -> None:
+    async def _room(self) -> None:
         """A chamber that takes nothing must not make us keep everything."""
         while self._down_bytes > DOWN_BYTES:
             await self._taken.wait()
 
-    def count(self, request: Request, status: int) -> None:
-        if request.path.endswith("/messages"):
-            self.answered += status < 400
-            self.failed += status == 429 or status >= 500
+    def _count(self, request: Request, answered: Answered) -> None:
+        """Our own word to slow down is not the provider's."""
+        if request.path == MESSAGES:
+            ours = any(name == b"x-blastdoor-wait" for name, _ in answered.headers)
+            self.answered += answered.status < 400
+            self.failed += answered.status >= 500 or (answered.status in (408, 429) and not ours)
 
     def _refuse(self, number: int) -> None:
         error = {"type": "rate_limit_error", "message": f"at most {OPEN} requests at a time"}
@@ -121,54 +132,5 @@ class Exchange:
         self.tell(["end", number])
 
 
-class _Answer:
-    """One conversation with the app, in its own protocol (ASGI)."""
-
-    def __init__(self, exchange: Exchange, request: Request, body: bytes, gone: asyncio.Event) -> None:
-        self._exchange = exchange
-        self._request = request
-        self._body: bytes | None = body
-        self._gone = gone
-        self.whole = False
-
-    async def receive(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        if self._gone.is_set():
-            return
-        number = self._request.id
-        if message["type"] == "http.response.start":
-            self._exchange.count(self._request, message["status"])
-            self._exchange.tell(["head", number, message["status"], _texts(message.get("headers", ()))])
-        elif message["type"] == "http.response.body":
-            whole = bytes(message.get("body", b""))
-            for start in range(0, len(whole), PIECE):
-                await self._exchange.room()
-                self._exchange.tell(["body", number, whole[start : start + PIECE]])
-            self.whole = not message.get("more_body", False)
-
-
 def _texts(headers: Sequence[tuple[bytes, bytes]]) -> list[list[str]]:
     return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
-
-
-def _scope(request: Request) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": request.path,
-        "raw_path": request.path.encode(),
-        "query_string": request.query.encode(),
-        "root_path": "",
-        "headers": [(name.encode(), value.encode()) for name, value in request.headers],
-        "client": None,
-        "server": ("127.0.0.1", 80),
-    }

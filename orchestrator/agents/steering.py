@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.agents.messages import Request
 
+MESSAGES = "/v1/messages"
 _WORDS = "An instruction from the person who runs this search, newer than all above:\n\n{text}"
 
 
@@ -22,7 +23,7 @@ class Instructions:
     def put_into(self, request: Request) -> bytes:
         """The request's body, with what it has to hear. What can not be read is for the gateway to refuse."""
         new = [_WORDS.format(text=text) for text in list(self._steering)[self._told :]]
-        if not (new or self._places) or request.method != "POST" or not request.path.endswith("/v1/messages"):
+        if not (new or self._places) or request.method != "POST" or request.path != MESSAGES:
             return request.body
         try:
             question = json.loads(request.body)

@@ -187,12 +187,14 @@ class Course:
 
         A verifier beside users that cost nothing, and one that cost nothing itself, is always due.
         """
+        if role is ModelRole.VERIFIER and not (spent.get(ModelRole.USER, 0) and spent.get(role, 0)):
+            return not self._is_capped(role, spent)
+        return self._has_left(role, spent)
+
+    def _has_left(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
         if self._is_capped(role, spent):
             return False
-        free = not spent.get(ModelRole.USER, 0) or not spent.get(role, 0)
-        if role is ModelRole.USER or (role is ModelRole.VERIFIER and free):
-            return True
-        return spent.get(role, 0) < self.earned(role, spent)
+        return role is ModelRole.USER or spent.get(role, 0) < self.earned(role, spent)
 
     def _is_capped(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
         whole = self._split.microdollars
@@ -200,8 +202,8 @@ class Course:
 
     def next_role(self, spent: Mapping[ModelRole, int]) -> ModelRole:
         """The evolver goes first, since the verifier has its turn with every change of a user anyway."""
-        for role, there in ((ModelRole.EVOLVER, self._split.evolver), (ModelRole.VERIFIER, self._split.verifier)):
-            if there and self.is_due(role, spent):
+        for role in (ModelRole.EVOLVER, ModelRole.VERIFIER):
+            if self._has_left(role, spent):
                 return role
         return ModelRole.USER
 

@@ -85,7 +85,9 @@ def _proposed(state: "State", event: e.Proposed, _: str) -> None:
 
 def _offers_counted(state: "State", event: e.OffersCounted, _: str) -> None:
     now = state.campaign
-    state.set_campaign(offered=now.offered + event.offered, distinct=now.distinct + event.distinct)
+    state.set_campaign(
+        offered=now.offered + event.offered, distinct=now.distinct + event.distinct, unfit=now.unfit + event.refused
+    )
 
 
 def _model_call_intended(state: "State", event: e.ModelCallIntended, _: str) -> None:

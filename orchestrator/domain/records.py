@@ -160,7 +160,7 @@ class Asked(BaseModel, extra="forbid", frozen=True):
 
 
 class PlaybookVersion(BaseModel, extra="forbid", frozen=True):
-    """Of a challenger: `level` and `pairs` are those of its test, `given` are the attempts that were dealt out in it, in
+    """Of a challenger: `level` and `pairs` are those of its test, `given` are the attempts dealt out in it, in
     order, to itself and to the present version, and `fate` says what became of it.
     """
 
@@ -359,3 +359,4 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     unbooked: Spent = Spent()
     offered: int = 0
     distinct: int = 0
+    unfit: int = 0

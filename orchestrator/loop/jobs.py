@@ -76,7 +76,9 @@ class Jobs:
         """Nobody listens to a chamber on the held-out split."""
         if mode is Mode.HELDOUT:
             return False
-        return self.task.stall.heartbeat is not None or (self.task.pruning is not None and mode is Mode.SUBMIT)
+        counts = self.task.trial.steps is not None and not relays(self.task)
+        pruned = self.task.pruning is not None and mode is Mode.SUBMIT
+        return counts or pruned or self.task.stall.heartbeat is not None
 
     @property
     def _mode(self) -> JobMode:

@@ -90,7 +90,7 @@ class Proposing:
         return [e.OffersCounted(node=node.id, offered=offered, distinct=len(drafts) - refused, refused=refused)]
 
     def _taken_up(self, spare: Draft) -> e.Proposed:
-        told = spare.model_dump(exclude={"number", "verdict", "node", "origin", "finding", "reasons"})
+        told = spare.model_dump(include=set(e.Proposed.model_fields) - {"node", "draft", "origin"})
         origin = f"{spare.node}#{spare.number}"
         return e.Proposed(node=self._name, draft=self._node.drafts + 1, origin=origin, **told)
 

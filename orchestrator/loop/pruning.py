@@ -88,7 +88,7 @@ class Pruning:
 
 class Hearing:
     """What is heard of one trial: lines go to its log, reports make its curve and are its heartbeat. The rule may have
-    enough of it, or the heartbeat may stop: whichever comes first ends it.
+    enough of it, the heartbeat may stop, or it may tell of more steps than it has: whichever comes first ends it.
     """
 
     def __init__(
@@ -96,8 +96,11 @@ class Hearing:
         line: Callable[[str], None],
         watch: Callable[[Mapping[str, str]], Watch | None],
         heartbeat: Heartbeat | None = None,
+        steps: int | None = None,
     ) -> None:
         self.line = line
+        self._steps = steps
+        self._over_steps = False
         self._choose = watch
         self._heartbeat = heartbeat
         self._silent = False
@@ -113,7 +116,10 @@ class Hearing:
         kept = self._curve.add(report.step, report.value)
         if self._heartbeat and self._curve.count > before:
             self._heartbeat.beat()
-        if kept and self._watch and self._watch.enough(self._curve):
+        if self._steps is not None and report.step > self._steps:
+            self._over_steps = True
+            self._enough.set()
+        elif kept and self._watch and self._watch.enough(self._curve):
             self._enough.set()
 
     async def enough(self) -> None:
@@ -132,6 +138,8 @@ class Hearing:
     @property
     def order(self) -> tuple[Ending, str] | None:
         """What a trial that was told to stop ends as, and why; None for one that was not."""
+        if self._over_steps:
+            return Ending.TIMED_OUT, f"more than {self._steps:,} steps"
         if self._enough.is_set():
             return Ending.PRUNED, self._watch.look.why if self._watch else ""
         return (Ending.TIMED_OUT, self._heartbeat.words) if self._silent and self._heartbeat else None

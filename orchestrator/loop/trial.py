@@ -57,7 +57,8 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     bench.book.record(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft))
     log = LiveLog(bench.live / f"{trial}.log")
     limit = bench.task.stall.heartbeat
-    hearing = Hearing(log.line, partial(_watch, bench, trial, purpose.mode), Heartbeat(limit) if limit else None)
+    heartbeat = Heartbeat(limit) if limit else None
+    hearing = Hearing(log.line, partial(_watch, bench, trial, purpose.mode), heartbeat, bench.task.trial.steps)
     try:
         ran = await bench.door.run(job, bundle, hearing, hearing)
     except NotStarted as error:

@@ -44,6 +44,8 @@ CAMPAIGN, GATE, JUDGES, PYTHON, TASK = (
 )
 # Flags of other programs that the pages speak of.
 OTHERS = {"--relative"}
+# What an agent finds in its chamber has our name and is no command of ours.
+IN_A_CHAMBER = ("tune", "submit")
 
 
 def named(page: Path) -> str:
@@ -67,7 +69,8 @@ def test_links(page: Path) -> None:
 def test_commands(page: Path) -> None:
     """Every command that is shown exists, and takes every flag that is shown with it."""
     for words in calls(page):
-        check_call(cli, words)
+        if words[0] not in IN_A_CHAMBER:
+            check_call(cli, words)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
@@ -89,6 +92,7 @@ def test_flags_alone(page: Path) -> None:
     for row in (row for it in tables(page) for row in it.rows):
         codes = [span for cell in row for span in code_of(cell)]
         shown = [span.split()[1] for span in codes if re.match("blastdoor [a-z]", span)]
+        shown = [name for name in shown if name not in IN_A_CHAMBER]
         known = set().union(*(options(it) for name in shown for it in commands_of(cli.commands[name])))
         for span in codes if shown else ():
             assert not span.startswith("-") or span.split()[0] in known, f"{', '.join(shown)}: no {span}"

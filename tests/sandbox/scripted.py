@@ -57,6 +57,9 @@ class ScriptedHold:
             raise self.out_of_memory
         return Death.MEMORY if self.out_of_memory else Death.ITS_OWN_DOING
 
+    async def processor_seconds(self) -> float | None:
+        return self.link.processor_s
+
     async def destroy(self) -> None:
         self.destroyed += 1
         if self.unreachable:

@@ -27,6 +27,7 @@ from orchestrator.views.campaign.export import STDOUT, writing
 from orchestrator.views.campaign.heldout import heldout_section
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.markdown import block, code, table
+from orchestrator.views.campaign.offers import offers_line, offers_record
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     chosen_run,
@@ -116,6 +117,8 @@ def _summary(material: Material) -> list[str]:
         f"{figures.plural(counts.ended, 'attempt')} ended, {counts.scored} scored, {counts.kept} kept, in "
         f"{figures.duration(state.campaign.elapsed_s)} of work.",
     ]
+    if offers := offers_line(state.campaign):
+        lines.append(f"{offers}.")
     if (tested := certified(state, in_order(state, run))).tested:
         lines.append(f"{tested.words}.")
     if state.campaign.stopped and run is state.run:
@@ -243,6 +246,7 @@ def record(material: Material) -> dict[str, Any]:
         "goodput": material.goodput.record(),
         "control": control_record(material.comparison),
         "heldout": material.drift.record() if material.drift else None,
+        "offers": offers_record(material.state.campaign),
         "pruning": material.savings.record(),
         "roles": roles_record(material.state, material.accounts, material.task, in_order(material.state, material.run)),
         "playbook": playbook_record(material.state, material.ranking, material.run.number),

@@ -31,6 +31,7 @@ from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.frontier import best_at, frontier_line
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
+from orchestrator.views.campaign.offers import offers_line
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     holder_of,
@@ -86,6 +87,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         *_heldout_line(standing),
         ("models", roles_lines(state, standing.accounts, standing.task)),
         ("verifier", _findings_line(nodes)),
+        ("offers", Text(offers_line(state.campaign))),
         ("pruning", Text(pruning_line(savings(state)))),
         ("playbook", Text(playbook_line(state, standing.ranking))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),

@@ -16,6 +16,7 @@ from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import coloured, diff_of
 from orchestrator.views.campaign.heldout import heldout_sentence
+from orchestrator.views.campaign.offers import offers_line, offers_record
 from orchestrator.views.campaign.opening import metrics_of, ranking_of
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.campaign.promotion import waiting_line, who_waits
@@ -42,6 +43,8 @@ def show_summary(task: Path, reason: str) -> None:
             screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
         if found := drift(reading.state, metrics[0]):
             screen.line(Text.assemble(("held-out: ", "bold"), heldout_sentence(found)))
+        if offers := offers_line(reading.state.campaign):
+            screen.line(Text.assemble(("offers: ", "bold"), offers))
         if pruned := pruning_line(savings(reading.state)):
             screen.line(Text.assemble(("pruning: ", "bold"), pruned))
         made = reading.state.campaign.round
@@ -66,6 +69,7 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
             else None,
             "round": round_record(reading.state),
             "waits": [node.id for node in who_waits(reading.state)],
+            "offers": offers_record(reading.state.campaign),
             "elapsed_s": reading.state.campaign.elapsed_s,
             "head": {"seq": reading.head.seq, "hash": reading.head.hash},
         }

@@ -1,0 +1,284 @@
+"""Agents at work, with the genuine forwarder: what they reach, what they hand in, what is taken of it."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.agents.presets import agent_of
+from orchestrator.change import apply_text
+from orchestrator.proposers.base import Stalled, Tuned, Unanswered
+from orchestrator.watch.signals import Hold, Kind
+from tests.orchestrator.agents.local import TREE, Line, Scene, task
+
+ASK = """
+import json, os, urllib.request
+def ask(text, **more):
+    messages = [{"role": "user", "content": text}]
+    body = {"model": os.environ["BLASTDOOR_MODEL"], "max_tokens": 10, "messages": messages, **more}
+    headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "content-type": "application/json"}
+    place = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+    return json.load(urllib.request.urlopen(urllib.request.Request(place, json.dumps(body).encode(), headers)))
+"""
+EDIT = 'open("solve.py", "w").write("print(2)\\n")\n'
+
+
+async def test_edits_are_handed_in_at_the_end() -> None:
+    """What is in the workspace when the agent finishes is its proposal, as a change that applies to the parent."""
+    scene = Scene(script=EDIT)
+    changed = apply_text(TREE, await scene.run(), scene.task.policy())
+    assert changed["solve.py"].data == b"print(2)\n"
+    assert scene.proposal.operator == "mine"
+    assert scene.proposal.description == "changed solve.py (2 lines)"
+    assert scene.journal.notes == [("intended", "1.1"), ("ended", "1.1")]
+    assert scene.journal.ends[0].ending == "exited with 0"
+    assert scene.journal.ends[0].spent.milliseconds > 0
+
+
+async def test_calls_go_through_the_line() -> None:
+    """A call of the API inside the chamber reaches the line's app, with the line's own token, and is answered."""
+    scene = Scene(script=ASK + 'print(ask("hi")["text"])\n' + EDIT)
+    await scene.run()
+    assert [it["path"] for it in scene.seen] == ["/v1/messages"]
+    assert scene.seen[0]["headers"]["x-api-key"] == "its-own-token"
+    assert scene.seen[0]["body"]["messages"] == [{"role": "user", "content": "hi"}]
+    assert "well" in scene.journal.lines
+
+
+async def test_streams_arrive_piece_by_piece() -> None:
+    """A piece of an answer is in the agent's hands before the next one is sent."""
+    arrived = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        if scope["path"] == "/arrived":
+            arrived.set()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["path"] == "/v1/messages":
+            await send({"type": "http.response.body", "body": b"first\n", "more_body": True})
+            await arrived.wait()
+        await send({"type": "http.response.body", "body": b"second\n", "more_body": False})
+
+    script = """
+import os, urllib.request
+base = os.environ["ANTHROPIC_BASE_URL"]
+answer = urllib.request.urlopen(base + "/v1/messages", b"{}")
+print(answer.readline().decode().strip())
+urllib.request.urlopen(base + "/arrived", b"{}").read()
+print(answer.readline().decode().strip())
+"""
+    scene = Scene(script=script + EDIT, brief={"line": Line(app)})
+    await scene.run()
+    assert scene.journal.lines == ["first", "second"]
+
+
+async def test_hanging_up_is_noticed() -> None:
+    """A call that the agent gives up is given up outside as well."""
+    gone = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        del scope
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first\n", "more_body": True})
+        try:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            gone.set()
+
+    script = """
+import os, time, urllib.request
+answer = urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", b"{}")
+answer.readline()
+answer.close()
+time.sleep(60)
+"""
+    scene = Scene(script=script, brief={"line": Line(app)})
+    working = asyncio.create_task(scene.run())
+    await gone.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert scene.journal.ends[0].interrupted
+    assert scene.journal.ends[0].spent.milliseconds > 0
+
+
+async def test_tune_and_submit() -> None:
+    """`blastdoor tune` runs what is there against the cheaper target, `submit` hands it in with the agent's words."""
+    tuned: list[str] = []
+
+    async def tune(proposal: Any) -> Tuned:
+        tuned.append(proposal.text)
+        return Tuned(0.25, "scored", 3)
+
+    script = (
+        EDIT
+        + """
+import subprocess, time
+print(subprocess.run(["blastdoor", "tune"], capture_output=True, text=True).stdout.strip())
+subprocess.run(["blastdoor", "submit", "a larger number\\x1b[31m, because"])
+time.sleep(60)
+"""
+    )
+    scene = Scene(script=script, brief={"tune": tune})
+    text = await scene.run()
+    assert tuned == [text]
+    assert scene.journal.lines[0] == "score 0.25; 3 left"
+    assert scene.proposal.description == "a larger number\\x1b[31m, because"
+    assert scene.journal.ends[0].ending == "submitted"
+    held = [(it.kind, it.hold) for it in scene.heard if it.kind in (Kind.HELD, Kind.RELEASED)]
+    assert held == [(Kind.HELD, Hold.TRIAL), (Kind.RELEASED, Hold.TRIAL)] * 2
+
+
+async def test_what_is_refused_is_told() -> None:
+    """A change that would not be taken is refused with its reason, and the agent goes on."""
+    script = """
+import subprocess
+def submit():
+    done = subprocess.run(["blastdoor", "submit"], capture_output=True, text=True)
+    print(done.returncode, (done.stdout + done.stderr).strip())
+submit()
+open("other.py", "a").close()
+import os
+os.chmod("other.py", 0o644)
+open("other.py", "w").write("x = 2\\n")
+submit()
+open("solve.py", "w").write("bad")
+submit()
+open("solve.py", "w").write("print(2)")
+submit()
+"""
+    scene = Scene(script=script, brief={"refusal": lambda it: "it is bad" if "+bad" in it.text else None})
+    await scene.run()
+    assert scene.journal.lines[:3] == [
+        "1 refused: the agent changed nothing that it may change",
+        "1 refused: the agent changed nothing that it may change; it changed other.py, which it may not",
+        "1 refused: it is bad",
+    ]
+
+
+async def test_no_tune_mode() -> None:
+    """Without a cheaper target, the agent is told so, and is told so beforehand."""
+    script = EDIT + 'import subprocess; subprocess.run(["blastdoor", "tune"])\nprint(open("../AGENTS.md").read())'
+    scene = Scene(script=script)
+    await scene.run()
+    assert any("no tune mode" in line for line in scene.journal.lines)
+    assert not any("blastdoor tune`" in line for line in scene.journal.lines)
+
+
+async def test_only_editable_paths_are_taken() -> None:
+    """Whatever else was changed, added or deleted is left out, counted and said."""
+    script = (
+        EDIT
+        + """
+import os
+open("lib/new.py", "w").write("B = 2\\n")
+os.remove("lib/a.py")
+os.remove("other.py")
+open("result.json", "w").write('{"score": 1e9}')
+open("secret.txt", "w").write("mine")
+"""
+    )
+    scene = Scene(script=script)
+    changed = apply_text(TREE, await scene.run(), scene.task.policy())
+    assert sorted(changed) == ["README", "lib/new.py", "other.py", "secret.txt", "solve.py"]
+    assert changed["secret.txt"] == TREE["secret.txt"]
+    assert scene.journal.ends[0].left_out == 3
+    assert scene.journal.ends[0].why == "left out: other.py, result.json, secret.txt, which it may not change"
+
+
+async def test_hidden_paths_are_not_there() -> None:
+    """An agent's chamber has the workspace without what is hidden, and what it may not edit is read-only."""
+    script = """
+import os
+print(sorted(os.listdir(".")), [name for name in ("solve.py", "other.py") if os.stat(name).st_mode & 0o200])
+"""
+    scene = Scene(script=script + EDIT)
+    await scene.run()
+    assert scene.journal.lines == ["['README', 'lib', 'other.py', 'solve.py'] ['solve.py']"]
+
+
+async def test_nothing_done() -> None:
+    """An agent that changes nothing has nothing to hand in: the attempt is charged."""
+    scene = Scene(script="print('I scored 100')")
+    with pytest.raises(Unanswered, match=r"changed nothing that it may change \(it exited with 0\)"):
+        await scene.run()
+
+
+async def test_no_answer_from_the_model() -> None:
+    """Where the model answered nothing at all, by the gateway's own count, it is not the agent that pays."""
+    scene = Scene(script=ASK + "ask('hi')", respond=lambda _: (529, {"type": "error"}))
+    with pytest.raises(Stalled, match="no answer"):
+        await scene.run()
+
+
+async def test_used_up_allowance() -> None:
+    """An agent whose calls are refused pays for its attempt, and what it did until then is taken."""
+    scene = Scene(script=EDIT + ASK + "ask('hi')", respond=lambda _: (403, {"type": "error"}))
+    assert "+print(2)" in await scene.run()
+    nothing = Scene(script=ASK + "ask('hi')", respond=lambda _: (403, {"type": "error"}))
+    with pytest.raises(Unanswered):
+        await nothing.run()
+
+
+async def test_time_is_over() -> None:
+    """At its deadline the agent is ended, and what it did until then is its proposal."""
+    scene = Scene(script=EDIT + "import time; time.sleep(600)", wall=2.0)
+    assert "+print(2)" in await scene.run()
+    assert scene.journal.ends[0].ending == "out of time"
+
+
+async def test_unknown_program() -> None:
+    """A command that is not there ends the attempt with one line, not with a trace."""
+    scene = Scene(task=task(agent={"name": "mine", "command": ["no-such-agent"]}))
+    scene.agent = agent_of(scene.task.agent)
+    with pytest.raises(Unanswered, match="exited with 127"):
+        await scene.run()
+    assert scene.journal.lines == ["blastdoor: no-such-agent can not be started: No such file or directory"]
+
+
+async def test_a_failure_of_ours_is_raised() -> None:
+    """What goes wrong in a tool of ours ends the agent, and is raised as it is."""
+
+    async def tune(_: Any) -> Tuned:
+        raise LookupError("ours")
+
+    scene = Scene(script=EDIT + 'import subprocess; subprocess.run(["blastdoor", "tune"])', brief={"tune": tune})
+    with pytest.raises(LookupError, match="ours"):
+        await scene.run()
+    assert len(scene.journal.ends) == 1
+
+
+async def test_steering_reaches_the_next_question() -> None:
+    """An instruction that comes while the agent works is in its next question, and stays at its place."""
+    steering = ["in the brief already"]
+
+    def respond(seen: dict[str, Any]) -> tuple[int, Any]:
+        if len(seen["body"]["messages"]) == 1:
+            steering.append("use less memory")
+        return 200, {"text": "well"}
+
+    script = (
+        ASK
+        + """
+def talk(*texts):
+    messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    ask("", messages=messages)
+talk("one")
+talk("one", "two", "three")
+talk("one", "two", "three", "four", "five")
+print(open("../BRIEF.md").read())
+"""
+        + EDIT
+    )
+    scene = Scene(script=script, respond=respond, brief={"steering": steering})
+    await scene.run()
+    questions = [[json.dumps(it["content"]) for it in seen["body"]["messages"]] for seen in scene.seen]
+    assert questions[0] == ['"one"']
+    assert "use less memory" in questions[1][2]
+    assert "use less memory" in questions[2][2]
+    assert "use less memory" not in questions[2][4]
+    assert "in the brief already" not in "".join(questions[2])
+    assert "- in the brief already" in scene.journal.lines
