@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.streams import HELD_BACK, STALLS, TUNING, WELL, drawn
+from benchmarks.streams import CHECKING, STALLS, TUNING, WELL, drawn
 from orchestrator.watch import (
     BadStream,
     Config,
@@ -40,7 +40,7 @@ def written(path: Path, stream: Stream, started: float = 1000.0) -> Stream:
     return found
 
 
-@pytest.mark.parametrize("ranges", [TUNING, HELD_BACK], ids=lambda it: it.name)
+@pytest.mark.parametrize("ranges", [TUNING, CHECKING], ids=lambda it: it.name)
 @pytest.mark.parametrize("label", [*WELL, *STALLS])
 def test_a_recording_says_the_same(label: str, ranges: object, tmp_path: Path) -> None:
     """What the detector says of a recording is what it said of the stream itself, but for a fraction of a second."""
