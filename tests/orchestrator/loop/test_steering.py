@@ -1,6 +1,5 @@
 """A person's instruction: recorded where somebody reads it, refused where nobody does."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,7 +40,7 @@ async def test_while_somebody_proposes(folder: Path, monkeypatch: pytest.MonkeyP
         heard.append(list(brief.steering))
         ask(folder, "steer", {"text": "use a heap"})
         while not brief.steering:
-            await asyncio.sleep(0.01)
+            await session.bench.book.changed()
         heard.append([brief.steering[0], *brief.steering[:1]])
         return [proposal({"value": 1})]
 
