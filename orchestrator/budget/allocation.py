@@ -197,8 +197,8 @@ class Course:
         return role is ModelRole.USER or spent.get(role, 0) < self.earned(role, spent)
 
     def _is_capped(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
-        whole = self._split.microdollars
-        return whole is not None and spent.get(role, 0) >= self._split.cap_of(role) * whole
+        cap, whole = self._split.cap_of(role), self._split.microdollars
+        return not cap or (whole is not None and spent.get(role, 0) >= cap * whole)
 
     def next_role(self, spent: Mapping[ModelRole, int]) -> ModelRole:
         """The evolver goes first, since the verifier has its turn with every change of a user anyway."""
