@@ -43,9 +43,7 @@ def checked(folder: Path, requests: int) -> dict[str, object]:
     spent = sum(node.spent.microdollars for node in state.nodes.values())
     assert accounts.used(Account.USD) == spent >= BILLED * requests
     champion = state.champion()
-    nodes = {
-        name: (node.params, node.ending, node.verdict and node.verdict.metrics) for name, node in state.nodes.items()
-    }
+    told = {node.id: (node.params, node.ending, node.verdict and node.verdict.metrics) for node in state.nodes.values()}
     return {**told, "champion": champion and champion.id}
 
 
