@@ -7,10 +7,12 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from benchmarks import (
+    allocation,
     campaign,
     certify,
     endurance,
     flood,
+    gateway,
     heldout,
     latency,
     ledger,
@@ -39,11 +41,13 @@ def main() -> int:
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
         "relay": relay.measure,
+        "gateway": gateway.measure,
         "certify": lambda: certify.measure(chosen.seeds or 1000),
         "heldout": lambda: heldout.measure(chosen.seeds or heldout.SEEDS),
         "pruning": pruning.measure,
         "samplers": lambda: samplers.measure(chosen.seeds or 40),
         "operators": lambda: operators.measure(chosen.seeds or 20),
+        "allocation": lambda: allocation.measure(chosen.seeds or allocation.SEEDS),
         "ledger": ledger.measure,
         "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
         "packing": lambda: packing.measure(chosen.seeds or 20),

@@ -1,9 +1,10 @@
 """Whom the stall watch ends, how soon, and what that saves. No containers; streams are drawn (benchmarks/streams.py).
 
 Saved is counted from the moment a stream goes wrong, and against a plain time-out that ends a stream after 1,200 s
-without a byte. Any byte starts that anew, so it never ends a drip, a loop or a connection that still pings: those run to
-the wall limit of an agent's chamber, 1,800 s by default. A stream that the watch misses counts as wasted like that.
-Seconds and tokens are summed over all stalled streams, as many of each kind; tokens are those that the model wrote.
+without a byte. Any byte starts that anew, so it never ends a drip, a loop or a connection that still pings: those run
+to the wall limit of an agent's chamber, 1,800 s by default. A stream that the watch misses counts as wasted like that.
+Seconds and tokens are summed over all stalled streams, as many of each kind. Tokens are those that a provider bills:
+what the model writes, and the whole conversation so far with every request.
 """
 
 from collections import Counter
@@ -13,11 +14,13 @@ from functools import partial
 
 from benchmarks.chance import wilson
 from benchmarks.figure import Figure
-from benchmarks.streams import HELD_BACK, STALLS, TUNING, WALL_S, WELL, Labelled, Ranges, drawn
-from orchestrator.watch import Cause, Config, replay
+from benchmarks.streams import CHECKING, HELD_BACK, STALLS, TUNING, WALL_S, WELL, Labelled, Ranges, drawn
+from orchestrator.watch import Cause, Config, Kind, replay
 from orchestrator.watch.replaying import idle_end
 
 STREAMS = 4000
+FIRST_PROMPT = 6000
+TOOL_RESULT = 300
 _STALLED_SHARE = 8
 
 
@@ -27,10 +30,11 @@ class Seen:
 
     cause: Cause | None
     delay: float = 0.0
-    seconds: float = 0.0
-    idle_seconds: float = 0.0
-    tokens: int = 0
-    idle_tokens: int = 0
+    idle_delay: float = 0.0
+    billed: int = 0
+    idle_billed: int = 0
+    written: int = 0
+    idle_written: int = 0
 
 
 def look(label: str, ranges: Ranges, config: Config, seed: int) -> Seen:
@@ -38,21 +42,29 @@ def look(label: str, ranges: Ranges, config: Config, seed: int) -> Seen:
     found = replay(one.stream, config)
     if one.onset is None:
         return Seen(found.pulse.cause)
-    ended = found.pulse.at if found.stalled else one.stream.ended
-    by_idle = idle_end(one.stream)
-    ended = min(ended, max(by_idle, one.onset)) if not found.stalled else ended
-    return Seen(
-        found.pulse.cause,
-        delay=ended - one.onset,
-        seconds=max(0.0, ended - one.onset),
-        idle_seconds=max(0.0, by_idle - one.onset),
-        tokens=_tokens(one, ended),
-        idle_tokens=_tokens(one, by_idle),
-    )
+    by_idle = max(idle_end(one.stream), one.onset)
+    ended = found.pulse.at if found.stalled else by_idle
+    billed, written = _tokens(one, ended)
+    idle_billed, idle_written = _tokens(one, by_idle)
+    delay, idle_delay = ended - one.onset, by_idle - one.onset
+    return Seen(found.pulse.cause, delay, idle_delay, billed, idle_billed, written, idle_written)
 
 
-def _tokens(one: Labelled, until: float) -> int:
-    return sum(it.tokens for it in one.stream.signals if (one.onset or 0.0) < it.at <= until)
+def _tokens(one: Labelled, until: float) -> tuple[int, int]:
+    """Billed and written from the onset on."""
+    billed = written = 0
+    conversation = FIRST_PROMPT
+    for signal in one.stream.signals:
+        if signal.at > until:
+            break
+        wrong = signal.at > (one.onset or 0.0)
+        if signal.kind is Kind.STARTED:
+            billed += conversation * wrong
+        elif signal.kind is Kind.TOOL_ANSWERED:
+            conversation += TOOL_RESULT
+        written += signal.tokens * wrong
+        conversation += signal.tokens
+    return billed + written, written
 
 
 def looks(label: str, ranges: Ranges, count: int, config: Config | None = None) -> list[Seen]:
@@ -62,7 +74,7 @@ def looks(label: str, ranges: Ranges, count: int, config: Config | None = None) 
 
 async def measure(streams: int) -> list[Figure]:
     figures = []
-    for ranges, share in ((TUNING, 4), (HELD_BACK, 1)):
+    for ranges, share in ((TUNING, 4), (CHECKING, 4), (HELD_BACK, 1)):
         well = {label: looks(label, ranges, streams // share) for label in WELL}
         stalled = {label: looks(label, ranges, max(1, streams // share // _STALLED_SHARE)) for label in STALLS}
         for label, seen in (well | stalled).items():
@@ -100,9 +112,17 @@ def _false_kills(name: str, seen: list[Seen], goals: bool) -> list[Figure]:
 
 
 def _saved(name: str, seen: list[Seen], goals: bool) -> list[Figure]:
-    seconds = 1 - sum(it.seconds for it in seen) / sum(it.idle_seconds for it in seen)
-    tokens = 1 - sum(it.tokens for it in seen) / sum(it.idle_tokens for it in seen)
+    sums = {
+        field: sum(max(0, getattr(it, field)) for it in seen) for field in Seen.__dataclass_fields__ if field != "cause"
+    }
+    goal = {"billed": ">= 95", "delay": ">= 90"} if goals else {}
+    words = {"billed": "tokens", "written": "tokens that the model wrote", "delay": "seconds"}
     return [
-        Figure(f"{name}: tokens saved against 1,200 s of idling", 100 * tokens, "%", ">= 95" if goals else ""),
-        Figure(f"{name}: seconds saved against 1,200 s of idling", 100 * seconds, "%", ">= 90" if goals else ""),
+        Figure(
+            f"{name}: {what} saved against 1,200 s of idling",
+            100 * (1 - sums[field] / sums[f"idle_{field}"]),
+            "%",
+            goal.get(field, ""),
+        )
+        for field, what in words.items()
     ]

@@ -63,8 +63,8 @@ class Settings(BaseSettings):
         pattern=r"^https?://",
         description="where the Messages API is; another provider that speaks it can be named",
     )
-    models: tuple[str, ...] = Field(
-        default=("claude-sonnet-4-5",), min_length=1, description="models that propose, the preferred one first"
+    models: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="models of every role that the task names none for, the preferred first"
     )
     prices: Path | None = Field(default=None, description="a file with prices of your own, beside the dated ones")
 

@@ -187,21 +187,23 @@ class Course:
 
         A verifier beside users that cost nothing, and one that cost nothing itself, is always due.
         """
+        if role is ModelRole.VERIFIER and not (spent.get(ModelRole.USER, 0) and spent.get(role, 0)):
+            return not self._is_capped(role, spent)
+        return self._has_left(role, spent)
+
+    def _has_left(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
         if self._is_capped(role, spent):
             return False
-        free = not spent.get(ModelRole.USER, 0) or not spent.get(role, 0)
-        if role is ModelRole.USER or (role is ModelRole.VERIFIER and free):
-            return True
-        return spent.get(role, 0) < self.earned(role, spent)
+        return role is ModelRole.USER or spent.get(role, 0) < self.earned(role, spent)
 
     def _is_capped(self, role: ModelRole, spent: Mapping[ModelRole, int]) -> bool:
-        whole = self._split.microdollars
-        return whole is not None and spent.get(role, 0) >= self._split.cap_of(role) * whole
+        cap, whole = self._split.cap_of(role), self._split.microdollars
+        return not cap or (whole is not None and spent.get(role, 0) >= cap * whole)
 
     def next_role(self, spent: Mapping[ModelRole, int]) -> ModelRole:
         """The evolver goes first, since the verifier has its turn with every change of a user anyway."""
-        for role, there in ((ModelRole.EVOLVER, self._split.evolver), (ModelRole.VERIFIER, self._split.verifier)):
-            if there and self.is_due(role, spent):
+        for role in (ModelRole.EVOLVER, ModelRole.VERIFIER):
+            if self._has_left(role, spent):
                 return role
         return ModelRole.USER
 

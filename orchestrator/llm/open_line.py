@@ -14,6 +14,7 @@ from orchestrator.watch.signals import Kind, Signal
 
 _COUNTS_A_MINUTE = 120
 _REMEMBERED = 4096
+_AGAIN_S = 0.5
 
 Receive = Callable[[], Awaitable[Message]]
 
@@ -92,8 +93,6 @@ class OpenLine:
         try:
             await asyncio.wait({worker, watcher}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            watcher.cancel()
-            worker.cancel()
             await _ended(worker, watcher)
             self._tasks.discard(worker)
         if not worker.cancelled():
@@ -104,11 +103,8 @@ class OpenLine:
     async def close(self) -> None:
         """When it returns, every call has ended and has been told."""
         self._closed = True
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if tasks := list(self._tasks):
+            await _ended(*tasks)
 
     async def ask(
         self,
@@ -125,11 +121,17 @@ class OpenLine:
 
 
 async def _ended(*tasks: "asyncio.Task[None]") -> None:
-    """Not before they are settled and told, even if we are cancelled meanwhile."""
+    """Cancel them, and come back not before they are settled and told, even if we are cancelled meanwhile.
+
+    Again and again: a cancellation that meets a connection in the moment in which it is made is lost in the library
+    below.
+    """
     cancelled = False
     while not all(task.done() for task in tasks):
+        for task in tasks:
+            task.cancel()
         try:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=_AGAIN_S)
         except asyncio.CancelledError:
             cancelled = True
     if cancelled:

@@ -79,7 +79,7 @@ class Attempt:
         reviews = to_review(bench)
         step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes, reviews=reviews)
         step = ask_before_end(bench.state, self._node, step, bench.task.heldout)
-        return person_before_end(self._node, step) if bench.asks else step
+        return person_before_end(self._node, step, asks=bench.asks)
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node

@@ -170,9 +170,14 @@ class Campaign:
         return _LATER if opening is None else self._open(opening)
 
     def _next_opening(self) -> Opening | None:
-        state, branching = self._bench.state, self._bench.proposers[Role.SEARCH].branching
+        bench = self._bench
         return next_opening(
-            state, self._bench.ranking, branching=branching, width=self._width, selection=self._selection
+            bench.state,
+            bench.ranking,
+            branching=bench.proposers[Role.SEARCH].branching,
+            width=self._width,
+            selection=self._selection,
+            several=bench.at_once > 1,
         )
 
     def _control_may_draw(self) -> bool:

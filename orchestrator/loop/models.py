@@ -72,9 +72,11 @@ class Models:
         """
         now = self.clock()
         allowance = replace(self.allowances[role], expires_at=now + lasts_s)
-        name = node or role
+        # Each role has its own recordings: a verifier's pace says nothing of how the agent works.
+        name = node if role is ModelRole.USER else "-".join(filter(None, (role, node)))
+        agent = self.agent if role is ModelRole.USER else role
         take = self.book.state.nodes[node].take if node else self.book.state.campaign.calls
-        header = Header(f"{name}-{take}", self.agent, allowance.models[0], self.configuration, floor=self.config.floor)
+        header = Header(f"{name}-{take}", agent, allowance.models[0], self.configuration, floor=self.config.floor)
         writer = StreamWriter(recording_path(self.folder, name, take), header, now)
         watched = Watched(self, node, StallWatch(self.config, now), writer, now + lasts_s)
         outcome = Outcome.FAILED

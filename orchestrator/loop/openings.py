@@ -8,6 +8,7 @@ from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import better
 from orchestrator.loop.selection import BestAtTasks
+from orchestrator.loop.spares import next_spare
 
 _AT_WORK = (Phase.OPEN, Phase.QUEUED)
 
@@ -22,11 +23,18 @@ class Opening:
 
 
 def next_opening(
-    state: State, ranking: Ranking, *, branching: bool, width: int, selection: BestAtTasks | None = None
+    state: State,
+    ranking: Ranking,
+    *,
+    branching: bool,
+    width: int,
+    selection: BestAtTasks | None = None,
+    several: bool = False,
 ) -> Opening | None:
     """The next step of a branch that waits, else a new branch; None when as many branches work as may.
 
-    A new branch starts at the champion, or where the selection says.
+    A new branch starts at the champion, or where the selection says. A branch goes on with what it was offered together
+    with its last change, where `several` are, before it builds on any of them.
     """
     run = state.run
     at_work = 0
@@ -34,6 +42,8 @@ def next_opening(
         last = state.nodes[members[-1]]
         if last.phase is Phase.ENDED:
             parent = _best_of(state, members, ranking) if branching else run.root
+            if several and last.parent and next_spare(state, last.parent):
+                parent = last.parent
             return Opening(parent, Role.SEARCH, branch, last.step + 1)
         at_work += last.phase in _AT_WORK
     if at_work >= width:

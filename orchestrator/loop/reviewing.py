@@ -24,6 +24,7 @@ from orchestrator.text import short
 
 Found = Finding | Literal["unreviewed"]
 
+_ROLE = ModelRole.VERIFIER
 _NONCE_BYTES = 8
 _LONGEST_WHY = 300
 
@@ -46,32 +47,35 @@ async def review(bench: Workbench, node: Node, drafts: Sequence[int]) -> None:
     models = bench.models
     if models is None:
         raise AssertionError("a review without a line")
-    lasts_s = bench.propose_s
-    async with models.watched(node.id, ModelRole.VERIFIER, lasts_s) as watched:
-        for draft in drafts:
-            finding, reasons = await _look_at(bench, node, draft, watched)
-            bench.book.record(e.Reviewed(node=node.id, draft=draft, finding=finding, reasons=reasons))
+    left = list(drafts)
+    try:
+        async with asyncio.timeout(bench.propose_s), models.watched(node.id, _ROLE, bench.propose_s) as watched:
+            while left:
+                finding, reasons = await _look_at(bench, node, left[0], watched)
+                bench.book.record(e.Reviewed(node=node.id, draft=left.pop(0), finding=finding, reasons=reasons))
+    except TimeoutError:
+        bench.book.record(*_unreviewed(node, left, f"the verifier gave no answer within {bench.propose_s:g} s"))
+    except FoundStalled as stalled:
+        bench.book.record(e.KillConfirmed(node=node.id), *_unreviewed(node, left, f"the verifier stalled: {stalled}"))
 
 
 async def _look_at(bench: Workbench, node: Node, draft: int, watched: Watched) -> tuple[Found, str]:
     spec = bench.task.roles.verifier
-    spent = spent_by_role(bench.state)
-    if not course_of(bench.state, bench.book.accounts, bench.task).is_due(ModelRole.VERIFIER, spent):
+    course = course_of(bench.state, bench.book.accounts, bench.task)
+    if not course.is_due(_ROLE, spent_by_role(bench.state)):
         return "unreviewed", "the verifier's share of the dollars is used up for now"
     diff = difference(bench.tree(node.parent or ""), draft_tree(bench, node, draft))
     question = Question(bench.task.statement, bench.task.editable, diff, secrets.token_hex(_NONCE_BYTES))
-    asked = ask_verifier(watched.line, question, spec.thinking if spec else 0)
     try:
-        async with asyncio.timeout(bench.propose_s):
-            found = await watched.until_stalled(asked)
-    except TimeoutError:
-        return "unreviewed", f"the verifier gave no answer within {bench.propose_s:g} s"
-    except FoundStalled as stalled:
-        bench.book.record(e.KillConfirmed(node=node.id))
-        return "unreviewed", short(f"the verifier stalled: {stalled}", _LONGEST_WHY)
+        found = await watched.until_stalled(ask_verifier(watched.line, question, spec.thinking if spec else 0))
     except NoAnswer as error:
         return "unreviewed", short(f"the verifier gave no answer: {error}", _LONGEST_WHY)
     return found.finding, found.reasons
+
+
+def _unreviewed(node: Node, drafts: Sequence[int], why: str) -> list[e.Reviewed]:
+    reasons = short(why, _LONGEST_WHY)
+    return [e.Reviewed(node=node.id, draft=it, finding="unreviewed", reasons=reasons) for it in drafts]
 
 
 def hold(bench: Workbench, node: Node, why: str) -> None:

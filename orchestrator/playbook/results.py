@@ -26,6 +26,8 @@ def result_of(state: State, node: Node, ranking: Ranking) -> Standing | None:
 
     What the verifier holds or flags, and what did not stand when it was run again, brought nothing.
     """
+    if node.phase is Phase.QUARANTINED and node.finding == "hold":
+        return NO_GAIN
     if node.phase is not Phase.ENDED or node.ending is None or not node.ending.charged or node.parent is None:
         return None
     if not node.ending.scoreable or node.finding in ("hold", "flag"):

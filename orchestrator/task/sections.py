@@ -225,7 +225,7 @@ class StallSpec(Section):
     provision: Span = 120.0
     heartbeat: Span | None = None
     first_token: Span = 120.0
-    floor: float = Field(default=1.5, ge=0, le=100_000, allow_inf_nan=False)
+    floor: float = Field(default=1.0, ge=0, le=100_000, allow_inf_nan=False)
     window: Annotated[Span, Field(ge=1)] = 60.0
     grace: Span = 30.0
     thinking: Span = 300.0

@@ -10,21 +10,22 @@ Step = tuple[str, str]
 
 
 class Circle(NamedTuple):
-    """A cycle of so many steps, gone through so many times in a row; `since` is when it began to repeat."""
+    """So many steps in a row repeat a cycle of this length; `since` is when it began to repeat."""
 
     length: int
-    times: int
+    repeats: int
     since: int
 
 
 class Circles:
-    """One step must repeat the given number of times, a cycle of two or three one time less: it is longer already.
+    """One step must be there the given number of times in a row. Of a cycle of two or three, as many steps in a row
+    must repeat, and more than one whole cycle: two agents side by side that look twice at the same thing are none.
 
     Answers belong to the calls in the order of both. Remembers three steps, however long the stream is.
     """
 
     def __init__(self, repeats: int) -> None:
-        self._needed = {length: repeats if length == 1 else max(2, repeats - 1) for length in _CYCLES}
+        self._needed = {1: repeats - 1} | {length: max(repeats - 1, length + 1) for length in _CYCLES[1:]}
         self._called: deque[str] = deque(maxlen=_UNANSWERED)
         self._steps: deque[Step] = deque(maxlen=max(_CYCLES))
         self._equal = dict.fromkeys(_CYCLES, 0)
@@ -42,7 +43,7 @@ class Circles:
             if same and not self._equal[length]:
                 self._since[length] = at
             self._equal[length] = self._equal[length] + 1 if same else 0
-            if found is None and self._equal[length] >= (self._needed[length] - 1) * length:
+            if found is None and self._equal[length] >= self._needed[length]:
                 found = Circle(length, self._needed[length], self._since[length])
         self._steps.append(step)
         return found

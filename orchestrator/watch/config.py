@@ -19,7 +19,7 @@ class Config:
     """
 
     first_token_s: float = 120.0
-    floor: float = 1.5
+    floor: float = 1.0
     window_s: float = 60.0
     grace_s: float = 30.0
     thinking_s: float = 300.0

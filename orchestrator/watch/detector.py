@@ -128,9 +128,11 @@ class StallWatch:
 
     def _answered(self, digest: str) -> None:
         if found := self._circles.answered(digest, self._clock):
-            one = found.length == 1
-            what = "the same call with the same result" if one else f"the same cycle of {found.length} calls"
-            self._end(Cause.LOOP, f"{what} {found.times} times in a row", found.since)
+            if found.length == 1:
+                detail = f"the same call with the same result {found.repeats + 1} times in a row"
+            else:
+                detail = f"{found.repeats} steps in a row repeat a cycle of {found.length}, with the same results"
+            self._end(Cause.LOOP, detail, found.since)
 
     def _keep(self, hold: Hold | None) -> None:
         if hold:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.budget import micro_dollars
 from orchestrator.domain.model_use import ModelRole
@@ -18,6 +19,16 @@ from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
 from orchestrator.wiring.options import Options
 
+if TYPE_CHECKING:
+    from orchestrator.llm.prices import Prices
+
+# The better model for those who propose, a cheap and diverse pool for those who edit the playbook, one that reasons for
+# those who check.
+_MODELS = {
+    ModelRole.USER: ("claude-opus-5-5",),
+    ModelRole.EVOLVER: ("claude-haiku-5-5", "claude-sonnet-5-5"),
+    ModelRole.VERIFIER: ("claude-sonnet-5-5",),
+}
 _NO_KEY = "the proposer {} asks a model, and there is no key for one; set ANTHROPIC_API_KEY, or use another proposer"
 
 
@@ -46,7 +57,7 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
     return {
         role: Allowance(
             role=role,
-            models=given[0] or settings.models,
+            models=given[0] or settings.models or _MODELS[role],
             microdollars=micro_dollars(given[1]),
             tokens=tokens,
             per_minute=spec.per_minute,
@@ -84,6 +95,18 @@ def _learnt(stall: StallSpec, folder: Path, agent: str, model: str) -> Config:
     return replace(config, floor=learn_floor(lowest, config.floor, stall.learn).floor)
 
 
+def check_models(allowances: Mapping[ModelRole, Allowance], prices: "Prices") -> None:
+    """Every model of every role has a price. Raises TaskError for one that has none, before the first call."""
+    from orchestrator.llm.prices import UnknownModel
+
+    for role, allowance in allowances.items():
+        for model in allowance.models:
+            try:
+                prices.of(model)
+            except UnknownModel as error:
+                raise TaskError(f"the model of the {role}: {error}") from None
+
+
 @asynccontextmanager
 async def open_models(
     task: Task, options: Options, settings: Settings, book: Book, folder: Path
@@ -94,17 +117,16 @@ async def open_models(
         return
     if settings.api_key is None or not settings.api_key.get_secret_value().strip():
         raise TaskError(_NO_KEY.format(options["proposer"]))
+    import orchestrator.llm.asking  # noqa: F401  # slow to load, which must not count as a model's silence
     from orchestrator.llm.gateway import Gateway
-    from orchestrator.llm.prices import Prices, UnknownModel
+    from orchestrator.llm.prices import BadPrices, Prices
     from orchestrator.llm.upstream import Upstream
 
     allowances = allowances_of(task, options, settings)
     try:
         prices = Prices.load(settings.prices)
-        for allowance in allowances.values():
-            for model in allowance.models:
-                prices.of(model)
-    except (UnknownModel, ValueError) as error:
+        check_models(allowances, prices)
+    except BadPrices as error:
         raise TaskError(str(error)) from None
     agent = (options["agent"] or task.agent.name) if options["proposer"] == "agent" else options["proposer"]
     async with Gateway(Upstream(settings.api_url, settings.api_key), prices) as gateway:

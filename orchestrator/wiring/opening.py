@@ -35,7 +35,7 @@ from orchestrator.wiring.ledgers import take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
-from orchestrator.wiring.playbooks import make_evolving, with_playbooks
+from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
 from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder
 from orchestrator.wiring.secrets import refuse_secrets
@@ -95,7 +95,7 @@ async def open_campaign(
                 _check_unchanged(book.state.run, artifacts, task, taken)
             proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
             if asks_a_model(options):
-                refuse_secrets(task, taken.tree)
+                refuse_secrets(task, taken.tree, task_pages(task, task_folder))
             form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)

@@ -49,6 +49,8 @@ class Options:
         value = self.values[name]
         if value is None:
             return ""
+        if isinstance(value, bool):
+            return "on" if value else "off"
         if name in ("usd", "stall_losses"):
             return f"${value:g}"
         if name == "rate":

@@ -13,6 +13,7 @@ from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import allowances_of, asks_a_model, worst_of_asking
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.playbooks import task_pages
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
@@ -44,7 +45,7 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     options = resolve(flags, task, settings)
     proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
     if asks_a_model(options):
-        refuse_secrets(task, tree)
+        refuse_secrets(task, tree, task_pages(task, folder))
     if options["control"]:
         make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))

@@ -28,12 +28,24 @@ def with_playbooks(bench: Workbench, folder: Path) -> Workbench:
 
 
 def make_evolving(bench: Workbench) -> Evolving | None:
-    """None where nobody has that role, or no model is asked. It must be made after the run has begun."""
+    """None where nobody has that role, or no model is asked."""
     if bench.playbooks is None or bench.models is None or bench.task.roles.evolver is None:
         return None
+    return Evolving(bench, bench.playbooks, bench.models, Funding(bench).of_the_evolver)
 
-    def is_due() -> bool:
-        course = course_of(bench.state, bench.book.accounts, bench.task)
-        return course.next_role(spent_by_role(bench.state)) is ModelRole.EVOLVER
 
-    return Evolving(bench, bench.playbooks, bench.models, is_due)
+class Funding:
+    """The allocator's word, asked again only when something happened since."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._asked_at = ""
+        self._said = False
+
+    def of_the_evolver(self) -> bool:
+        state = self._bench.state
+        if self._asked_at != state.campaign.last_at:
+            self._asked_at = state.campaign.last_at
+            course = course_of(state, self._bench.book.accounts, self._bench.task)
+            self._said = course.next_role(spent_by_role(state)) is ModelRole.EVOLVER
+        return self._said

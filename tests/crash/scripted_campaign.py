@@ -4,16 +4,18 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from orchestrator.budget import Account
+from orchestrator.domain import events as e
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.ledger import Missing
 from orchestrator.loop import campaign
 from orchestrator.loop.book import read_accounts
-from orchestrator.wiring import How
+from orchestrator.wiring import How, ask
 from sandbox import Job
 from tests.crash.fate import Fate, die_within
 from tests.orchestrator.loop.books import check_books, ledger_of
@@ -24,7 +26,10 @@ from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, s
 
 @dataclass(frozen=True)
 class Kind:
-    """`changes_at` is the node from which on chambers run on other hardware, `sigma` how far scores spread."""
+    """`changes_at` is the node from which on chambers run on other hardware, `sigma` how far scores spread.
+
+    Where a person is asked, one answers: yes to the first that waits, and no to the second.
+    """
 
     parts: tuple[str, ...]
     flags: dict[str, Any]
@@ -42,6 +47,7 @@ KINDS = {
     "held": Kind((CPU, HELDOUT, GUARD), {"width": 1}, changes_at="1.7"),
     "short": Kind((CPU, TUNE, GUARD), {"width": 1}, changes_at="1.2", attempts=2),
     "noisy": Kind((noisy(8, 6), GUARD), {"width": 1}, sigma=1.0),
+    "asked": Kind((TUNE,), {"width": 1, "ask": True}, attempts=2),
     "tested": Kind((noisy(5, 5),), {"width": 1}, attempts=1, sigma=0.1),
 }
 
@@ -78,7 +84,15 @@ async def _work(folder: Path, kind: Kind) -> None:
     async with scripted(folder, script, *proposed, branching=kind.branching, how=how, **kind.flags) as session:
         script.noise = gaussian(session.bench.state, kind.sigma) if kind.sigma else None
         script.on_open = _moving(session.bench.state, script, kind.changes_at)
+        for event in (e.PromotionAsked, e.AttemptResumed):
+            session.when(event, partial(_answer, folder, session.bench.state))
         await session.run(60)
+
+
+def _answer(folder: Path, state: State, event: e.PromotionAsked | e.AttemptResumed) -> None:
+    """As soon as there is a question, or once more after a kill: nobody knows whether the first answer was left."""
+    if state.nodes[event.node].waits_for_person:
+        ask(folder, "accept" if event.node == "1.1" else "decline", {"node": event.node})
 
 
 def _moving(state: State, script: Script, changes_at: str) -> Callable[[Job], Awaitable[None]]:
@@ -101,6 +115,8 @@ def checked(folder: Path, kind: str) -> State:
     with ledger_of(folder) as ledger:
         check_books(ledger)
         rows = ledger.rows()
+        asked = [record.body for record in ledger.read() if record.kind == "promotion asked"]
+    assert len(set(asked)) == len(asked), "a person was asked twice"
     state, accounts = State.from_rows(rows), read_accounts(rows)
     assert not accounts.holds
     assert all(node.phase is Phase.ENDED for node in state.nodes.values())

@@ -73,10 +73,10 @@ def rounds(base: Path, kind: str, count: int) -> int:
     return in_turn(range(count), some)
 
 
-@pytest.mark.parametrize("kind", ["short", "tested"])
+@pytest.mark.parametrize("kind", ["short", "tested", "asked"])
 def test_killed_at_every_point(tmp_path: Path, kind: str) -> None:
     """A short campaign, killed once after each of its effects: one with tuning, a guard, replays and a change of the
-    fleet, and one whose scores are noisy.
+    fleet, one whose scores are noisy, and one in which a person is asked before anything is kept.
 
     To die before one is to die after the one before it; only what runs in a chamber goes on in between.
     """

@@ -17,6 +17,8 @@ from orchestrator.proposers.llm.words import framed, mark_for, quoted, shown_fil
 from orchestrator.text import printable, short
 
 _BASE = "blastdoor"
+# The last part may change with every question and is not cached; so there is always one.
+_NOTHING_ELSE = "Nothing is told here of what else was tried."
 _STEP = 16  # experiments are left out in such steps, so that what is before them stays the same for a while
 _BEST = 5
 _NAMES = 40
@@ -75,10 +77,10 @@ class Telling:
         broken = self._failed_change(failed, purse, int(_FAILED * whole)) if failed else ""
         spared = int(_OTHERS * whole) if others and self._brief.past.ended else 0
         parent = self._parent(purse, int(_LINEAGE * whole), spared)
-        tried = self._others(purse) if others else ""
+        tried = (self._others(purse) if others else "") or _NOTHING_ELSE
         system = (self._fixed.rules, _joined(self._fixed.task, guided), parent, tried)
         question = _joined(broken, self._told_left_out(), asked)
-        return Context(tuple(filter(None, system)), question, tuple(self._left_out))
+        return Context(system, question, tuple(self._left_out))
 
     def _told_left_out(self) -> str:
         told = [short(it, _LEFT_OUT_WIDTH) for it in self._left_out[:_LEFT_OUT]]

@@ -18,6 +18,8 @@ def experiment_line(tried: Tried, metrics: Sequence[Metric]) -> str:
     parts += [f"on {tried.parent}"] if tried.parent else []
     if tried.params is not None:
         parts.append(shown_params(tried.params))
+    elif tried.parent and not tried.operator:
+        parts.append("no change")
     elif tried.parent:
         parts += [_code(tried.operator), quoted(tried.description, _DESCRIPTION)]
     else:

@@ -17,8 +17,8 @@ _MOST = 20
 
 
 def nodes_of(state: State, now: Round) -> list[Node]:
-    """What ended since the round began, in that order; whatever it was begun for."""
-    over = (it for it in state.nodes.values() if it.phase is Phase.ENDED and it.ended_at >= now.at)
+    """The attempts that ended since the round began, in that order; whatever they were begun for."""
+    over = (it for it in state.nodes.values() if it.phase is Phase.ENDED and it.ended_at >= now.at and it.parent)
     return sorted((it for it in over if run_of(it.id) == now.run), key=lambda it: it.ended_at)
 
 
@@ -29,11 +29,11 @@ def round_lines(state: State, metrics: Sequence[Metric], unicode: bool = True) -
         return []
     nodes = nodes_of(state, now)
     kept = sum(node.kept for node in nodes)
-    lines = [Text.assemble((f"round {now.number}: ", "bold"), f"{figures.plural(len(nodes), 'node')}, {kept} kept")]
+    lines = [Text.assemble((f"round {now.number}: ", "bold"), f"{figures.plural(len(nodes), 'attempt')}, {kept} kept")]
     lines += [_line(state, node, metrics, unicode) for node in nodes[:_MOST]]
     if len(nodes) > _MOST:
         lines.append(Text(f"  and {len(nodes) - _MOST} more; blastdoor tree --all shows them", "bright_black"))
-    if shown := [node.id for node in nodes if node.diff and node.parent]:
+    if shown := [node.id for node in nodes if node.diff]:
         lines.append(Text(f"  blastdoor diff {shown[-1]} shows a change, blastdoor show {shown[-1]} all about it"))
     return lines
 

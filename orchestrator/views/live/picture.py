@@ -10,9 +10,10 @@ from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.chart import MIN_ROWS, MIN_WIDTH, plot
+from orchestrator.views.campaign.happenings import paused_because
 from orchestrator.views.campaign.looks import RUNNING, legend
 from orchestrator.views.campaign.promotion import waiting_line
-from orchestrator.views.live.attempt import attempt_line
+from orchestrator.views.live.attempt import attempt_lines
 from orchestrator.views.live.pulses import Pulse, Pulses
 from orchestrator.views.live.scene import Gauge, Scene
 from orchestrator.views.live.stair import stair
@@ -44,7 +45,7 @@ class Picture:
         head = [self._head(scene, now), *self._gauges(scene, width, now)[:1], self._best(scene)]
         if self.notice:
             head.insert(1, Text(short(self.notice, 200), "bold yellow"))
-        head[1:1] = _asked(scene)
+        head[1:1] = _needs_a_person(scene)
         head = head[: max(0, height)]
         parts = {
             "work": self._work(scene, now, width, pulses or {}),
@@ -83,7 +84,6 @@ class Picture:
             text.append("  ending what runs", "bold yellow")
         elif scene.paused:
             text.append("  paused", "bold yellow")
-            text.append(f": {short(scene.pause_why, 100)}; blastdoor pause --off" if scene.pause_why else "", "yellow")
         text.append(f"  {figures.duration(scene.elapsed(now))}", "cyan")
         text.append(f"  {len(scene.work)} of {scene.caps.width} at work", "" if scene.work else _FAINT)
         for count, word in ((scene.waiting, "waiting"), (scene.quarantined, "in quarantine")):
@@ -160,9 +160,8 @@ class Picture:
         return known[3]
 
     def _work(self, scene: Scene, now: float, width: int, pulses: Mapping[str, Pulse]) -> list[Text]:
-        names = max((len(work.node) for work in scene.work), default=0)
         mark = (f"{RUNNING.mark(self.unicode)} ", RUNNING.style)
-        return [attempt_line(work, mark, min(names, 40), width, now, pulses.get(work.node)) for work in scene.work]
+        return attempt_lines(scene.work, mark, width, now, pulses)
 
     def _fitted(self, line: Text, width: int) -> Text:
         if not self.unicode and not line.plain.isascii():
@@ -179,10 +178,12 @@ def pulses_of(pulses: Pulses | None, scene: Scene, now: float) -> dict[str, Puls
     return pulses.read([work.node for work in scene.work[:most]], now) if pulses else {}
 
 
-def _asked(scene: Scene) -> list[Text]:
+def _needs_a_person(scene: Scene) -> list[Text]:
+    """Why it paused by itself, and who waits for a word."""
     more = len(scene.asked) - 1
     told = f" ({more} more wait; blastdoor status)" if more > 0 else ""
-    return [Text(waiting_line(node) + told, "bold yellow") for node in scene.asked[:1]]
+    lines = [paused_because(short(scene.pause_why, 120))] if scene.paused and scene.pause_why else []
+    return [Text(line, "bold yellow") for line in (*lines, *(waiting_line(node) + told for node in scene.asked[:1]))]
 
 
 def _cut(work: list[Text], lines: int) -> list[Text]:

@@ -153,6 +153,18 @@ async def test_resume_without_asking(folder: Path) -> None:
         assert (finished.champion.id, finished.champion.promotion) == ("1.1", None)
 
 
+async def test_an_answer_counts_without_asking(folder: Path) -> None:
+    """What a person declined is not kept by whoever goes on without --ask."""
+    async with scripted(folder, None, {"value": 5}, ask=True) as session:
+        session.stop_at(e.PromotionAsked, 1)
+        await session.run()
+    ask(folder, "decline", {"node": "1.1"})
+    async with scripted(folder, None, {"value": 5}, how=How.RESUME, ask=False) as session:
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.kept, node.why) == (Ending.SCORED, False, "declined by a person")
+
+
 async def test_cancelled_while_it_waits(folder: Path) -> None:
     """It can be cancelled like any other; then it is not charged, and nothing stays reserved."""
     async with scripted(folder, None, {"value": 5}, ask=True) as session:

@@ -16,7 +16,7 @@ from orchestrator.llm.line import NoAnswer, Unusable
 from orchestrator.proposers import Brief
 from orchestrator.wiring import How, ask
 from tests.orchestrator.loop.scripted import TUNE, Act, Proposing, scripted, write_task
-from tests.orchestrator.loop.verifying import VERIFIER, change, proposed, record_call, says, verified
+from tests.orchestrator.loop.verifying import VERIFIER, Say, change, proposed, record_call, says, verified
 
 
 @pytest.fixture
@@ -46,6 +46,30 @@ async def test_flag(reviewed: Path) -> None:
         node = session.bench.state.nodes["1.1"]
         assert (finished.champion, node.kept, node.finding) == (node, True, "flag")
         assert session.bench.state.drafts("1.1")[0].reasons == "it looks odd"
+
+
+async def test_the_same_verdicts_whatever_it_says(tmp_path: Path) -> None:
+    """T39: scores, ranks, champion and reasons are those of a campaign without a verifier, for every word of it."""
+    told: list[Say | Exception | None] = [
+        says("pass"),
+        says("flag"),
+        lambda _: "prose",
+        NoAnswer("down", charged=False),
+        None,
+    ]
+    found = []
+    for number, answer in enumerate(told):
+        folder = write_task(tmp_path / f"task{number}", VERIFIER if answer else "")
+        async with scripted(folder, None, change(3), change(2), change(5)) as session:
+            if answer:
+                verified(session, answer)
+            finished = await session.run()
+            nodes = session.bench.state.nodes.values()
+            champion = finished.champion.id if finished.champion else ""
+            scored = [(it.id, it.verdict.metrics if it.verdict else {}, it.kept, it.why, it.ending) for it in nodes]
+            found.append((champion, scored))
+    assert all(it == found[-1] for it in found)
+    assert found[-1][0] == "1.3"
 
 
 async def test_hold(reviewed: Path) -> None:

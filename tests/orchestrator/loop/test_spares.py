@@ -174,14 +174,17 @@ async def test_in_tuning_they_compete_instead(tmp_path: Path) -> None:
         assert [(session.bench.state.nodes[name].params or {})["value"] for name in ("1.1", "1.2")] == [3, 4]
 
 
-async def test_spares_belong_to_their_parent(folder: Path) -> None:
-    """On another node, other changes are wanted."""
+async def test_siblings_first_then_deeper(folder: Path) -> None:
+    """A branch tries all that it was offered before it builds on the best of it; what is left waits on its parent."""
     model = Model(lambda brief: three_from(3 * brief.number), branching=True)
-    async with several(folder, model, attempts=3, depth=3) as session:
+    async with several(folder, model, attempts=5, depth=5) as session:
         await session.run()
-        assert list(session.bench.state.nodes) == ["1", "1.1", "1.1.1", "1.1.1.1"]
-        assert len(model.asked) == 3
-        assert next_spare(session.bench.state, "1") is not None
+        assert list(session.bench.state.nodes) == ["1", "1.1", "1.2", "1.3", "1.3.1", "1.3.2"]
+        assert [brief.parent for brief in model.asked] == ["1", "1.3"]
+        left = next_spare(session.bench.state, "1.3")
+        assert left is not None
+        assert (left.node, left.number) == ("1.3.1", 3)
+        assert next_spare(session.bench.state, "1") is None
 
 
 async def test_a_new_instruction_makes_them_old(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,22 @@ def test_workspace_inside_the_judge(make: Make) -> None:
     assert told(folder) == "blastdoor.toml:5: workspace: judge/gold lies inside the judge's folder; move it out"
 
 
+@pytest.mark.parametrize("playbook", ["judge", "judge/gold", ".", "link"])
+def test_playbook_and_judge_lie_apart(make: Make, playbook: str) -> None:
+    """All of a playbook goes to a provider: nothing of the judge may be in it, by whatever name."""
+    folder = make(replaced=("[trial]", f"playbook = '{playbook}'\n[trial]"))
+    (folder / "link").symlink_to(folder / "judge" / "gold")
+    assert "lie in each other, and agents read it; move it" in told(folder)
+
+
+def test_playbook_is_missing(make: Make) -> None:
+    """One that is named must be there; the usual place need not."""
+    folder = make(replaced=("[trial]", "playbook = 'playbok'\n[trial]"))
+    assert told(folder) == (
+        "blastdoor.toml:5: playbook: playbok is not a folder; put the playbook there, or take the key out"
+    )
+
+
 def test_judge_inside_the_workspace_by_a_link(make: Make) -> None:
     """It is the place on the disk that counts, not its name."""
     folder = make("folder = 'elsewhere'")

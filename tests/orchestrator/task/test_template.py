@@ -22,6 +22,7 @@ from orchestrator.task.sections import (
     StallSpec,
     Trial,
     Tune,
+    VerifierSpec,
 )
 from sandbox import Limits
 
@@ -71,6 +72,7 @@ def test_what_is_commented_out_is_right_too(written: Path) -> None:
         Budget,
         StallSpec,
         SearchSpec,
+        VerifierSpec,
         Limits,
     ],
 )

@@ -58,7 +58,7 @@ def test_drip() -> None:
         pulse = Teller().say(Kind.REQUESTED).stream(before, 50).stream(600, 0.3).pulse()
         assert pulse.cause is Cause.BELOW_FLOOR
         assert pulse.at < before + 90
-        assert pulse.detail.endswith("the floor is 1.5")
+        assert pulse.detail.endswith("the floor is 1")
 
 
 def test_grace() -> None:
@@ -117,11 +117,11 @@ def test_thinking_that_is_shown_in_part() -> None:
     for teller in (shown, dripped):
         teller.say(Kind.REQUESTED).say(Kind.THINKING)
     for _ in range(30):
-        shown.after(30).say(Kind.TOKENS, tokens=80, hold=Hold.THINKING)
+        shown.after(30).say(Kind.TOKENS, tokens=40, hold=Hold.THINKING)
         dripped.after(30).say(Kind.TOKENS, tokens=1, hold=Hold.THINKING)
     assert shown.pulse().state is Life.HELD
     assert dripped.pulse().cause is Cause.THINKING
-    assert dripped.pulse().at < 310
+    assert dripped.pulse().at <= 310
 
 
 def test_tool_with_cpu() -> None:
@@ -215,19 +215,18 @@ def test_stalled_is_final() -> None:
     assert teller.watch.tokens == 2400
 
 
-@pytest.mark.parametrize(
-    ("cycle", "times"), [(["ls"], 4), (["edit", "test"], 3), (["edit", "test", "read"], 3)], ids=str
-)
-def test_loop(cycle: list[str], times: int) -> None:
-    """The same call with the same result so many times in a row is a loop; a short cycle of them one time less."""
-    teller = Teller(Config(loop=4)).step("other", "other")
-    for turn in range(times):
+@pytest.mark.parametrize("cycle", [["ls"], ["edit", "test"], ["edit", "test", "read"]], ids=len)
+@pytest.mark.parametrize("loop", [2, 4, 7])
+def test_loop(cycle: list[str], loop: int) -> None:
+    """So many steps in a row that repeat those before, results and all, are a loop; of a cycle more than one pass."""
+    teller = Teller(Config(loop=loop)).step("other", "other")
+    repeats = loop - 1 if len(cycle) == 1 else max(loop - 1, len(cycle) + 1)
+    for number in range(len(cycle) + repeats):
         assert not teller.pulse().stalled
-        for name in cycle:
-            teller.step(name, f"{name} said", turn)
+        name = cycle[number % len(cycle)]
+        teller.step(name, f"{name} said", number)
     pulse = teller.pulse()
     assert pulse.cause is Cause.LOOP
-    assert pulse.detail.endswith(f"{times} times in a row")
     assert pulse.since == 1 + len(cycle) + 1
 
 

@@ -34,7 +34,7 @@ def story(tmp_path: Path) -> Story:
 def test_what_a_round_brought(story: Story) -> None:
     """Its own nodes and no others, with scores against their parents, and how to look at a change."""
     head, first, second, third, hint = told(story)
-    assert head == "round 2: 3 nodes, 1 kept"
+    assert head == "round 2: 3 attempts, 1 kept"
     assert first.startswith("  ○ 1.1.1 discarded  score=1.5 (-0.5 on 1.1)")
     assert first.isprintable()
     assert second == "  ● 1.1.2 kept  score=2.5 (+0.5 on 1.1)  more rows"
@@ -68,7 +68,7 @@ def test_the_summary(story: Story, tmp_path: Path, capsys: pytest.CaptureFixture
     assert made
     show_summary(tmp_path / "task", over(made))
     text = capsys.readouterr().out
-    assert "round 2: 3 nodes, 1 kept" in text
+    assert "round 2: 3 attempts, 1 kept" in text
     assert "blastdoor resume goes on with the next one, blastdoor resume --no-review without stops" in text
     show_summary(tmp_path / "task", "Ctrl-C")
     assert "round 2" not in capsys.readouterr().out

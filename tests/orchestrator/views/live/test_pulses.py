@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.records import Role, Spent
-from orchestrator.views.live.attempt import amount, attempt_line
+from orchestrator.views.live.attempt import amount, attempt_lines
 from orchestrator.views.live.picture import Picture, pulses_of
 from orchestrator.views.live.pulses import OLD_S, Pulse, Pulses, parse_pulse
 from orchestrator.views.live.scene import Work, seconds
@@ -20,6 +20,7 @@ from tests.orchestrator.views.campaign.builder import Story, campaign
 from tests.orchestrator.views.campaign.conftest import HOSTILE
 from tests.orchestrator.views.live.test_picture import scene_of
 
+MARK = ("> ", "")
 PULSE = {"tokens": 12_345, "rate": 41.23, "floor": 2.0, "state": "streaming", "usd": 0.0312, "phase": "thinking"}
 
 
@@ -48,7 +49,7 @@ def test_what_it_tells(tmp_path: Path) -> None:
     story, node = asked()
     write(tmp_path, node, PULSE)
     [line] = lines(story, tmp_path)
-    words = "thinking        1m42s   1m42s in all   12.3k tokens   41.2/s (floor 2)  $0.0312  streaming"
+    words = "thinking        1m42s   1m42s in all   12.3k tokens    41.2/s (floor 2)   $0.0312"
     assert line == f"▸ {node}  {words}"
 
 
@@ -61,9 +62,9 @@ def test_no_pulse_no_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("width", "words"),
     [
-        (80, "thinking        1m42s   12.3k tokens   41.2/s (floor 2)  $0.0312"),
-        (60, "thinking        1m42s   41.2/s  $0.0312"),
-        (40, "thinking        1m42s   41.2/s"),
+        (80, "thinking        1m42s   12.3k tokens    41.2/s (floor 2)   $0.0312"),
+        (60, "thinking        1m42s    41.2/s   $0.0312"),
+        (40, "thinking        1m42s    41.2/s"),
         (30, "thinking        1m42"),
     ],
 )
@@ -76,15 +77,31 @@ def test_narrow_terminals(tmp_path: Path, width: int, words: str) -> None:
     assert len(line) <= width
 
 
+def test_columns_stay_columns(tmp_path: Path) -> None:
+    """What does not fit on one line is left out on all, so that figures stand below each other; one that no model
+    works on has the line that it always had.
+    """
+    story, node = asked()
+    held, trial = story.opened("1"), story.attempt("1")
+    write(tmp_path, node, {**PULSE, "rate": 0.4, "tokens": 7})
+    write(tmp_path, held, {**PULSE, "rate": None, "state": "held"})
+    first, second, third = lines(story, tmp_path, 80)
+    assert first.index(" tokens") == second.index(" tokens")
+    assert first.index("$") == second.index("$")
+    assert ("0.4/s (floor 2)" in first, "held" in second, "in all" in first + second) == (True, True, False)
+    assert third.startswith(f"▸ {trial}  running")
+    assert third.endswith("in all")
+
+
 def test_below_the_floor() -> None:
     """A rate under the floor is marked; while none is asked for, only the detector's word is there."""
     work = Work("1.1", Role.SEARCH, "proposing", 0.0, 0.0)
-    slow = attempt_line(work, ("> ", ""), 3, 200, 5.0, Pulse(rate=0.4, floor=2.0))
+    [slow] = attempt_lines([work], MARK, 200, 5.0, {"1.1": Pulse(rate=0.4, floor=2.0)})
     assert [span.style for span in slow.spans if slow.plain[span.start : span.end].strip() == "0.4/s"] == [
         "bold yellow"
     ]
-    held = attempt_line(work, ("> ", ""), 3, 200, 5.0, Pulse(tokens=9, floor=2.0, state="held: tool"))
-    assert held.plain.endswith("9 tokens  $0.00  held: tool")
+    [held] = attempt_lines([work], MARK, 200, 5.0, {"1.1": Pulse(tokens=9, floor=2.0, state="held")})
+    assert held.plain.endswith("9 tokens      held               $0.00")
 
 
 def test_what_is_booked(tmp_path: Path) -> None:
@@ -102,9 +119,9 @@ def test_what_is_booked(tmp_path: Path) -> None:
             spent=Spent(microdollars=75_000, tokens=25_000),
         ),
     )
-    assert lines(story, tmp_path)[0].endswith("25k tokens  $0.0750")
+    assert lines(story, tmp_path)[0].endswith("25k tokens   $0.0750")
     write(tmp_path, node, PULSE)
-    assert "25k tokens   41.2/s (floor 2)  $0.0750" in lines(story, tmp_path)[0]
+    assert "25k tokens    41.2/s (floor 2)   $0.0750" in lines(story, tmp_path)[0]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +189,8 @@ def test_any_bytes(data: bytes) -> None:
     """Nothing raises, and what is a pulse fits its line."""
     pulse = parse_pulse(data)
     work = Work("1.1", Role.CONTROL, "proposing", 0.0, 0.0)
-    assert attempt_line(work, ("> ", ""), 3, 60, 5.0, pulse).plain.isprintable()
+    [line] = attempt_lines([work], MARK, 60, 5.0, {"1.1": pulse} if pulse else {})
+    assert line.plain.isprintable()
 
 
 @settings(max_examples=200, deadline=None)
@@ -190,7 +208,8 @@ def test_any_bytes(data: bytes) -> None:
 )
 def test_any_pulse_fits(pulse: Pulse, width: int) -> None:
     """However large its numbers are."""
-    line = attempt_line(Work("1.1", Role.CONTROL, "proposing", 0.0, 0.0), ("> ", ""), 3, width, 5.0, pulse)
+    work = Work("1.1", Role.CONTROL, "proposing", 0.0, 0.0)
+    [line] = attempt_lines([work], MARK, width, 5.0, {"1.1": pulse})
     assert line.cell_len <= width
     assert line.plain.isprintable()
 
@@ -221,5 +240,9 @@ def test_why_it_pauses() -> None:
     """A pause that nobody asked for says why, and how to go on."""
     story = campaign(3)
     story.tell(e.PauseSet(paused=True, why="3 of 4 agents stalled within 5 minutes"))
-    head = Picture().lines(scene_of(story), 160, 20, seconds(story.events[-1][0]))[0].plain
-    assert "paused: 3 of 4 agents stalled within 5 minutes; blastdoor pause --off" in head
+    found = [line.plain for line in Picture().lines(scene_of(story), 100, 20, seconds(story.events[-1][0]))]
+    assert found[0].startswith("circle-packing  paused  ")
+    assert found[1] == "paused: 3 of 4 agents stalled within 5 minutes; blastdoor pause --off goes on"
+    story.tell(e.PauseSet(paused=False, why="one attempt is tried"))
+    found = [line.plain for line in Picture().lines(scene_of(story), 100, 20, seconds(story.events[-1][0]))]
+    assert not any("paused" in line or "tried" in line for line in found)
