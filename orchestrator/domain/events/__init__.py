@@ -1,0 +1,183 @@
+"""Everything that can happen, as a closed union. A ledger holds nothing else, in the order in which it happened."""
+
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from orchestrator.domain.events.attempt import (
+    AttemptEnded,
+    AttemptOpened,
+    AttemptQuarantined,
+    AttemptReleased,
+    AttemptRequeued,
+    AttemptResumed,
+    KillConfirmed,
+    KillIntended,
+    OffersCounted,
+    Promoted,
+    PromotionAnswered,
+    PromotionAsked,
+    Proposed,
+)
+from orchestrator.domain.events.campaign import (
+    CampaignOpened,
+    CampaignStopped,
+    ChampionChanged,
+    CohortOpened,
+    InjectionQueued,
+    LimitsSet,
+    PauseSet,
+    RequestTaken,
+    RoundStarted,
+    RunStarted,
+    SessionEnded,
+    SessionStarted,
+    Steered,
+)
+from orchestrator.domain.events.model import (
+    AgentEnded,
+    AgentIntended,
+    ModelCallEnded,
+    ModelCallIntended,
+    PlaybookChanged,
+    PlaybookDiscarded,
+    PlaybookGiven,
+    PlaybookUsed,
+    Reviewed,
+    StallFound,
+)
+from orchestrator.domain.events.money import (
+    Charged,
+    Refunded,
+    Reserved,
+    Settled,
+)
+from orchestrator.domain.events.trial import (
+    CertificationOpened,
+    GuardAdded,
+    GuardEnded,
+    GuardIntended,
+    HeldOutAsked,
+    HeldOutIntended,
+    JudgingEnded,
+    JudgingIntended,
+    TrialEnded,
+    TrialIntended,
+)
+
+Event = Annotated[
+    CampaignOpened
+    | RunStarted
+    | LimitsSet
+    | SessionStarted
+    | SessionEnded
+    | AttemptOpened
+    | InjectionQueued
+    | Reserved
+    | Settled
+    | Refunded
+    | Charged
+    | Proposed
+    | OffersCounted
+    | ModelCallIntended
+    | ModelCallEnded
+    | AgentIntended
+    | AgentEnded
+    | StallFound
+    | Reviewed
+    | Steered
+    | RoundStarted
+    | PlaybookChanged
+    | PlaybookGiven
+    | PlaybookUsed
+    | PlaybookDiscarded
+    | PromotionAsked
+    | PromotionAnswered
+    | Promoted
+    | TrialIntended
+    | TrialEnded
+    | JudgingIntended
+    | JudgingEnded
+    | CertificationOpened
+    | GuardIntended
+    | GuardEnded
+    | GuardAdded
+    | HeldOutIntended
+    | HeldOutAsked
+    | KillIntended
+    | KillConfirmed
+    | AttemptEnded
+    | AttemptRequeued
+    | AttemptQuarantined
+    | AttemptReleased
+    | AttemptResumed
+    | CohortOpened
+    | ChampionChanged
+    | RequestTaken
+    | PauseSet
+    | CampaignStopped,
+    Field(discriminator="kind"),
+]
+
+_UNION: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def read_event(body: str) -> Event:
+    """An event from the ledger. Raises pydantic's ValidationError for a kind or a field that this version lacks."""
+    return _UNION.validate_json(body)
+
+
+__all__ = [
+    "AgentEnded",
+    "AgentIntended",
+    "AttemptEnded",
+    "AttemptOpened",
+    "AttemptQuarantined",
+    "AttemptReleased",
+    "AttemptRequeued",
+    "AttemptResumed",
+    "CampaignOpened",
+    "CampaignStopped",
+    "CertificationOpened",
+    "ChampionChanged",
+    "Charged",
+    "CohortOpened",
+    "Event",
+    "GuardAdded",
+    "GuardEnded",
+    "GuardIntended",
+    "HeldOutAsked",
+    "HeldOutIntended",
+    "InjectionQueued",
+    "JudgingEnded",
+    "JudgingIntended",
+    "KillConfirmed",
+    "KillIntended",
+    "LimitsSet",
+    "ModelCallEnded",
+    "ModelCallIntended",
+    "OffersCounted",
+    "PauseSet",
+    "PlaybookChanged",
+    "PlaybookDiscarded",
+    "PlaybookGiven",
+    "PlaybookUsed",
+    "Promoted",
+    "PromotionAnswered",
+    "PromotionAsked",
+    "Proposed",
+    "Refunded",
+    "RequestTaken",
+    "Reserved",
+    "Reviewed",
+    "RoundStarted",
+    "RunStarted",
+    "SessionEnded",
+    "SessionStarted",
+    "Settled",
+    "StallFound",
+    "Steered",
+    "TrialEnded",
+    "TrialIntended",
+    "read_event",
+]

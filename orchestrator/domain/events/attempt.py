@@ -1,0 +1,129 @@
+"""An attempt from its opening to its ending."""
+
+from typing import Literal
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.events.base import OneEvent
+from orchestrator.domain.proposal import Value
+from orchestrator.domain.records import Role
+
+
+class AttemptOpened(OneEvent):
+    kind: Literal["attempt opened"] = "attempt opened"
+    node: str
+    parent: str | None
+    role: Role
+    number: int
+    branch: int = 0
+    step: int = 0
+    injection: int | None = None
+
+
+class Proposed(OneEvent):
+    """`tried` marks what an agent only tuned and did not hand in; `origin` is the spare draft of an earlier node that
+    this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with, `steered` how
+    many of a person's instructions were known by then.
+    """
+
+    kind: Literal["proposed"] = "proposed"
+    node: str
+    draft: int
+    operator: str
+    description: str
+    params: dict[str, Value] | None = None
+    model: str | None = None
+    change: str | None = None
+    tree: str | None = None
+    refused: str | None = None
+    playbook: int | None = None
+    tried: bool = False
+    origin: str | None = None
+    steered: int = 0
+
+
+class OffersCounted(OneEvent):
+    """Of what one asking brought: how many changes, how many different new trees, how many that did not apply."""
+
+    kind: Literal["offers counted"] = "offers counted"
+    node: str
+    offered: int
+    distinct: int
+    refused: int
+
+
+class Promoted(OneEvent):
+    """The draft that becomes the node's candidate, and why this one."""
+
+    kind: Literal["promoted"] = "promoted"
+    node: str
+    draft: int
+    why: str
+    commit: str
+    diff: str
+    size: int | None = None
+
+
+class PromotionAsked(OneEvent):
+    """The node is better and certified; a person is asked before it becomes the champion."""
+
+    kind: Literal["promotion asked"] = "promotion asked"
+    node: str
+    over: str | None
+
+
+class PromotionAnswered(OneEvent):
+    kind: Literal["promotion answered"] = "promotion answered"
+    node: str
+    accepted: bool
+    why: str = ""
+
+
+class KillIntended(OneEvent):
+    kind: Literal["kill intended"] = "kill intended"
+    node: str
+    why: str
+
+
+class KillConfirmed(OneEvent):
+    kind: Literal["kill confirmed"] = "kill confirmed"
+    node: str
+
+
+class AttemptEnded(OneEvent):
+    kind: Literal["attempt ended"] = "attempt ended"
+    node: str
+    ending: Ending
+    kept: bool = False
+    why: str = ""
+
+
+class AttemptRequeued(OneEvent):
+    """A free ending; `not_before` is when it may be tried again."""
+
+    kind: Literal["attempt requeued"] = "attempt requeued"
+    node: str
+    ending: Ending
+    why: str
+    not_before: str
+
+
+class AttemptQuarantined(OneEvent):
+    kind: Literal["attempt quarantined"] = "attempt quarantined"
+    node: str
+    ending: Ending
+    why: str
+
+
+class AttemptReleased(OneEvent):
+    """A person, or the scheduler when its time has come, lets a waiting attempt go on with a new reservation."""
+
+    kind: Literal["attempt released"] = "attempt released"
+    node: str
+    by: str
+
+
+class AttemptResumed(OneEvent):
+    """A queued attempt goes on, with a new reservation."""
+
+    kind: Literal["attempt resumed"] = "attempt resumed"
+    node: str

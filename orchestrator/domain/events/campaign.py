@@ -1,0 +1,117 @@
+"""What belongs to a campaign as a whole: its runs, its sessions, and what a person says."""
+
+from typing import Literal
+
+from orchestrator.domain.events.base import Amounts, OneEvent
+
+
+class CampaignOpened(OneEvent):
+    kind: Literal["campaign opened"] = "campaign opened"
+    campaign: str
+    name: str
+    version: str
+
+
+class RunStarted(OneEvent):
+    kind: Literal["run started"] = "run started"
+    run: int
+    task: str
+    digests: dict[str, str]
+    seed: int
+    proposer: str
+    control: str | None
+    width: int
+    depth: int
+    why: str
+    options: str
+    lower_tier: bool
+    before: Amounts
+    start: str | None = None
+
+
+class LimitsSet(OneEvent):
+    """The caps of the accounts; absent means without one. `options` is what flags said, for the next resume."""
+
+    kind: Literal["limits set"] = "limits set"
+    limits: Amounts
+    options: str = "{}"
+
+
+class SessionStarted(OneEvent):
+    """An orchestrator took the campaign over; all that older ones still say is refused."""
+
+    kind: Literal["session started"] = "session started"
+    epoch: int
+    holder: str
+
+
+class SessionEnded(OneEvent):
+    kind: Literal["session ended"] = "session ended"
+    why: str
+
+
+class RequestTaken(OneEvent):
+    """What another terminal asked for, and what became of it."""
+
+    kind: Literal["request taken"] = "request taken"
+    request: int
+    asked: str
+    answer: str
+
+
+class PauseSet(OneEvent):
+    """`why` says what made the orchestrator pause by itself; empty for a person's wish."""
+
+    kind: Literal["pause set"] = "pause set"
+    paused: bool
+    why: str = ""
+
+
+class CampaignStopped(OneEvent):
+    kind: Literal["campaign stopped"] = "campaign stopped"
+    reason: str
+
+
+class CohortOpened(OneEvent):
+    """Something that binds has changed: new baseline, and the champion is run again."""
+
+    kind: Literal["cohort opened"] = "cohort opened"
+    run: int
+    cohort: str
+    why: str
+
+
+class ChampionChanged(OneEvent):
+    kind: Literal["champion changed"] = "champion changed"
+    run: int
+    node: str
+    cohort: str
+    over: str | None
+
+
+class Steered(OneEvent):
+    """A person's instruction to all who propose, from now on."""
+
+    kind: Literal["steered"] = "steered"
+    text: str
+
+
+class RoundStarted(OneEvent):
+    """With --review: the session ends once this round is over. `size` is how many attempts of the search make it up,
+    None for one asking with every change that it brings.
+    """
+
+    kind: Literal["round started"] = "round started"
+    run: int
+    number: int
+    size: int | None
+
+
+class InjectionQueued(OneEvent):
+    """A person's change waits for a node; `injection` is the number of the request that brought it."""
+
+    kind: Literal["injection queued"] = "injection queued"
+    injection: int
+    change: str
+    description: str
+    on: str | None

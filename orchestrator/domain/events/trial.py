@@ -1,0 +1,122 @@
+"""What runs in chambers, and what is made of it."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.events.base import OneEvent
+from orchestrator.domain.records import Calibration, Guard, Purpose, Spent
+from orchestrator.domain.reports import Look, Reports
+from orchestrator.domain.verdict import Verdict
+
+
+class TrialIntended(OneEvent):
+    kind: Literal["trial intended"] = "trial intended"
+    trial: str
+    node: str
+    purpose: Purpose
+    draft: int
+
+
+class TrialEnded(OneEvent):
+    """`ending` is None for a trial whose outputs go to the judge. `pruning` is None for one that no rule watched."""
+
+    kind: Literal["trial ended"] = "trial ended"
+    trial: str
+    ending: Ending | None
+    reason: str = ""
+    exit_code: int | None = None
+    outputs: str | None = None
+    log: str | None = None
+    fingerprint: dict[str, str] = Field(default_factory=dict)
+    spent: Spent = Spent()
+    reports: Reports | None = None
+    pruning: Look | None = None
+
+
+class JudgingIntended(OneEvent):
+    kind: Literal["judging intended"] = "judging intended"
+    trial: str
+    judging: str
+    on_baseline: bool = False
+
+
+class JudgingEnded(OneEvent):
+    """A verdict, or the fixed code of what was wrong; the judge's own text is never recorded with a fault.
+
+    `interrupted`: nothing was learnt, only spent.
+    """
+
+    kind: Literal["judging ended"] = "judging ended"
+    trial: str
+    judging: str
+    on_baseline: bool = False
+    verdict: Verdict | None = None
+    fault: str | None = None
+    traces: str | None = None
+    spent: Spent = Spent()
+    interrupted: bool = False
+    calibration: Calibration | None = None
+
+
+class CertificationOpened(OneEvent):
+    """A test whether the node is better than the champion. Its level is fixed before the first repeat is run."""
+
+    kind: Literal["certification opened"] = "certification opened"
+    node: str
+    champion: str
+    cohort: str
+    number: int
+    reference: int
+    against: int
+    level: float
+
+
+class GuardIntended(OneEvent):
+    kind: Literal["guard intended"] = "guard intended"
+    node: str
+    guard: str
+
+
+class GuardEnded(OneEvent):
+    kind: Literal["guard ended"] = "guard ended"
+    node: str
+    guard: str
+    passed: bool
+    reason: str = ""
+    spent: Spent = Spent()
+    interrupted: bool = False
+
+
+class GuardAdded(OneEvent):
+    kind: Literal["guard added"] = "guard added"
+    node: str
+    guard: Guard
+
+
+class HeldOutIntended(OneEvent):
+    """The held-out split is asked about a node. It counts from here on, whatever becomes of it."""
+
+    kind: Literal["held-out intended"] = "held-out intended"
+    node: str
+    query: int
+    queries: int
+
+
+class HeldOutAsked(OneEvent):
+    """What the ladder says, never the score itself: whether it is better, and the rounded value that it releases.
+
+    `cohort` is what the trial was measured on; `interrupted`: nothing was learnt, only asked and spent.
+    """
+
+    kind: Literal["held-out asked"] = "held-out asked"
+    node: str
+    query: int
+    cohort: str = ""
+    better: bool = False
+    released: float | None = None
+    step: float = 0.0
+    fault: str = ""
+    spent: Spent = Spent()
+    interrupted: bool = False
