@@ -14,7 +14,7 @@ from functools import partial
 
 from benchmarks.chance import wilson
 from benchmarks.figure import Figure
-from benchmarks.streams import HELD_BACK, STALLS, TUNING, WALL_S, WELL, Labelled, Ranges, drawn
+from benchmarks.streams import CHECKING, HELD_BACK, STALLS, TUNING, WALL_S, WELL, Labelled, Ranges, drawn
 from orchestrator.watch import Cause, Config, Kind, replay
 from orchestrator.watch.replaying import idle_end
 
@@ -74,7 +74,7 @@ def looks(label: str, ranges: Ranges, count: int, config: Config | None = None) 
 
 async def measure(streams: int) -> list[Figure]:
     figures = []
-    for ranges, share in ((TUNING, 4), (HELD_BACK, 1)):
+    for ranges, share in ((TUNING, 4), (CHECKING, 4), (HELD_BACK, 1)):
         well = {label: looks(label, ranges, streams // share) for label in WELL}
         stalled = {label: looks(label, ranges, max(1, streams // share // _STALLED_SHARE)) for label in STALLS}
         for label, seen in (well | stalled).items():

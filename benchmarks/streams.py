@@ -1,8 +1,11 @@
-"""Labelled streams of agents, as a gateway would see them: drawn, not recorded, with parameters from one of two ranges.
+"""Labelled streams of agents, as a gateway would see them: drawn, not recorded, with parameters from a range.
 
-The detector's defaults were chosen on `TUNING` alone. `HELD_BACK` is wider and of another shape: models half as fast
-and half as fast again, first tokens and thinking twice as late, longer pauses and tools that use less of a core,
-thinking that is shown in rare bursts, slower and faster drips, cycles of three calls, other pings and samples.
+Three ranges, as one would split data to learn from. The detector's defaults were chosen on `TUNING`. `CHECKING` is wider
+and was looked at while its rules were made; it decided how a loop of several calls is counted. `HELD_BACK` was written
+down when everything else was done, and measured once: models two and a half times slower and twice as fast, first
+tokens and thinking up to just below the caps, longer pauses, thinking shown in rare bursts, tools that use a tenth of a
+core, slower and faster drips, agents with one turn and with thirty, cycles of three calls, pings and samples further
+apart.
 """
 
 import random
@@ -65,8 +68,8 @@ TUNING = Ranges(
     sample=2,
 )
 
-HELD_BACK = Ranges(
-    name="held back",
+CHECKING = Ranges(
+    name="checking",
     rate=(10, 180),
     first=(0.3, 30),
     slow_start=(30, 110),
@@ -85,6 +88,29 @@ HELD_BACK = Ranges(
     cycle=(1, 3),
     repeats=3,
     ping=15,
+    sample=5,
+)
+
+HELD_BACK = Ranges(
+    name="held back",
+    rate=(8, 250),
+    first=(0.2, 40),
+    slow_start=(20, 115),
+    pause=(0.5, 25),
+    pauses=0.03,
+    thinking=(1, 120),
+    long_thinking=(30, 290),
+    shown_every=(2, 25),
+    tool=(0.02, 60),
+    long_tool=(30, 580),
+    cores=(0.1, 4),
+    retry=(1, 160),
+    slow_rate=(4, 15),
+    drip=(0.02, 0.9),
+    turns=(1, 30),
+    cycle=(1, 3),
+    repeats=3,
+    ping=25,
     sample=5,
 )
 

@@ -8,7 +8,8 @@ import structlog
 
 def configure(level: int = logging.WARNING) -> None:
     last: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+        # Without colours: the live view shows these lines with all that is no plain text escaped.
+        structlog.dev.ConsoleRenderer(colors=False) if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[

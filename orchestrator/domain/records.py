@@ -323,7 +323,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
-    `asked_models` has a key of role and model, like "user claude-sonnet-4-5".
+    `asked_models` has a key of role and model, like "user claude-sonnet-5-5".
     """
 
     id: str

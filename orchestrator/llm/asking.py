@@ -10,7 +10,7 @@ import httpx2
 
 from orchestrator.domain.model_use import Tokens
 from orchestrator.llm import asgi
-from orchestrator.llm.line import Answer, App, NoAnswer, Unusable
+from orchestrator.llm.line import Answer, App, Line, NoAnswer, Unusable
 from orchestrator.text import short
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def ask(
     if thinking is not None and (way := line.prices.of(model).thinking) != "none":
         budget = {"type": "enabled", "budget_tokens": max(_LEAST_BUDGET, thinking)}
         asked["thinking"] = {"type": "adaptive"} if way == "adaptive" else budget
-    async with _client(line) as client:
+    async with client_of(line) as client:
         while True:
             try:
                 return _answer(await _streamed(client, asked))
@@ -46,11 +46,12 @@ async def ask(
                 if wait is None:
                     raise _no_answer(error) from None
                 await asyncio.sleep(wait)
-            except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as error:
+            except (anthropic.AnthropicError, httpx2.HTTPError, ValueError, AssertionError) as error:
+                # The client asserts that a stream has a message; one that is empty, or no stream at all, has none.
                 raise NoAnswer(f"no answer came ({type(error).__name__})", charged=False) from None
 
 
-def _client(line: "OpenLine") -> anthropic.AsyncAnthropic:
+def client_of(line: Line) -> anthropic.AsyncAnthropic:
     transport = _InProcess(line.app)
     http = httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False)
     return anthropic.AsyncAnthropic(

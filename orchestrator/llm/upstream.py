@@ -10,6 +10,7 @@ NotAnswered
 """
 
 import email.utils
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -90,6 +91,8 @@ class Upstream:
         safe = parts.scheme == "https"
         if not safe and parts.hostname not in _LOOPBACK:
             structlog.get_logger().warning("gateway.key_in_the_clear", host=parts.hostname)
+        # At its most talkative it logs the heads of answers, and a provider may tell back there what it was sent.
+        logging.getLogger("httpcore2").setLevel(logging.INFO)
         idle, connect = self._patience.idle_s, self._patience.connect_s
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(idle, connect=connect, pool=None),

@@ -18,6 +18,7 @@ from orchestrator.loop.backstop import PAID_ROUNDS
 from orchestrator.loop.candidate import point_in
 from orchestrator.loop.models import FoundStalled
 from orchestrator.loop.spares import next_spare
+from orchestrator.loop.steering import Said
 from orchestrator.loop.tuning import Tuning
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.proposers import Brief, Stalled, Tuned
@@ -189,7 +190,7 @@ class Proposing:
             past=bench.pasts[node.role],
             lineage=[bench.pasts[node.role].tried(place) for place in path_to(node.parent or "")],
             refusal=lambda proposal: self._draft(1, proposal, tree).refused,
-            steering=bench.state.campaign.steering,
+            steering=Said(bench.state),
             playbook=bench.playbooks.give(node.id) if bench.playbooks and node.role is Role.SEARCH else None,
             deadline_s=bench.propose_s,
         )

@@ -1,12 +1,33 @@
 """A person's instructions to those who propose: who reads them, and what can be one."""
 
 from collections.abc import Sequence
+from typing import overload
 
+from orchestrator.domain.state import State
 from orchestrator.task.sections import ASK_A_MODEL
 
 # Every one of them is part of every prompt from then on.
 LONGEST = 2000
 MOST = 50
+
+
+class Said(Sequence[str]):
+    """All instructions so far. It grows when a person says more, so that an agent at work can be told."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, at: int | slice) -> str | Sequence[str]:
+        return self._state.campaign.steering[at]
+
+    def __len__(self) -> int:
+        return len(self._state.campaign.steering)
 
 
 def unheard(proposer: str) -> str | None:

@@ -160,16 +160,16 @@ class _Reader:
     def _whole(self, header: Header, signals: list[Signal], told: dict[str, Any]) -> Stream:
         self._known(told, "ended", "outcome")
         ended = max(self._number_of(told, "ended", _LATEST_S), *(it.at for it in signals[-1:]), 0.0)
-        if told.get("outcome") not in set(Outcome):
+        if told.get("outcome") not in tuple(Outcome):
             self._fail(f"the outcome is one of {', '.join(Outcome)}")
         return Stream(header, tuple(signals), ended, Outcome(told["outcome"]))
 
     def _signal(self, told: dict[str, Any]) -> Signal:
         self._known(told, "at", "kind", "call", "tokens", "digest", "hold", "cpu_s")
         kind, hold = told.get("kind"), told.get("hold")
-        if kind not in set(Kind):
+        if kind not in tuple(Kind):
             self._fail("no known kind of signal")
-        if hold is not None and hold not in set(Hold):
+        if hold is not None and hold not in tuple(Hold):
             self._fail("no known hold")
         tokens = told.get("tokens", 0)
         if type(tokens) is not int or not 0 <= tokens <= _LARGEST:

@@ -35,7 +35,8 @@ class MessagesServer:
         self.unscripted: list[Recorded] = []
         self._steps: deque[Step] = deque()
         self._function: Callable[[Recorded], Step] | None = None
-        self._socket = socket.socket()
+        # Said to be TCP, or asyncio would not turn off the delay of small packets.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve, name="messages-server")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from agent_image import check_integrity
 from build_images import main, plan
 from distribution import Unprepared

@@ -12,6 +12,7 @@ from orchestrator.views.campaign import (
     promotion,
     report,
     show,
+    stalls,
     status,
     steer,
 )
@@ -23,6 +24,7 @@ commands = (
     diff.command,
     logs.command,
     report.command,
+    stalls.command,
     export.command,
     apply.command,
     ledger.command,

@@ -7,22 +7,8 @@ from typing import Any
 import click
 
 from orchestrator.task import parse_duration, parse_money, parse_rate
+from orchestrator.views.parsing import Parsed
 from orchestrator.wiring import Flags
-
-
-class Parsed(click.ParamType[float]):
-    """Something as people write it: "$5", "90m", "30/min"."""
-
-    def __init__(self, name: str, parse: Callable[[object], object]) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return float(self._parse(value))  # type: ignore[arg-type]  # what can not be a number raises here
-        except (TypeError, ValueError) as error:
-            self.fail(str(error), param, ctx)
-
 
 _AT_LEAST_ONE = click.IntRange(min=1)
 _OPTIONS = (

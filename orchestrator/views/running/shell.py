@@ -13,7 +13,7 @@ from orchestrator.task import parse_duration
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
 from orchestrator.views.exits import Exit
-from orchestrator.views.running.options import Parsed
+from orchestrator.views.parsing import Parsed
 from orchestrator.views.running.parts import Place, open_place
 
 

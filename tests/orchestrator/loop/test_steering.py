@@ -1,13 +1,16 @@
 """A person's instruction: recorded where somebody reads it, refused where nobody does."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from orchestrator.domain import events as e
+from orchestrator.domain.proposal import Proposal
 from orchestrator.loop.steering import LONGEST, MOST, unfit, unheard
+from orchestrator.proposers import Brief
 from orchestrator.wiring import ask
-from tests.orchestrator.loop.scripted import scripted
+from tests.orchestrator.loop.scripted import proposal, scripted
 
 
 async def test_steer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,6 +29,24 @@ async def test_steer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [event.text for event in session.of(e.Steered)] == list(session.bench.state.campaign.steering)
         answers = [event.answer.partition(":")[0] for event in session.of(e.RequestTaken)]
         assert answers == ["all who propose from now on are told", "refused"] * 2 + ["refused"]
+
+
+async def test_while_somebody_proposes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is at work on a proposal hears what is said meanwhile: what it was given grows."""
+    monkeypatch.setattr("orchestrator.loop.requests.unheard", lambda _: None)
+    heard: list[list[str]] = []
+
+    async def listening(brief: Brief) -> Sequence[Proposal]:
+        heard.append(list(brief.steering))
+        ask(folder, "steer", {"text": "use a heap"})
+        while not brief.steering:
+            await session.bench.book.changed()
+        heard.append([brief.steering[0], *brief.steering[:1]])
+        return [proposal({"value": 1})]
+
+    async with scripted(folder, None, listening) as session:
+        await session.run()
+    assert heard == [[], ["use a heap", "use a heap"]]
 
 
 async def test_nobody_reads_it(folder: Path) -> None:

@@ -1,0 +1,185 @@
+"""`blastdoor stalls`: who stalls, and what that costs; with --replay, what the watch makes of recorded streams."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.domain.records import Spent
+from orchestrator.domain.stalls import Tally, stall_tallies
+from orchestrator.task import parse_duration
+from orchestrator.text import short
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.history import read_moments
+from orchestrator.views.campaign.opening import (
+    CampaignCommand,
+    json_option,
+    open_campaign,
+    print_json,
+    task_argument,
+)
+from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.parsing import Parsed
+from orchestrator.watch import BadStream, Cause, Config, Outcome, Replayed, replay_files
+
+_WIDE = 60
+_DURATION = Parsed("duration", parse_duration)
+_FLAGS = (
+    ("floor", click.FloatRange(min=0, max=100_000), "N", "The floor, in tokens a second."),
+    ("window", _DURATION, "DURATION", "The window of the floor."),
+    ("grace", _DURATION, "DURATION", "Time after the first token in which the floor does not count."),
+    ("first-token", _DURATION, "DURATION", "Deadline of a first token."),
+    ("thinking", _DURATION, "DURATION", "Cap on thinking that is not shown."),
+    ("tool", _DURATION, "DURATION", "Cap on a tool that runs."),
+    ("waiting", _DURATION, "DURATION", "Cap on waiting for the provider."),
+    ("loop", click.IntRange(min=2, max=1000), "N", "So often the same call with the same result is a loop."),
+)
+
+
+def _config_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for name, kind, what, told in reversed(_FLAGS):
+        command = click.option(f"--{name}", type=kind, metavar=what, help=f"With --replay: {told}")(command)
+    return command
+
+
+@click.command("stalls", cls=CampaignCommand)
+@click.option(
+    "--replay",
+    "places",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help="Run the stall watch over recorded streams: a file, or a folder of them. No campaign is read.",
+)
+@_config_options
+@json_option
+@task_argument
+def command(task: Path, places: Sequence[Path], as_json: bool, **wanted: float | None) -> None:
+    """Show how often each agent stalled, with which model and configuration, and what that cost and saved."""
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if places:
+        _show_replay(places, _config(given), as_json)
+        return
+    if given:
+        raise click.UsageError(
+            f"--{next(iter(given)).replace('_', '-')} is for --replay FILE; the task file has [stall]"
+        )
+    with open_campaign(task) as reading:
+        found = stall_tallies(event for _, event in read_moments(reading.ledger))
+    if as_json:
+        print_json({"agents": [tally.record() for tally in found]})
+        return
+    screen = open_screen()
+    for line in stall_lines(found):
+        screen.line(line)
+    if found:
+        screen.show(_tallies(found))
+
+
+def _config(given: dict[str, float]) -> Config:
+    values: dict[str, Any] = {name if name in ("floor", "loop") else f"{name}_s": it for name, it in given.items()}
+    try:
+        return Config(**values)
+    except ValueError as error:
+        raise click.UsageError(str(error).replace("_s ", " ", 1)) from None
+
+
+def stall_lines(found: Sequence[Tally]) -> list[str]:
+    """The whole in a few sentences."""
+    takes, stalls = sum(it.takes for it in found), sum(it.stalls for it in found)
+    if not takes:
+        return ["No attempt asked a model yet, so none could stall."]
+    if not stalls:
+        return [f"None of {figures.plural(takes, 'attempt')} stalled."]
+    lost = sum((it.lost for it in found), Spent())
+    saved = figures.duration(sum(it.saved_s for it in found))
+    return [
+        f"{stalls} of {figures.plural(takes, 'attempt')} stalled ({100 * stalls / takes:.0f} %); "
+        f"lost: {figures.dollars(lost.microdollars)}, {lost.tokens:,} tokens.",
+        f"A plain time-out after 1,200 s without a byte would have waited at least {saved} longer.",
+    ]
+
+
+def _tallies(found: Iterable[Tally]) -> Table:
+    columns = ("agent", "model", "configuration", "attempts", "stalls", "found after", "tokens lost", "$ lost", "saved")
+    table = _table(columns, left=3)
+    for it in found:
+        stalled = f"{it.stalls} ({100 * it.rate:.0f} %)"
+        after = figures.duration(it.after_s) if it.after_s is not None else ""
+        numbers = (str(it.takes), stalled, after, f"{it.lost.tokens:,}", figures.dollars(it.lost.microdollars))
+        _row(table, it.agent, it.model, it.configuration, *numbers, figures.duration(it.saved_s))
+        for told in [f"{count} {cause}" for cause, count in it.causes.most_common()]:
+            table.add_row(Text(f"  {short(told, _WIDE)}"))
+        if it.quarantined:
+            table.add_row(Text(f"  {it.quarantined} in quarantine"))
+    return table
+
+
+def _show_replay(places: Sequence[Path], config: Config, as_json: bool) -> None:
+    try:
+        found = list(replay_files(places, config))
+    except BadStream as error:
+        raise click.UsageError(str(error)) from None
+    if not found:
+        raise click.UsageError(f"there is no recorded stream (*.jsonl) in {short(str(places[0]), 200)}")
+    if as_json:
+        print_json({"streams": [_record(it) for it in found]})
+        return
+    _print_replay(found, open_screen())
+
+
+def _print_replay(found: Sequence[Replayed], screen: Screen) -> None:
+    columns = ("stream", "label", "ended as", "the watch says", "after", "tokens saved", "time saved")
+    table = _table(columns, left=4)
+    for it in found:
+        rate = f" ({it.pulse.rate:.3g} tokens/s)" if it.pulse.cause is Cause.BELOW_FLOOR and it.pulse.rate else ""
+        says = f"{it.pulse.cause}{rate}" if it.stalled else "well"
+        after = figures.duration(it.pulse.at) if it.stalled else ""
+        saved = (f"{it.saved_tokens:,}", figures.duration(it.saved_s)) if it.stalled else ("", "")
+        _row(table, it.header.name, it.header.label, it.outcome, says, after, *saved)
+    screen.show(table)
+    well = [it for it in found if it.outcome is Outcome.WELL]
+    wrong = sum(it.wrong for it in well)
+    ended = sum(it.stalled for it in found)
+    screen.line(
+        f"{ended} of {figures.plural(len(found), 'stream')} would have been ended; "
+        f"{wrong} of the {len(well)} that ended well."
+    )
+    lowest = [it.lowest for it in well if it.lowest is not None]
+    if lowest:
+        screen.line(f"A floor up to {min(lowest):.3g} tokens/s would have ended none of those by its rate.")
+
+
+def _record(it: Replayed) -> dict[str, Any]:
+    return {
+        "stream": it.header.name,
+        "agent": it.header.agent,
+        "model": it.header.model,
+        "configuration": it.header.configuration,
+        "label": it.header.label,
+        "outcome": it.outcome,
+        "stalled": it.stalled,
+        "cause": it.pulse.cause,
+        "detail": it.pulse.detail,
+        "at_s": it.pulse.at if it.stalled else None,
+        "ended_s": it.ended,
+        "tokens": it.tokens,
+        "saved_tokens": it.saved_tokens,
+        "saved_s": it.saved_s,
+        "lowest": it.lowest,
+    }
+
+
+def _table(columns: Sequence[str], left: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="left" if number < left else "right", overflow="fold")
+    return table
+
+
+def _row(table: Table, *cells: str) -> None:
+    """Names come from whoever wrote a file or an agent."""
+    table.add_row(*(Text(short(cell, _WIDE)) for cell in cells))

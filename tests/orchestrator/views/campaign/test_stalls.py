@@ -1,0 +1,111 @@
+"""`blastdoor stalls`, as a person and as a program read it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from benchmarks.streams import TUNING, drawn
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Spent
+from orchestrator.views.campaign.stalls import command
+from orchestrator.watch.recording import stream_lines
+from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(command, words)
+
+
+@pytest.fixture
+def streams(tmp_path: Path) -> Path:
+    """A folder with a healthy stream, a drip and a loop."""
+    for label in ("healthy", "drip", "looping"):
+        text = "".join(stream_lines(drawn(label, TUNING, 7).stream))
+        (tmp_path / f"{label}.jsonl").write_text(text)
+    return tmp_path
+
+
+def test_nothing_asked_a_model(stage: Stage) -> None:
+    """A campaign without models has nothing that could stall."""
+    assert stage.run("stalls") == "No attempt asked a model yet, so none could stall.\n"
+    assert stage.json("stalls") == {"agents": []}
+
+
+def test_stalls_of_a_campaign(stage: Stage) -> None:
+    """Stall rate, losses and savings for each agent, model and configuration; names can not act on the screen."""
+    story = stage.story
+    lost = Spent(microdollars=120_000, tokens=4_500)
+    for number in range(4):
+        node = story.opened("1")
+        story.tell(e.AgentIntended(node=node, agent="claude-code", configuration=HOSTILE[:40]))
+        if number == 0:
+            found = e.StallFound(
+                node=node,
+                agent="claude-code",
+                model="large",
+                configuration=HOSTILE[:40],
+                cause="silent",
+                after_s=75.2,
+                saved_s=1124.8,
+                lost=lost,
+            )
+            back = e.AttemptRequeued(node=node, ending=Ending.STALLED, why="silent", not_before="")
+            story.tell(found, e.Refunded(hold=f"{node}#1", node=node, spent={}), back)
+        else:
+            story.end(node, Ending.INVALID)
+    said = stage.run("stalls")
+    assert "1 of 4 attempts stalled (25 %); lost: $0.1200, 4,500 tokens." in said
+    assert "would have waited at least 18m45s longer" in said
+    assert "1 silent" in said
+    assert "\x1b" not in said
+    [stalled, well] = stage.json("stalls")["agents"]
+    assert (stalled["stalls"], stalled["attempts"], stalled["saved_s"]) == (1, 1, 1124.8)
+    assert (well["model"], well["attempts"]) == ("", 3)
+
+
+def test_replay(streams: Path) -> None:
+    """A table of what the watch makes of each stream, and how many of those that ended well it would end."""
+    result = invoke("--replay", str(streams))
+    assert result.exit_code == 0
+    assert "2 of 3 streams would have been ended; 0 of the 1 that ended well." in result.output
+    [_, *rows] = [line.split() for line in result.output.splitlines()[:4]]
+    assert [row[:2] for row in rows] == [["drip", "(tuning)"], ["healthy", "(tuning)"], ["looping", "(tuning)"]]
+    assert ["below" in rows[0], "well" in rows[1][-1:], "loop" in rows[2]] == [True, True, True]
+    assert "A floor up to " in result.output
+
+
+def test_replay_with_another_floor(streams: Path) -> None:
+    """A floor that is too high is seen to end a healthy stream; --json has the figures."""
+    result = invoke("--replay", str(streams / "healthy.jsonl"), "--floor", "500", "--window", "20s", "--json")
+    [found] = json.loads(result.output)["streams"]
+    assert (found["label"], found["outcome"], found["stalled"]) == ("healthy", "ended well", True)
+    assert found["cause"] == "below the floor"
+    assert 0 < found["at_s"] < found["ended_s"]
+    assert found["saved_s"] == pytest.approx(found["ended_s"] - found["at_s"])
+    assert 0 < found["lowest"] < 500
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--replay", "{}/none.jsonl"], "none.jsonl' does not exist"),
+        (["--replay", "{}/bad.jsonl"], "bad.jsonl, line 1: not JSON; it is no recorded stream"),
+        (["--replay", "{}/empty"], "there is no recorded stream (*.jsonl) in"),
+        (["--floor", "3"], "--floor is for --replay FILE; the task file has [stall]"),
+        (["--first-token", "3s"], "--first-token is for --replay FILE"),
+        (["--replay", "{}/empty", "--floor", "-1"], "-1.0 is not in the range"),
+        (["--replay", "{}/empty", "--window", "soon"], "'soon' is not a duration"),
+        (["--replay", "{}/empty", "--window", "0s"], "window must be a number of at least 1, not 0"),
+    ],
+)
+def test_bad_input(words: list[str], why: str, tmp_path: Path) -> None:
+    """One clear line each."""
+    (tmp_path / "bad.jsonl").write_text("\x1b[2Jhello\n")
+    (tmp_path / "empty").mkdir()
+    result = invoke(*(word.format(tmp_path) for word in words))
+    assert result.exit_code == 2
+    assert why in result.output.replace("\n", " ")
+    assert "\x1b" not in result.output

@@ -1,0 +1,139 @@
+"""What the detector would have done to a campaign's own streams, and what can be learnt from them."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.streams import TUNING, drawn
+from orchestrator.watch import (
+    Cause,
+    Config,
+    Header,
+    Kind,
+    Outcome,
+    Signal,
+    StallWatch,
+    Stream,
+    floor_warnings,
+    learn_floor,
+    lowest_rates,
+    replay,
+)
+from orchestrator.watch.recording import stream_lines
+from orchestrator.watch.replaying import idle_end
+
+
+def steady(name: str, rate: int, seconds: int = 300, outcome: Outcome = Outcome.WELL, **header: object) -> Stream:
+    told = [Signal(0.0, Kind.REQUESTED, "a")]
+    told += [Signal(at / 2, Kind.TOKENS, "a", tokens=rate // 2) for at in range(2, 2 * seconds)]
+    return Stream(Header(name, "agent", "model", **header), tuple(told), float(seconds), outcome)  # type: ignore[arg-type]
+
+
+def keep(campaign: Path, *streams: Stream) -> Path:
+    folder = campaign / "streams"
+    folder.mkdir(exist_ok=True)
+    for number, stream in enumerate(streams):
+        (folder / f"{number:03}.jsonl").write_text("".join(stream_lines(stream)))
+    return folder
+
+
+def test_a_floor_that_is_too_high(tmp_path: Path) -> None:
+    """A floor that would end streams which ended well is told with the evidence; a fair one is not."""
+    keep(tmp_path, steady("1.1-1", 80), steady("1.2-1", 40), steady("1.3-1", 20, outcome=Outcome.STALLED))
+    assert floor_warnings(tmp_path, Config(floor=10)) == []
+    [line] = floor_warnings(tmp_path, Config(floor=50))
+    assert line.startswith("stall.floor of 50 would have ended 1 of 2 streams that ended well, first 1.2-1 after 45 s")
+    assert "below the floor: 40 tokens/s over 60 s, the floor is 50" in line
+    assert f"blastdoor stalls --replay {tmp_path / 'streams'}" in line
+
+
+def test_another_key_is_to_blame(tmp_path: Path) -> None:
+    """The warning names the key that would have ended them."""
+    keep(tmp_path, drawn("slow start", TUNING, 2).stream)
+    [line] = floor_warnings(tmp_path, Config(first_token_s=5))
+    assert line.startswith("stall.first_token of 5 s would have ended 1 of 1 streams")
+
+
+def test_nothing_recorded(tmp_path: Path) -> None:
+    """A campaign without streams has nothing to warn of; one that can not be read is told."""
+    assert floor_warnings(tmp_path, Config()) == []
+    (keep(tmp_path) / "x.jsonl").write_text("hello\n")
+    [line] = floor_warnings(tmp_path, Config())
+    assert "x.jsonl, line 1: not JSON" in line
+
+
+def test_saved(tmp_path: Path) -> None:
+    """Saved is what the recording has after the stall."""
+    found = replay(steady("x", 20, seconds=300), Config(floor=50))
+    assert (found.pulse.cause, found.wrong) == (Cause.BELOW_FLOOR, True)
+    assert found.saved_s == 300 - found.pulse.at
+    assert found.saved_tokens == pytest.approx(20 * found.saved_s, abs=20)
+
+
+def test_idle_end() -> None:
+    """A plain time-out ends a dead stream after its span, and one that pings never."""
+    dead = Stream(Header("x"), (Signal(10, Kind.PING),), 5000.0)
+    pinging = Stream(Header("x"), tuple(Signal(at, Kind.PING) for at in range(0, 5000, 60)), 5000.0)
+    busy = Stream(Header("x"), tuple(Signal(at, Kind.CPU, cpu_s=at) for at in range(0, 5000, 60)), 5000.0)
+    assert [idle_end(it) for it in (dead, pinging, busy)] == [1210, 5000, 1200]
+
+
+def test_what_teaches(tmp_path: Path) -> None:
+    """Only streams of the same agent and model count, that ended well and ran under no higher floor."""
+    keep(
+        tmp_path,
+        steady("well", 40, floor=1.0),
+        steady("stalled", 30, floor=1.0, outcome=Outcome.STALLED),
+        steady("under a learnt floor", 30, floor=5.0),
+        steady("of unknown floor", 30),
+        Stream(Header("of another", "other", "model", floor=1.0), steady("", 30).signals, 300.0, Outcome.WELL),
+    )
+    [lowest] = lowest_rates(tmp_path, Config(floor=1.0), "agent", "model")
+    assert lowest == pytest.approx(40, rel=0.05)
+
+
+def test_too_few_to_learn() -> None:
+    """With fewer streams than the rate needs, the configured floor stays and nothing is promised."""
+    learnt = learn_floor([50.0] * 98, 1.0, 0.01)
+    assert (learnt.floor, learnt.alarm_rate) == (1.0, None)
+    assert learnt.why == "98 of the 99 streams that it takes to learn a floor"
+    assert learn_floor([4.0] * 99, 1.0, 0.01).floor == 4.0
+
+
+def test_bounds() -> None:
+    """A learnt floor is at most five times the configured one, and at least a tenth of it, without a promise there."""
+    assert learn_floor([50.0] * 99, 1.0, 0.01).floor == 5.0
+    low = learn_floor([0.0] * 99, 1.0, 0.01)
+    assert (low.floor, low.alarm_rate) == (0.1, None)
+    assert learn_floor([50.0] * 99, 0.0, 0.01).floor == 0.0
+
+
+@given(st.lists(st.floats(0.5, 4.9), min_size=1, max_size=200), st.floats(0.01, 0.49))
+def test_rank(lowest: list[float], rate: float) -> None:
+    """Of the past streams themselves, no more than the promised share lies below the learnt floor."""
+    learnt = learn_floor(lowest, 1.0, rate)
+    if learnt.alarm_rate is not None:
+        assert learnt.alarm_rate <= rate + 1e-9
+        assert sum(it < learnt.floor for it in lowest) <= learnt.alarm_rate * (len(lowest) + 1)
+
+
+def test_the_promise_holds() -> None:
+    """Over many pasts, a new stream of the same kind is ended no more often than was stated, and about as often."""
+    draw = random.Random(7)
+    ended = 0
+    for _ in range(20_000):
+        past = [draw.lognormvariate(1.0, 0.5) for _ in range(39)]
+        ended += draw.lognormvariate(1.0, 0.5) < learn_floor(past, 1.0, 0.05).floor
+    assert 0.045 < ended / 20_000 < 0.055
+
+
+def test_lowest_of_a_live_watch() -> None:
+    """A stream that was too short for the floor to count says nothing."""
+    watch = StallWatch(Config(), 0.0)
+    watch.hear(Signal(0, Kind.REQUESTED, "a"))
+    watch.hear(Signal(1, Kind.TOKENS, "a", tokens=100))
+    watch.pulse(20)
+    assert watch.lowest is None
