@@ -14,7 +14,12 @@ _SAID = 300
 
 
 class NothingDone(Exception):
-    """Nothing that it may change is different. One line."""
+    """Nothing that it may change is different. One line; `left_out` names what it changed instead."""
+
+    def __init__(self, left_out: tuple[str, ...]) -> None:
+        instead = f"; it changed {listed(left_out)}, which it may not" if left_out else ""
+        super().__init__(f"the agent changed nothing that it may change{instead}")
+        self.left_out = left_out
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,7 @@ def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
     after.update({path: file for path, file in touched.items() if path in mine})
     new = Tree(after)
     if new == tree:
-        instead = f"; it changed {listed(left_out)}, which it may not" if left_out else ""
-        raise NothingDone(f"the agent changed nothing that it may change{instead}")
+        raise NothingDone(left_out)
     changed = tuple(sorted(shown(path) for path in mine if new.get(path) != tree.get(path)))
     text = difference(tree, new).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return Offer(text, lines_changed(tree, new), changed, left_out)

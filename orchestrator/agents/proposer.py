@@ -108,6 +108,16 @@ class AgentProposer:
         return [await attempt.conclude(ran)]
 
 
+@dataclass(frozen=True)
+class _Left:
+    """What an agent left: an offer with its words, or why there is none."""
+
+    offer: Offer | None = None
+    said: str = ""
+    left_out: tuple[str, ...] = ()
+    why: str = ""
+
+
 class _Attempt:
     """One agent at work on one brief."""
 
@@ -194,31 +204,31 @@ class _Attempt:
 
     async def conclude(self, ran: Ran) -> Proposal:
         """Book its end, and say what came of it."""
-        offer, said, why = await self._work_left(ran)
-        left_out = offer.left_out if offer else ()
-        note = f"left out: {listed(left_out)}, which it may not change" if left_out else ""
-        end = End(self._ending(ran), why or note, ran.outcome.log_tail, len(left_out), ran.spent)
+        left = await self._left(ran)
+        note = f"left out: {listed(left.left_out)}, which it may not change" if left.left_out else ""
+        end = End(self._ending(ran), left.why or note, ran.outcome.log_tail, len(left.left_out), ran.spent)
         self._proposer.journal.ended(self._brief.node, end)
         if self.session.error:
             raise self.session.error
-        if offer is None:
-            raise (Stalled if self._never_answered else Unanswered)(why)
-        return self._proposal(offer, said)
+        if left.offer is None:
+            raise (Stalled if self._never_answered else Unanswered)(left.why)
+        return self._proposal(left.offer, left.said)
 
-    async def _work_left(self, ran: Ran) -> tuple[Offer | None, str, str]:
+    async def _left(self, ran: Ran) -> "_Left":
         if self._submitted:
-            return (*self._submitted, "")
+            offer, said = self._submitted
+            return _Left(offer, said, offer.left_out)
         if self.session.broken:
-            return None, "", f"the agent's chamber broke the protocol: {self.session.broken}"
+            return _Left(why=f"the agent's chamber broke the protocol: {self.session.broken}")
         exited = self.session.exited
         if exited is None:
-            return None, "", f"the agent handed nothing over: {ran.outcome.reason or ran.outcome.ending}"
+            return _Left(why=f"the agent handed nothing over: {ran.outcome.reason or ran.outcome.ending}")
         try:
-            return await self._offer(exited.work), "", ""
+            offer = await self._offer(exited.work)
         except NothingDone as error:
-            if self._never_answered:
-                return None, "", "the model gave the agent no answer at all"
-            return None, "", f"{error} (it exited with {exited.code})"
+            why = "the model gave the agent no answer at all" if self._never_answered else str(error)
+            return _Left(left_out=error.left_out, why=f"{why} (it exited with {exited.code})")
+        return _Left(offer, left_out=offer.left_out)
 
     @property
     def _never_answered(self) -> bool:

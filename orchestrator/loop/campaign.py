@@ -1,36 +1,27 @@
 """The loop itself: opens attempts while the caps, the stop rules and the rate allow, and waits for what they bring."""
 
 import asyncio
-import time
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 
-from orchestrator.budget import Account, Progress, RateLimit, Stop
+from orchestrator.budget import RateLimit, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.node import child_of, run_of
-from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.domain.records import Node, Phase
 from orchestrator.ledger import LedgerError
 from orchestrator.loop.attempt import Attempt
-from orchestrator.loop.book import stamp
 from orchestrator.loop.evolving import Evolving
-from orchestrator.loop.guards import guard_record
 from orchestrator.loop.interruption import reconcile
-from orchestrator.loop.money import hold_of, refund_all, worst_of_attempt
-from orchestrator.loop.openings import Opening, control_is_due, next_opening
+from orchestrator.loop.money import refund_all
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.reviewing import Holds
-from orchestrator.loop.rounds import Rounds, Stand
+from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
-from orchestrator.loop.workbench import BaselineFailed, Workbench
+from orchestrator.loop.workbench import Workbench
 
 _POLL_S = 0.2
 # An engine that is down must not use up the proposals, which may have been paid for.
 _LOST_IN_A_ROW = 2
-_REPEATS_IN_A_ROW = 20
-# A node's name is that of a branch, and so of a file.
-_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -60,18 +51,14 @@ class Campaign:
     ) -> None:
         self._bench = bench
         self._evolving = evolving
-        self._selection = selection
         self._width = width or bench.state.run.width
         self._stop = stop
         self._deadline = deadline
-        self._rate = rate
-        self._rounds = Rounds(bench, self._width, self._next_opening) if review else None
+        self._scheduler = Scheduler(bench, stop, rate, self._width, selection, self._start, review=review)
         self._running: dict[asyncio.Task[str | None], str] = {}
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
         self._lost = 0
-        self._exhausted: dict[Role, str] = {}
-        self._nothing_new: dict[Role, int] = {}
         self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
         self._weather = Weather(bench.book, self._width)
@@ -83,8 +70,8 @@ class Campaign:
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands."""
         reconcile(self._bench)
-        if self._rounds:
-            self._rounds.begin()
+        if self._scheduler.rounds:
+            self._scheduler.rounds.begin()
         try:
             reason = await self._loop()
             errors = await self._end_all()
@@ -102,162 +89,25 @@ class Campaign:
     async def _loop(self) -> str:
         while True:
             self._inbox.take()
-            reason = self._asked_to_stop or self._deadline.reason(self._progress())
+            reason = self._asked_to_stop or self._deadline.reason(self._scheduler.progress())
             if reason:
                 return reason
             if self._lost > _LOST_IN_A_ROW * self._width:
                 return "attempts end in quarantine one after the other; blastdoor status tells why"
             self._weather.look()
             self._evolve()
-            waiting = self._start_what_fits()
+            waiting = self._scheduler.fill(self._weather.width - len(self._running))
             if not self._running and waiting:
                 return waiting
             await self._wait()
 
     def _evolve(self) -> None:
         if self._evolving:
-            stops = self._bench.state.campaign.paused or self._stop.reason(self._progress())
+            stops = self._bench.state.campaign.paused or self._stop.reason(self._scheduler.progress())
             self._evolving.turn(may_ask=not stops)
-
-    def _start_what_fits(self) -> str | None:
-        """Fill the free places; the reason when there is nothing left to start."""
-        bench = self._bench
-        while len(self._running) < self._weather.width:
-            if bench.state.campaign.paused:
-                return None
-            root = bench.state.nodes.get(bench.state.run.root)
-            if root is None:
-                return self._open(Opening("", Role.BASELINE))
-            if root.phase is Phase.QUARANTINED:
-                raise BaselineFailed(f"the baseline could not be run: {root.why}")
-            if root.phase is Phase.ENDED and root.ending is not Ending.SCORED:
-                raise BaselineFailed(f"the baseline of run {root.id} ended as {root.ending}: {root.why}")
-            if reason := self._start_one(root):
-                return reason if reason != _LATER else None
-        return None
-
-    def _start_one(self, root: Node) -> str | None:
-        queued = self._ready()
-        if queued:
-            return self._resume(queued)
-        if root.phase is not Phase.ENDED:
-            return _LATER
-        if self._bench.state.campaign.waiting:
-            return self._open_injected()
-        reason = self._stop.reason(self._progress()) or self._round_is_made()
-        if reason and not self._control_may_draw():
-            return reason
-        if self._rate and self._rate.wait(time.monotonic()) > 0:
-            return _LATER
-        return self._catch_up(reason) if reason else self._open_next()
-
-    def _round_is_made(self) -> str | None:
-        if self._rounds is None:
-            return None
-        return {Stand.ROOM: None, Stand.WAITS: _LATER, Stand.OVER: self._rounds.over}[self._rounds.stand()]
-
-    def _open_next(self) -> str | None:
-        bench = self._bench
-        if self._slots_are_promised():
-            return _LATER
-        if self._control_may_draw():
-            return self._open(Opening(bench.state.run.root, Role.CONTROL))
-        proposer = bench.proposers[Role.SEARCH]
-        number = bench.state.count(Role.SEARCH) + 1
-        if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
-            return _LATER if self._has_queued() else reason
-        opening = self._next_opening()
-        return _LATER if opening is None else self._open(opening)
-
-    def _next_opening(self) -> Opening | None:
-        bench = self._bench
-        return next_opening(
-            bench.state,
-            bench.ranking,
-            branching=bench.proposers[Role.SEARCH].branching,
-            width=self._width,
-            selection=self._selection,
-            several=bench.at_once > 1,
-        )
-
-    def _control_may_draw(self) -> bool:
-        bench = self._bench
-        if not control_is_due(bench.state) or Role.CONTROL in self._exhausted:
-            return False
-        if through := bench.proposers[Role.CONTROL].exhausted(bench.state.count(Role.CONTROL) + 1):
-            self._exhausted[Role.CONTROL] = through
-        return not through
-
-    def _catch_up(self, reason: str) -> str | None:
-        """A rule has stopped the search; the control still gets what it is owed, so that all of it can be compared."""
-        found = self._open(Opening(self._bench.state.run.root, Role.CONTROL))
-        return found if found in (None, _LATER) else reason
-
-    def _open_injected(self) -> str | None:
-        state = self._bench.state
-        injection = state.injections[state.campaign.waiting[0]]
-        champion = state.champion()
-        # What was meant for a node of an earlier run is tried on the present best.
-        on = injection.on if injection.on and run_of(injection.on) == state.campaign.run else None
-        parent = on or (champion.id if champion else state.run.root)
-        return self._open(Opening(parent, Role.INJECTED, injection=injection.id))
-
-    def _open(self, opening: Opening) -> str | None:
-        """Reserve and open in one transaction; a reservation that does not fit waits while others may free enough."""
-        bench, state = self._bench, self._bench.state
-        parent = opening.parent or None
-        node = child_of(parent, state.next_child(parent)) if parent else state.run.root
-        if len(node) > _LONGEST_NAME:
-            return f"the tree is as deep as names allow; go on with `run --new-run --from {parent}`"
-        guards = state.guards_of(parent) if parent else []
-        amounts = worst_of_attempt(bench, opening.role, guards)
-        if shortage := bench.book.accounts.shortage(amounts):
-            return _LATER if shortage.could_fit_later else str(shortage)
-        opened = e.AttemptOpened(
-            node=node,
-            parent=parent,
-            role=opening.role,
-            number=state.count(opening.role) + 1,
-            branch=opening.branch,
-            step=opening.step,
-            injection=opening.injection,
-        )
-        specs = bench.task.guards if opening.role is Role.BASELINE else ()
-        hung = [e.GuardAdded(node=node, guard=guard_record(spec)) for spec in specs]
-        bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=amounts.as_row()), *hung)
-        if self._rate:
-            self._rate.take(time.monotonic())
-        self._start(node)
-        return None
-
-    def _resume(self, node: Node) -> str | None:
-        bench = self._bench
-        amounts = worst_of_attempt(bench, node.role, bench.state.guards_of(node.id))
-        if shortage := bench.book.accounts.shortage(amounts):
-            return _LATER if shortage.could_fit_later else str(shortage)
-        hold = hold_of(node.model_copy(update={"take": node.take + 1}))
-        bench.book.record(e.AttemptResumed(node=node.id), e.Reserved(hold=hold, amounts=amounts.as_row()))
-        self._start(node.id)
-        return None
 
     def _start(self, node: str) -> None:
         self._running[asyncio.create_task(Attempt(self._bench, node).run(), name=node)] = node
-
-    def _ready(self) -> Node | None:
-        """The queued attempt whose time has come."""
-        now = stamp(self._bench.book.now())
-        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
-        return next((node for node in nodes if node.phase is Phase.QUEUED and node.not_before <= now), None)
-
-    def _slots_are_promised(self) -> bool:
-        """Whether those that wait for their back-off need all the attempts that are left."""
-        left = self._bench.book.accounts.left(Account.ATTEMPTS)
-        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
-        queued = sum(it.phase is Phase.QUEUED and it.role in (Role.SEARCH, Role.INJECTED) for it in nodes)
-        return left is not None and 0 < left <= queued
-
-    def _has_queued(self) -> bool:
-        return any(self._bench.state.nodes[name].phase is Phase.QUEUED for name in self._bench.state.unfinished)
 
     async def _wait(self) -> None:
         if not self._running:
@@ -279,17 +129,7 @@ class Campaign:
                 ended = e.AttemptEnded(node=node, ending=Ending.CANCELLED, why="cancelled by a person")
                 self._bench.book.record(*refund_all(self._bench, record), ended)
         elif not task.cancelled():
-            self._see_what_is_left(self._bench.state.nodes[node], task.result())
-
-    def _see_what_is_left(self, node: Node, exhausted: str | None) -> None:
-        """A proposer that says so has nothing more, and so has one that only repeats itself."""
-        charged = node.phase is Phase.ENDED and node.ending is not None and node.ending.charged
-        repeats = 0 if charged else self._nothing_new.get(node.role, 0) + (node.ending is Ending.CANCELLED)
-        self._nothing_new[node.role] = repeats
-        if exhausted is None and repeats >= _REPEATS_IN_A_ROW:
-            exhausted = f"{repeats} times in a row nothing new was proposed; {node.why}"
-        if exhausted:
-            self._exhausted[node.role] = exhausted
+            self._scheduler.see_what_is_left(self._bench.state.nodes[node], task.result())
 
     async def _end_all(self) -> list[BaseException]:
         """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""
@@ -324,26 +164,3 @@ class Campaign:
         if not task.done() and not task.cancelling():
             self._bench.book.record(e.KillIntended(node=node, why=why))
             task.cancel()
-
-    def _progress(self) -> Progress:
-        state = self._bench.state
-        champion = state.champion()
-        verdict = champion.verdicts.get(state.run.cohort or "") if champion else None
-        first = self._bench.ranking.metrics[0].name
-        progress = Progress.of(
-            self._bench.book.accounts,
-            elapsed_s=state.campaign.elapsed_s + self._since_last_event(),
-            best=verdict.metrics[first] if verdict else None,
-            target_reached=bool(verdict and self._bench.ranking.reached(verdict.metrics)),
-            since_improvement=state.campaign.since_improvement,
-        )
-        # A cap on attempts is one run's; the accounts count the whole campaign.
-        return replace(progress, attempts_used=progress.attempts_used - state.run.before.get("attempts", 0))
-
-    def _since_last_event(self) -> float:
-        last = datetime.fromisoformat(self._bench.state.campaign.last_at)
-        return max(0.0, (self._bench.book.now() - last).total_seconds())
-
-
-# Not now: a place, a reservation or a moment has to come free first.
-_LATER = "later"

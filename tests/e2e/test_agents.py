@@ -4,19 +4,21 @@ Two are the genuine ones, as their registries have them; the others are a progra
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from orchestrator.api import Settings, read_campaign, search
+from orchestrator.api import Settings, read_campaign
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.task import TaskError
+from orchestrator.wiring import Flags, docker_config, docker_site, open_campaign
 from tests.messages import Hang, MessagesServer, Reply, Text, Tool
+from tests.messages.stage import Recorded
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
@@ -104,7 +106,18 @@ class Campaign:
     async def run(self, **flags: Any) -> None:
         settings = Settings(api_url=self.server.url, api_key=SecretStr(self.server.key), models=(MODEL,))
         flags = {"proposer": "agent", "attempts": 1, "rate": 1e6, "width": 1, "depth": 1, **flags}
-        await search(self.folder, settings=settings, observer=lambda event, _: self.events.append(event), **flags)
+        async with (
+            docker_site(docker_config(settings), settings.image) as site,
+            open_campaign(self.folder, site, flags=Flags(**flags), settings=settings) as opened,
+        ):
+
+            def observe(event: e.Event, _: str) -> None:
+                self.events.append(event)
+                if isinstance(event, e.AttemptQuarantined):
+                    opened.campaign.stop("one is enough")
+
+            opened.bench.book.observers.append(observe)
+            await opened.campaign.run()
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -126,7 +139,6 @@ def check_what_was_said(campaign: Campaign) -> None:
     said = "".join(json.dumps(body) for body in campaign.server.bodies)
     for secret in (campaign.server.key, "the-gold-is-seven", "the-hidden-hint"):
         assert secret not in said
-    assert "Find the X in solve.py" in said or "BRIEF.md" in said
 
 
 async def test_claude_code(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -180,6 +192,20 @@ def code(text: str) -> Reply:
     return Reply((Text(text),))
 
 
+def telling(*attempts: Sequence[str]) -> Callable[[Recorded], Reply]:
+    """What to do, one list an attempt: whoever begins a conversation begins the next one."""
+    waiting = iter(attempts)
+    present: Iterator[str] = iter(())
+
+    def answer(request: Recorded) -> Reply:
+        nonlocal present
+        if len(request.body["messages"]) == 1:
+            present = iter(next(waiting))
+        return code(next(present, "no more"))
+
+    return answer
+
+
 TRY = """import re, subprocess
 text = re.sub("X = .*", "X = {x}", open("solve.py").read())
 open("solve.py", "w").write(text)
@@ -231,9 +257,10 @@ for name in os.listdir("/proc"):
         pass
 import time; time.sleep(30)
 """
-FLOOD = """import os, socket, sys
-for _ in range(4000):
-    os.write(1, b"x" * 65536)
+FLOOD = """import os, socket
+log = os.open(f"/proc/{os.getppid()}/fd/1", os.O_WRONLY)
+for _ in range(1000):
+    os.write(log, b"x" * 65536)
 held = []
 for _ in range(200):
     held.append(socket.create_connection(("127.0.0.1", int(os.environ["BLASTDOOR_PORT"]))))
@@ -253,8 +280,7 @@ print(sorted(name for name in os.environ if "KEY" in name or "TOKEN" in name))
 
 async def test_agents_that_lie_forge_and_flood(tmp_path: Path, messages_server: MessagesServer) -> None:
     """None gets a score, none ends the campaign, and the honest one after them is scored as ever."""
-    messages_server.play(code(LIE), code("no more"), code(FORGE), code(FLOOD), code("no more"))
-    messages_server.play(code(ESCAPE), code(TRY.format(x=7, command="submit")))
+    messages_server.answering(telling([LIE], [FORGE], [FLOOD], [ESCAPE, TRY.format(x=7, command="submit")]))
     campaign = Campaign(write_task(tmp_path / "hill"), messages_server)
     await campaign.run(attempts=4)
     liar, forger, flooder, honest = (campaign.nodes()[f"1.{number}"] for number in (1, 2, 3, 4))
@@ -263,10 +289,10 @@ async def test_agents_that_lie_forge_and_flood(tmp_path: Path, messages_server: 
     assert (forger.ending, forger.verdict) == (Ending.INVALID, None)
     assert flooder.ending is Ending.INVALID
     assert (honest.ending, honest.kept) == (Ending.SCORED, True)
-    endings = [it.ending for it in campaign.of(e.AgentEnded)]
-    assert endings[0] == "exited with 0"
-    assert endings[1] == "protocol broken"
-    assert endings[3] == "submitted"
+    ends = campaign.of(e.AgentEnded)
+    assert (ends[0].ending, ends[0].left_out) == ("exited with 0", 3)
+    assert ends[1].ending == "protocol broken"
+    assert ends[3].ending == "submitted"
     told = messages_server.bodies[-1]["messages"][-1]["content"]
     assert told.count("refused") == 3
     assert "reached" not in told
@@ -332,7 +358,7 @@ async def test_agents_that_stall(tmp_path: Path, messages_server: MessagesServer
     )
     stall = '[stall]\nafter = 1\nfirst_token = "2s"\ngrace = "1s"\nwindow = "5s"\nloop = 4\n'
     campaign = Campaign(write_task(tmp_path / "hill", stall, agent=agent), messages_server)
-    await campaign.run(wall=90.0)
+    await campaign.run()
     found = campaign.of(e.StallFound)
     assert [(it.agent, it.node) for it in found][:1] == [("stuck", "1.1")]
     assert campaign.nodes()["1.1"].phase is Phase.QUARANTINED
