@@ -11,7 +11,7 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.task import Task
-from orchestrator.task.sections import Roles, RoleSpec
+from orchestrator.task.roles import Roles, RoleSpec
 
 _CAUGHT = (Ending.TAMPERED, Ending.HELD)
 

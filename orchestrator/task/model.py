@@ -14,6 +14,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 from orchestrator.change import Policy
 from orchestrator.domain.verdict import Mode
 from orchestrator.task.errors import TaskError
+from orchestrator.task.roles import Roles
 from orchestrator.task.sections import (
     AgentSpec,
     Budget,
@@ -26,7 +27,6 @@ from orchestrator.task.sections import (
     ModelSpec,
     PruningSpec,
     RankingSpec,
-    Roles,
     SearchSpec,
     Section,
     StallSpec,

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from benchmarks.allocation import ADAPTIVE
 from orchestrator.budget import Accounts
 from orchestrator.loop.shares import split_of
-from orchestrator.task.sections import Roles, RoleSpec, VerifierSpec
+from orchestrator.task.roles import Roles, RoleSpec, VerifierSpec
 
 
 def test_defaults() -> None:

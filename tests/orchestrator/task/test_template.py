@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.task import Task, TaskError, load_task, snapshot, write_template
+from orchestrator.task.roles import VerifierSpec
 from orchestrator.task.sections import (
     Budget,
     CertifySpec,
@@ -22,7 +23,6 @@ from orchestrator.task.sections import (
     StallSpec,
     Trial,
     Tune,
-    VerifierSpec,
 )
 from sandbox import Limits
 

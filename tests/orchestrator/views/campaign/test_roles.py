@@ -11,7 +11,7 @@ from orchestrator.domain.records import Role, Spent
 from tests.orchestrator.views.campaign.builder import Story
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 
-ROLES = {"roles": {"evolver": {}, "verifier": {}}}
+ROLES: dict[str, dict[str, dict[str, int]]] = {"roles": {"evolver": {}, "verifier": {}}}
 
 
 @pytest.fixture
