@@ -1,11 +1,10 @@
 """Labelled streams of agents, as a gateway would see them: drawn, not recorded, with parameters from a range.
 
-Three ranges, as one would split data to learn from. The detector's defaults were chosen on `TUNING`. `CHECKING` is wider
-and was looked at while its rules were made; it decided how a loop of several calls is counted. `HELD_BACK` was written
-down when everything else was done, and measured once: models two and a half times slower and twice as fast, first
-tokens and thinking up to just below the caps, longer pauses, thinking shown in rare bursts, tools that use a tenth of a
-core, slower and faster drips, agents with one turn and with thirty, cycles of three calls, pings and samples further
-apart.
+Three ranges, as one would split data to learn from. The detector's defaults were chosen on `TUNING`. `CHECKING` is
+wider and was looked at while its rules were made; it decided how a loop of several calls is counted. `HELD_BACK` was
+written down when all rules were there: models two and a half times slower and twice as fast, first tokens and thinking
+up to just below the caps, longer pauses, thinking shown in rare bursts, tools that use a tenth of a core, slower and
+faster drips, agents with one turn and with thirty, cycles of three calls, pings and samples further apart.
 """
 
 import random

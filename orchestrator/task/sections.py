@@ -228,7 +228,7 @@ class StallSpec(Section):
     grace: Span = 30.0
     thinking: Span = 300.0
     tool: Span = 600.0
-    waiting: Span = 300.0
+    waiting: Span = 240.0
     loop: int = Field(default=4, ge=2, le=1000)
     learn: float | None = Field(default=None, gt=0, lt=0.5, allow_inf_nan=False)
 

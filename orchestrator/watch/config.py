@@ -24,7 +24,7 @@ class Config:
     grace_s: float = 30.0
     thinking_s: float = 300.0
     tool_s: float = 600.0
-    waiting_s: float = 300.0
+    waiting_s: float = 240.0
     trial_s: float = 3600.0
     judging_s: float = 3600.0
     loop: int = 4

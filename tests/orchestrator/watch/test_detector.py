@@ -93,7 +93,7 @@ def test_around_the_floor() -> None:
     ("kind", "hold", "cap", "cause"),
     [
         (Kind.THINKING, Hold.THINKING, 300, Cause.THINKING),
-        (Kind.WAITING, Hold.QUEUED, 300, Cause.WAITING),
+        (Kind.WAITING, Hold.QUEUED, 240, Cause.WAITING),
         (Kind.REQUESTED, Hold.FIRST_TOKEN, 120, Cause.NO_FIRST_TOKEN),
     ],
 )
