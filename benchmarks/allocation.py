@@ -17,7 +17,7 @@ from orchestrator.budget.allocation import RoleShare, Split
 SEEDS: Final = 400
 _TUNING: Final = range(60)
 _FIRST_SEED: Final = 10_000
-_EVOLVER: Final = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+_EVOLVER: Final = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6)
 _VERIFIER: Final = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 
 # The defaults of [roles.evolver] and [roles.verifier].

@@ -129,6 +129,6 @@ class PerMinute:
         while self._seen and self._seen[0] <= now - _MINUTE:
             self._seen.popleft()
         if len(self._seen) >= self._most:
-            wait = math.ceil(self._seen[0] + _MINUTE - now)
+            wait = math.ceil(self._seen[0] + _MINUTE - now if self._seen else _MINUTE)
             raise slow_down(f"this token may make {self._most} requests a minute", max(1, wait))
         self._seen.append(now)

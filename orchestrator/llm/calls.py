@@ -92,5 +92,5 @@ async def opened(asked: Asked, account: Account, ear: Ear, clock: Clock) -> Asyn
             ended = Kind.FINISHED if used.ending is CallEnding.COMPLETE else Kind.CUT
             ear.heard(Signal(clock(), ended, record.id))
         finally:
-            ear.ended(record, used)
             account.settle(held, used.spent)
+            ear.ended(record, used)

@@ -160,6 +160,8 @@ def why_unusable(declined: Declined, model: str) -> str | None:
         return f"the provider does not allow this with this key (model {model})"
     if declined.status == 404 and error.get("type") == "not_found_error":
         return f"the provider does not know the model {model}: check the setting models, and api_url"
+    if declined.status in (404, 405) or 300 <= declined.status < 400:
+        return f"there is no Messages API at api_url: it answers with status {declined.status}"
     return None
 
 

@@ -88,7 +88,11 @@ class Gateway:
             asked = screened(raw, line.allowance.models, self._prices)
             line.hear_answers(asked.fields.get("messages"))
             exchange = Exchange(self._upstream, line, headers, scope["query_string"])
-            await self._judged(asked.model, reply, exchange.message(asked, reply))
+            try:
+                await exchange.message(asked, reply)
+            except Declined as declined:
+                self._unusable = self._unusable or why_unusable(declined, asked.model)
+                await tell_declined(declined, reply)
 
         await _with_body(line, receive, work)
 
@@ -96,22 +100,17 @@ class Gateway:
         headers = Headers(scope=scope)
         line = self._admitted(headers, counting=True)
 
-        async def count(exchange: Exchange, raw: bytes) -> None:
-            body = await exchange.count(screened(raw, line.allowance.models, self._prices, counting=True))
-            await reply.whole(200, {"content-type": "application/json"}, body)
-
         async def work(raw: bytes) -> None:
-            exchange = Exchange(self._upstream, line, headers, scope["query_string"])
-            await self._judged(line.allowance.models[0], reply, count(exchange, raw))
+            asked = screened(raw, line.allowance.models, self._prices, counting=True)
+            try:
+                body = await Exchange(self._upstream, line, headers, scope["query_string"]).count(asked)
+            except Declined as declined:
+                # Says nothing of messages: many providers have no such address.
+                await tell_declined(declined, reply)
+            else:
+                await reply.whole(200, {"content-type": "application/json"}, body)
 
         await _with_body(line, receive, work)
-
-    async def _judged(self, model: str, reply: Reply, forwarding: Awaitable[None]) -> None:
-        try:
-            await forwarding
-        except Declined as declined:
-            self._unusable = self._unusable or why_unusable(declined, model)
-            await tell_declined(declined, reply)
 
     async def _models(self, request: Request) -> Response:
         models = [_model(name) for name in self._line_of(request.headers).models]

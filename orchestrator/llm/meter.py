@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.llm import tools
@@ -21,6 +22,20 @@ _WORDS = {
 _THOUGHT = ("thinking_delta", "signature_delta")
 
 
+@dataclass
+class _Tool:
+    """A tool's input as it comes, up to a length."""
+
+    name: str
+    parts: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, part: str) -> None:
+        self.size += len(part)
+        if self.size <= _LONGEST_INPUT:
+            self.parts.append(part)
+
+
 class Meter:
     """Reads what it is fed and changes none of it. It can be fed nonsense; then nothing is known, and that is all."""
 
@@ -36,7 +51,7 @@ class Meter:
         self._reader = Reader()
         self._bytes = {False: 0, True: 0}
         self._told = {False: 0, True: 0}
-        self._tools: dict[int, tuple[str, list[str]]] = {}
+        self._tools: dict[int, _Tool] = {}
         self._last_word = False
 
     @property
@@ -107,7 +122,7 @@ class Meter:
             self._signal(Kind.THINKING)
             self._bytes[True] += len(str(block.get("data", "")))
         elif block.get("type") == "tool_use" and isinstance(event.get("index"), int):
-            self._tools[event["index"]] = (str(block.get("name"))[:256], [])
+            self._tools[event["index"]] = _Tool(str(block.get("name"))[:256])
 
     def _said(self, event: dict[str, Any]) -> None:
         delta = event.get("delta")
@@ -116,15 +131,14 @@ class Meter:
         if not isinstance(words, str):
             return
         self._bytes[kind in _THOUGHT] += len(words.encode("utf-8", "surrogatepass"))
-        if kind == "input_json_delta" and (tool := self._tools.get(event.get("index", -1))) is not None:
-            kept = tool[1]
-            if sum(map(len, kept[:1])) < _LONGEST_INPUT:
-                kept[:] = ["".join(kept) + words] if len(kept) > 64 else [*kept, words]
+        index = event.get("index")
+        if kind == "input_json_delta" and isinstance(index, int) and (tool := self._tools.get(index)) is not None:
+            tool.add(words)
 
     def _closed(self, index: Any) -> None:
         if (tool := self._tools.pop(index, None) if isinstance(index, int) else None) is not None:
             self._flush()
-            self._signal(Kind.TOOL_CALLED, digest=tools.called_raw(tool[0], "".join(tool[1])))
+            self._signal(Kind.TOOL_CALLED, digest=tools.called_raw(tool.name, "".join(tool.parts)))
 
     def _flush(self) -> None:
         """What was counted since; one signal for all deltas of a chunk."""

@@ -88,9 +88,10 @@ class Upstream:
         self._key = key
         self._patience = patience or Patience()
         parts = urlsplit(self._url)
+        self._host = parts.hostname
         safe = parts.scheme == "https"
-        if not safe and parts.hostname not in _LOOPBACK:
-            structlog.get_logger().warning("gateway.key_in_the_clear", host=parts.hostname)
+        if not safe and self._host not in _LOOPBACK:
+            structlog.get_logger().warning("gateway.key_in_the_clear", host=self._host)
         # At its most talkative it logs the heads of answers, and a provider may tell back there what it was sent.
         logging.getLogger("httpcore2").setLevel(logging.INFO)
         idle, connect = self._patience.idle_s, self._patience.connect_s
@@ -102,7 +103,7 @@ class Upstream:
         )
 
     def __repr__(self) -> str:
-        return f"Upstream({self._url!r})"
+        return f"Upstream({self._host!r})"
 
     async def post(
         self, path: str, headers: Mapping[str, str], body: bytes, waits: Callable[[], None], sent: Callable[[], None]

@@ -101,15 +101,14 @@ class Holds:
         elif node.role is Role.SEARCH:
             self._in_a_row = 0
         spec = self._bench.task.roles.verifier
-        if spec and self._in_a_row >= spec.holds:
-            self._pause(self._in_a_row)
+        if spec and self._in_a_row >= spec.holds and not self._bench.state.campaign.paused:
+            self._pause()
         return held
 
-    def _pause(self, holds: int) -> None:
-        self._in_a_row = 0
+    def _pause(self) -> None:
         why = (
-            f"the verifier held {holds} changes in a row; blastdoor show NODE tells why, blastdoor release NODE lets "
-            "one go on, blastdoor pause --off goes on with others"
+            f"the verifier held {self._in_a_row} changes in a row; blastdoor show NODE tells why, "
+            "blastdoor release NODE lets one go on"
         )
-        if not self._bench.state.campaign.paused:
-            self._bench.book.record(e.PauseSet(paused=True, why=why))
+        self._in_a_row = 0
+        self._bench.book.record(e.PauseSet(paused=True, why=why))

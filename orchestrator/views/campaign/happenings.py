@@ -116,6 +116,11 @@ def _stall_found(event: e.StallFound) -> str:
     )
 
 
+def _reviewed(event: e.Reviewed) -> str:
+    found = event.finding if event.finding == "unreviewed" else f"the verifier says {event.finding}"
+    return f"{event.node} draft {event.draft}: {found}{_because(event.reasons)}"
+
+
 _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
     e.RunStarted: _run_started,
@@ -135,9 +140,7 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.AgentIntended: lambda event: f"{event.node}: the agent {event.agent} gets a chamber ({event.configuration})",
     e.AgentEnded: lambda event: f"{event.node}: the agent ended as {event.ending}{_because(event.why)}",
     e.StallFound: _stall_found,
-    e.Reviewed: lambda event: (
-        f"{event.node} draft {event.draft}: the verifier says {event.finding}{_because(event.reasons)}"
-    ),
+    e.Reviewed: _reviewed,
     e.Steered: lambda event: f"steered{_because(event.text)}",
     e.RoundStarted: lambda event: f"round {event.number} begins; the session ends with it, to be looked at",
     e.PlaybookChanged: lambda event: f"playbook {event.version} by {event.by}{_because(event.why)}",

@@ -4,19 +4,19 @@ import pytest
 
 from orchestrator.domain.ending import Ending
 
-FREE = {Ending.STALLED, Ending.INFRASTRUCTURE, Ending.INTERRUPTED, Ending.CANCELLED}
+FREE = {Ending.STALLED, Ending.INFRASTRUCTURE, Ending.INTERRUPTED, Ending.CANCELLED, Ending.HELD}
 
 
 @pytest.mark.parametrize("ending", list(Ending))
 def test_only_what_is_not_the_candidates_doing_is_free(ending: Ending) -> None:
-    """Stalls, infrastructure, interruptions and cancellations cost no attempt; everything else does."""
+    """Stalls, infrastructure, interruptions, cancellations and holds cost no attempt; everything else does."""
     assert ending.charged is (ending not in FREE)
 
 
 @pytest.mark.parametrize("ending", list(Ending))
 def test_what_is_charged_is_never_run_again(ending: Ending) -> None:
-    """Nothing is both charged and retried, and what a person cancelled is not retried either."""
-    assert ending.retryable is (ending in FREE - {Ending.CANCELLED})
+    """Nothing is both charged and retried; what a person cancelled or a verifier holds is not retried by itself."""
+    assert ending.retryable is (ending in FREE - {Ending.CANCELLED, Ending.HELD})
 
 
 def test_only_a_scored_ending_has_a_score() -> None:

@@ -144,3 +144,10 @@ def test_requests_a_minute() -> None:
     assert (refused.value.status, refused.value.headers["retry-after"]) == (429, "40")
     clock.now += 40
     limit.admit()
+
+
+def test_no_requests_at_all() -> None:
+    """A limit of none is one."""
+    with pytest.raises(Refused) as refused:
+        PerMinute(0, Clock()).admit()
+    assert refused.value.headers["retry-after"] == "60"

@@ -111,6 +111,8 @@ async def test_allowance_used_up(gateway: Gateway, messages_server: MessagesServ
         (Refusal(402, "billing_error", "no"), "no credit"),
         (Refusal(400, "invalid_request_error", "Your credit balance is too low to access the API"), "no credit"),
         (Refusal(404, "not_found_error", f"model: {MODEL}"), f"does not know the model {MODEL}"),
+        (Raw([b"<html>"], 404, {"content-type": "text/html"}), "no Messages API at api_url"),
+        (Raw([b""], 308, {"location": "https://elsewhere.example"}), "answers with status 308"),
     ],
 )
 async def test_unusable(

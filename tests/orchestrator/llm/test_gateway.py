@@ -172,6 +172,15 @@ async def test_count_tokens(messages_server: MessagesServer, client: AsyncAnthro
     assert (ear.intents, ear.signals) == ([], [])
 
 
+async def test_a_provider_that_does_not_count(gateway: Gateway, line: OpenLine) -> None:
+    """That counting is not offered there says nothing of messages."""
+    upstream = Upstream("http://127.0.0.1:9", SecretStr("k"), QUICK)
+    async with Gateway(upstream, PRICES) as nowhere, nowhere.open_line(DOLLAR, Listener()) as other:
+        assert isinstance(other, OpenLine)
+        status, _ = await raw(other, path="/v1/messages/count_tokens")
+        assert (status, nowhere.unusable) == (502, None)
+
+
 async def test_refused_features_reach_nobody(
     messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.domain.model_use import Tokens
 from orchestrator.llm.prices import BadPrices, Prices, UnknownModel
-from orchestrator.settings import Settings
+from orchestrator.wiring.models import _MODELS
 
 MILLION = 1_000_000
 
@@ -44,10 +44,10 @@ def test_worst_case_is_no_less_than_any_bill() -> None:
             assert all(price.of(bill + Tokens(output=77), bill.cache_write) <= worst for bill in bills)
 
 
-def test_the_default_model_has_a_price() -> None:
-    """Who sets nothing asks a model whose price is known."""
+def test_default_models_have_a_price() -> None:
+    """Who sets nothing asks models whose price is known, and the prices say of when they are."""
     prices = Prices.load(None)
-    assert all(prices.of(name) for name in Settings.model_fields["models"].default)
+    assert all(prices.of(name) for names in _MODELS.values() for name in names)
     assert prices.date is not None
 
 

@@ -1,5 +1,6 @@
 """Several changes of one answer: tried next to each other, each once, without asking again."""
 
+import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from io import StringIO
@@ -111,6 +112,30 @@ async def test_stop_and_resume(tmp_path: Path, kind: type[e.Event], width: int) 
         assert session.bench.state.campaign.offered == 6
         used = [it for it in origins(session).values() if it]
         assert len(used) == len(set(used)) == 4
+
+
+@pytest.mark.parametrize(("kind", "number"), [(e.Proposed, 2), (e.Promoted, 2), (e.Promoted, 3), (e.AttemptEnded, 3)])
+async def test_killed_and_resumed(tmp_path: Path, kind: type[e.Event], number: int) -> None:
+    """From what lay on the disk at some moment, which is all that `kill -9` leaves: every spare is taken up, once."""
+    folder, killed = write_task(tmp_path / "task"), tmp_path / "killed"
+    async with several(folder, Model(), attempts=6) as session:
+
+        def copy(event: e.Event) -> None:
+            nonlocal number
+            number -= 1
+            if number == 0:
+                shutil.copytree(folder, killed)
+
+        session.when(kind, copy)
+        await session.run()
+    again = Model()
+    async with several(killed, again, how=How.RESUME) as session:
+        await session.run()
+        nodes = [node for name, node in session.bench.state.nodes.items() if name != "1"]
+        assert sorted((node.params or {})["value"] for node in nodes) == [1, 2, 3, 4, 5, 6]
+        assert {node.ending for node in nodes} == {Ending.SCORED}
+        assert [brief.node for brief in again.asked] == ["1.4"]
+        assert session.charged == 6
 
 
 async def test_side_by_side_they_wait_for_who_asks(folder: Path) -> None:

@@ -1,0 +1,62 @@
+"""A campaign to be killed that asks a model, on the fake backend: what a provider counted must be in the books."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+import orchestrator.llm.asking  # noqa: F401  # slow to load, and each child is forked
+from orchestrator.domain.proposal import Proposal
+from orchestrator.ledger import Missing
+from orchestrator.loop import campaign
+from orchestrator.proposers import Brief
+from orchestrator.settings import Settings
+from orchestrator.wiring import How
+from tests.crash.fate import Fate
+from tests.orchestrator.loop.books import ledger_of
+from tests.orchestrator.loop.scripted import proposal, scripted, write_task
+
+ATTEMPTS = 2
+KEY = "sk-ant-api03-of-the-crash-test"
+_MODEL = '[model]\nmodels = ["claude-sonnet-5-5"]\nusd = "$0.05"\n'
+
+
+def make(folder: Path) -> Path:
+    return write_task(folder, _MODEL)
+
+
+def live(folder: str, url: str, at: int | None = None, count: str = "") -> None:
+    """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
+    campaign._POLL_S = 0.01
+    fate = Fate(at)
+    fate.rule()
+    asyncio.run(_work(Path(folder), url))
+    if count:
+        Path(count).write_text(json.dumps(fate.points))
+
+
+async def _work(folder: Path, url: str) -> None:
+    how = How.RESUME if _is_begun(folder) else How.START
+    flags: dict[str, Any] = {} if how is How.RESUME else {"proposer": "llm", "attempts": ATTEMPTS}
+    settings = Settings(api_url=url, api_key=SecretStr(KEY))
+    async with scripted(folder, None, *[_ask] * ATTEMPTS, how=how, settings=settings, **flags) as session:
+        await session.run(60)
+
+
+async def _ask(brief: Brief) -> Sequence[Proposal]:
+    assert brief.line is not None
+    answer = await brief.line.ask(
+        system=["A point."], messages=[{"role": "user", "content": str(brief.number)}], max_tokens=200
+    )
+    return [proposal(json.loads(answer.text))]
+
+
+def _is_begun(folder: Path) -> bool:
+    try:
+        with ledger_of(folder) as ledger:
+            return ledger.head().seq > 0
+    except Missing:
+        return False

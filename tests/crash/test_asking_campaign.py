@@ -1,0 +1,68 @@
+"""A campaign that asks a model is killed after each of its events: it ends like one that nobody disturbed, and whatever
+the provider counted on the way is in the books.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Phase
+from orchestrator.domain.state import State
+from orchestrator.loop.book import read_accounts
+from tests.crash.asking_campaign import ATTEMPTS, KEY, live, make
+from tests.crash.nursery import Nursery
+from tests.messages import MessagesServer, Recorded, Reply, Text
+from tests.orchestrator.loop.books import check_books, ledger_of
+
+pytestmark = pytest.mark.crash
+
+TARGET = f"{live.__module__}:{live.__name__}"
+USAGE = {"input_tokens": 100, "output_tokens": 50}
+BILLED = 100 * 2 + 50 * 10  # micro-dollars of one answer
+
+
+def answer(request: Recorded) -> Reply:
+    """The same for the same attempt, whoever asks and how often."""
+    number = int(request.body["messages"][0]["content"])
+    return Reply((Text(json.dumps({"value": number * 5 % 13})),), usage=USAGE)
+
+
+def checked(folder: Path, requests: int) -> dict[str, object]:
+    """What a finished campaign decided, once all that must hold of any is found to hold."""
+    with ledger_of(folder) as ledger:
+        check_books(ledger)
+        rows = ledger.rows()
+    state, accounts = State.from_rows(rows), read_accounts(rows)
+    assert not accounts.holds
+    assert not state.open_calls
+    assert all(node.phase is Phase.ENDED for node in state.nodes.values())
+    assert accounts.used(Account.ATTEMPTS) == ATTEMPTS
+    spent = sum(node.spent.microdollars for node in state.nodes.values())
+    assert accounts.used(Account.USD) == spent >= BILLED * requests
+    champion = state.champion()
+    told = {node.id: (node.params, node.ending, node.verdict and node.verdict.metrics) for node in state.nodes.values()}
+    return {**told, "champion": champion and champion.id}
+
+
+def test_killed_after_every_event(tmp_path: Path) -> None:
+    """Calls that nobody heard the end of are booked at their worst case, and asked again without charging anybody."""
+    with MessagesServer(KEY) as server, Nursery(TARGET) as nursery:
+        server.answering(answer)
+        told = tmp_path / "points.json"
+        calm = make(tmp_path / "calm")
+        assert nursery.child(folder=str(calm), url=server.url, count=str(told)) == 0
+        assert len(server.requests) == ATTEMPTS
+        expected = checked(calm, ATTEMPTS)
+        assert expected["1.1"][1] is Ending.SCORED  # type: ignore[index]
+        points = json.loads(told.read_text())
+        deaths = [number for number, point in enumerate(points, start=1) if point.startswith("after Ledger.append")]
+        assert len(deaths) > 20
+        for number in deaths:
+            folder, before = make(tmp_path / str(number)), len(server.requests)
+            where = f"point {number}: {points[number - 1]}"
+            assert nursery.child(folder=str(folder), url=server.url, at=number) == -9, where
+            assert nursery.child(folder=str(folder), url=server.url) == 0, where
+            assert checked(folder, len(server.requests) - before) == expected, where
