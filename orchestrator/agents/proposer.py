@@ -30,6 +30,7 @@ from orchestrator.task import Task
 from sandbox import Bundle, Ending, Input, Job, Limits, Listener, Mode, Refused
 
 GUEST = Path(__file__).parent / "guest"
+_GUESTS = ("blastdoor_agent.py", "blastdoor_forwarder.py")
 _FRAMES = ("blastdoor_frames.py", "blastdoor_values.py")
 # A frame has more in it than the body of one request.
 _AROUND_BYTES = 65_536
@@ -159,7 +160,7 @@ class _Attempt:
         env = {**start.env, **proposer.agent.env, **self._variables()}
         ours = {
             "plan.json": json.dumps(_plan(start.command, env, editable, self._limits)).encode(),
-            "blastdoor_agent.py": (GUEST / "blastdoor_agent.py").read_bytes(),
+            **{name: (GUEST / name).read_bytes() for name in _GUESTS},
             "bin/blastdoor": (GUEST / "blastdoor_tool.py").read_bytes(),
             **{name: file.data for name, file in helpers(_FRAMES).items()},
             **{name: text.encode() for name, text in start.files.items()},

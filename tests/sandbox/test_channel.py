@@ -271,3 +271,18 @@ async def test_call_that_its_caller_gives_up() -> None:
     played.hold.out(b"unpacked 0\n")
     with pytest.raises(ChannelClosed):
         await played.outcome()
+
+
+@pytest.mark.parametrize("used", [None, 1.5])
+async def test_processor_seconds(used: float | None) -> None:
+    """Whoever talks can ask what the chamber has used so far: what its provider says, or nothing."""
+    told: list[float | None] = []
+
+    async def talk(channel: Channel) -> None:
+        told.append(await channel.processor_seconds())
+
+    played = await play(RELAY, talk=talk)
+    played.hold.link.processor_s = used
+    played.hold.out(b"unpacked 0\n")
+    assert await played.ending() is Ending.COMPLETED
+    assert told == [used]

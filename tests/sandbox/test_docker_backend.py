@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Bundle, DockerConfig, Ending, InputStore, Job, Limits, Lost, Refused, Unavailable
+from sandbox import Bundle, Channel, DockerConfig, Ending, InputStore, Job, Limits, Lost, Mode, Refused, Unavailable
 from sandbox.backends.docker import DockerBackend
 from sandbox.backends.docker_lease import OWNER_LABEL
 from sandbox.conformance import programs
@@ -256,3 +256,30 @@ async def test_twenty_chambers_in_turn_leave_nothing(backend: DockerBackend) -> 
     for _ in range(5):
         await asyncio.gather(one(), one(), one(), one())
     assert await containers_of(backend) == []
+
+
+@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+async def test_processor_seconds_grow_with_work(runtime: str) -> None:
+    """What a chamber computes is seen from outside while it runs, whatever it says; gone, it is no longer asked."""
+    busy = "while True: sum(range(100_000))\n"
+    seen: list[float] = []
+
+    async def talk(channel: Channel) -> None:
+        while len(seen) < 2 or seen[-1] < seen[0] + 0.3:
+            used = await channel.processor_seconds()
+            assert used is not None
+            seen.append(used)
+            await asyncio.sleep(0.1)
+        kept.append(channel)
+
+    kept: list[Channel] = []
+    backend = await DockerBackend.connect(DockerConfig(runtime=runtime))
+    try:
+        job = Job(command=("python3", "busy.py"), mode=Mode.RELAY, limits=Limits(wall=60))
+        async with await backend.open(job) as chamber:
+            outcome = await chamber.run(Bundle.of(**{"busy.py": busy}), talk=talk)
+    finally:
+        await backend.close()
+    assert outcome.ending is Ending.COMPLETED
+    assert seen == sorted(seen)
+    assert await kept[0].processor_seconds() is None
