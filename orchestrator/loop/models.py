@@ -5,12 +5,13 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import ModelRole
+from orchestrator.domain.records import Spent
 from orchestrator.llm.allowance import Allowance, Call, Ear, Used
 from orchestrator.llm.line import Line, Unusable
 from orchestrator.loop.book import Book
@@ -49,9 +50,10 @@ class FoundStalled(Exception):
 
 @dataclass(frozen=True)
 class Models:
-    """`allowances` says what one line of a role may use; `agent` names who works with it, `configuration` how.
+    """`allowances` says what a role may use for one attempt; `agent` names who works with it, `configuration` how.
 
-    `folder` is the campaign's: the signals of each attempt are kept there, to be replayed.
+    `folder` is the campaign's: the signals of each attempt are kept there, to be replayed. `used` is what each role has
+    used of the reservation that an attempt holds now.
     """
 
     exchange: Exchange
@@ -63,6 +65,7 @@ class Models:
     folder: Path
     clock: Callable[[], float] = time.monotonic
     tick_s: float = 0.5
+    used: dict[tuple[str, int, ModelRole], Spent] = field(default_factory=dict)
 
     @asynccontextmanager
     async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Watched"]:
@@ -71,7 +74,7 @@ class Models:
         `node` is empty for work of no attempt. The line outlives nobody: after `lasts_s` its token is worth nothing.
         """
         now = self.clock()
-        allowance = replace(self.allowances[role], expires_at=now + lasts_s)
+        allowance = replace(self._left(node, role), expires_at=now + lasts_s)
         # Each role has its own recordings: a verifier's pace says nothing of how the agent works.
         name = node if role is ModelRole.USER else "-".join(filter(None, (role, node)))
         agent = self.agent if role is ModelRole.USER else role
@@ -91,6 +94,25 @@ class Models:
         finally:
             writer.close(self.clock(), outcome)
             (self.folder / "live" / f"{node}.pulse").unlink(missing_ok=True)
+
+
+    def _left(self, node: str, role: ModelRole) -> Allowance:
+        """Whoever is asked once more within an attempt has what the first asking left: no more is reserved."""
+        whole, used = self.allowances[role], self.used.get(self._key(node, role), Spent())
+        return replace(
+            whole,
+            microdollars=max(0, whole.microdollars - used.microdollars),
+            tokens=None if whole.tokens is None else max(0, whole.tokens - used.tokens),
+        )
+
+    def count(self, node: str, role: ModelRole, spent: Spent) -> None:
+        """Work of no attempt has a reservation for each asking."""
+        if node:
+            key = self._key(node, role)
+            self.used[key] = self.used.get(key, Spent()) + spent
+
+    def _key(self, node: str, role: ModelRole) -> tuple[str, int, ModelRole]:
+        return node, self.book.state.nodes[node].take if node else 0, role
 
 
 class Watched:
@@ -115,6 +137,7 @@ class Watched:
         self._writer.hear(signal)
 
     def ended(self, call: Call, used: Used) -> None:
+        self._models.count(self._node, call.role, used.spent)
         told = {name: getattr(used, name) for name in ("ending", "tokens", "spent", "first_s", "seconds")}
         self._models.book.record(
             e.ModelCallEnded(node=self._node, call=call.id, role=call.role, model=call.model, **told)

@@ -214,6 +214,19 @@ async def test_dollars_never_pass_the_cap_whatever_runs_in_parallel(
         assert session.charged == len(session.of(e.AttemptEnded)) - 1 >= 3
 
 
+async def test_who_is_asked_again_has_what_is_left(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """A proposer that offers only what is known is asked once more, within the one reservation of its attempt."""
+    known = json.dumps({"value": 3})
+    costly = {"input_tokens": 10, "output_tokens": 180}
+    messages_server.answering(lambda _: Reply((Text(known + " " * 600),), usage=costly))
+    task = write_task(tmp_path, '[model]\nusd = "$0.003"\nmax_output = 1000\n')
+    async with open_asking(task, messages_server, asking, asking) as session:
+        await session.run()
+        for node in session.bench.state.nodes.values():
+            assert node.spent.microdollars <= 3000
+        assert len(messages_server.requests) >= 2
+
+
 async def test_calls_that_died_with_their_orchestrator_are_booked_at_their_worst(
     tmp_path: Path, messages_server: MessagesServer
 ) -> None:
