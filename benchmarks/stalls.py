@@ -14,7 +14,8 @@ from functools import partial
 
 from benchmarks.chance import wilson
 from benchmarks.figure import Figure
-from benchmarks.streams import CHECKING, HELD_BACK, STALLS, TUNING, WALL_S, WELL, Labelled, Ranges, drawn
+from benchmarks.stream_ranges import CHECKING, HELD_BACK, TUNING, Ranges
+from benchmarks.streams import STALLS, WALL_S, WELL, Labelled, drawn
 from orchestrator.watch import Cause, Config, Kind, replay
 from orchestrator.watch.replaying import idle_end
 

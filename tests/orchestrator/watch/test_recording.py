@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.streams import CHECKING, STALLS, TUNING, WELL, drawn
+from benchmarks.stream_ranges import CHECKING, TUNING
+from benchmarks.streams import STALLS, WELL, drawn
 from orchestrator.watch import (
     BadStream,
     Config,

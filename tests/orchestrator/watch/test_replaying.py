@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.streams import TUNING, drawn
+from benchmarks.stream_ranges import TUNING
+from benchmarks.streams import drawn
 from orchestrator.watch import (
     Cause,
     Config,

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.stalls import looks
-from benchmarks.streams import CHECKING, STALLS, TUNING, WALL_S, WELL, Ranges, drawn
+from benchmarks.stream_ranges import CHECKING, TUNING, Ranges
+from benchmarks.streams import STALLS, WALL_S, WELL, drawn
 from orchestrator.watch import Outcome
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.streams import TUNING, drawn
+from benchmarks.stream_ranges import TUNING
+from benchmarks.streams import drawn
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
