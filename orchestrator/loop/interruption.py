@@ -22,7 +22,7 @@ def interrupt(bench: Workbench, name: str, *, killed: bool = False) -> None:
     What they cost is bounded from above by the time since the intent was written. `killed` says that we ended them
     ourselves: then it is confirmed first, and only then refunded.
     """
-    ends = _loose_ends(bench, bench.state.nodes[name])
+    ends = loose_ends(bench, bench.state.nodes[name], WHY)
     if killed:
         ends.append(e.KillConfirmed(node=name))
     if ends:
@@ -70,13 +70,14 @@ def _settle_calls(bench: Workbench) -> None:
         bench.book.record(e.Settled(hold=hold, node="", spent=spent))
 
 
-def _loose_ends(bench: Workbench, node: Node) -> list[e.Event]:
+def loose_ends(bench: Workbench, node: Node, why: str) -> list[e.Event]:
+    """The ends of all that a node has open in the books. Its chambers are gone."""
     ends: list[e.Event] = []
     for trial in bench.state.trials_of(node.id):
         mode = trial.purpose.mode
         if not trial.ended:
             spent = _at_most(bench, trial_job(bench, mode), trial.started_at)
-            ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=WHY, spent=spent))
+            ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=why, spent=spent))
         if trial.judging:  # in relay mode, at the same time
             spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)
             ends.append(e.JudgingEnded(trial=trial.id, judging=trial.judging, spent=spent, interrupted=True))

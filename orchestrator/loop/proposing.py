@@ -125,6 +125,16 @@ class Proposing:
         return Proposal(operator="inject", description=record.description, text=text)
 
     async def _ask(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
+        """A session that ends gives back all that it has open; whoever else leaves a tune behind has used it up."""
+        try:
+            proposals = await self._asked(node, tree, again)
+        except Exception:
+            self._tuning.close_cut()
+            raise
+        self._tuning.close_cut()
+        return proposals
+
+    async def _asked(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
         bench = self._bench
         proposer = bench.proposers[node.role]
         brief = self._brief(node, tree, again)
@@ -138,7 +148,8 @@ class Proposing:
                     )
                     return list(await watched.until_stalled(proposer.propose(brief)))[: brief.count]
         except TimeoutError:
-            raise Free(Ending.STALLED, f"no proposal within {bench.propose_s:g} s") from None
+            why = f"no proposal within {bench.propose_s:g} s"
+            raise Free(Ending.STALLED, why, found=self._gave_up("deadline", why, bench.propose_s)) from None
         except FoundStalled as stalled:
             bench.book.record(e.KillConfirmed(node=node.id))
             raise Free(Ending.STALLED, str(stalled), found=self._found(stalled)) from stalled
@@ -147,7 +158,7 @@ class Proposing:
         except BrokeOff as error:
             raise Free(Ending.INFRASTRUCTURE, str(error)) from error
         except Stalled as error:
-            raise Free(Ending.STALLED, str(error), found=self._gave_up(str(error))) from error
+            raise Free(Ending.STALLED, str(error), found=self._gave_up("no answer", str(error))) from error
         except ValidationError as error:
             raise Free(Ending.STALLED, f"what is proposed can not be read ({error.error_count()} faults)") from error
 
@@ -155,8 +166,9 @@ class Proposing:
         """What is recorded with the refund."""
         return [self._stall(stalled.pulse.cause or "", stalled.pulse.detail, stalled.after_s, stalled.saved_s)]
 
-    def _gave_up(self, why: str) -> list[e.Event]:
-        return [self._stall("no answer", why, 0.0, 0.0)] if self._bench.models else []
+    def _gave_up(self, cause: str, why: str, after_s: float = 0.0) -> list[e.Event]:
+        watched = self._bench.models is not None and self._node.role is Role.SEARCH
+        return [self._stall(cause, why, after_s, 0.0)] if watched else []
 
     def _stall(self, cause: str, detail: str, after_s: float, saved_s: float) -> e.Event:
         node, models = self._node, self._bench.models

@@ -6,6 +6,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Node, Purpose, Role, Trial
 from orchestrator.domain.verdict import Mode
+from orchestrator.loop.interruption import loose_ends
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, unbooked, worst_of_trial
 from orchestrator.loop.steps import tune_trial
@@ -45,11 +46,16 @@ class Tuning:
         bench.book.record(e.Settled(hold=hold, node=node.id, spent=(pool + unbooked(self._node)).as_row()))
 
     async def try_out(self, draft: e.Proposed) -> Tuned:
-        """What an agent asks for while it works on its proposal. Whatever goes wrong is told as a fixed code."""
+        """What an agent asks for while it works on its proposal. Whatever goes wrong is told as a fixed code.
+
+        The same files are measured once: whoever may ask again and again could average the noise away.
+        """
         bench = self._bench
         if draft.refused is not None:
             return Tuned(None, f"refused: {draft.refused}", self.left)
-        if not self.open:
+        if known := self._measured(draft.tree):
+            return Tuned(self._score(known), _told(known), self.left)
+        if not self.open or self.left == 0:
             return Tuned(None, "no tuning is left", 0)
         bench.book.record(draft)
         try:
@@ -60,6 +66,22 @@ class Tuning:
         trial = tune_trial(bench.state, self._node, draft.draft)
         return Tuned(self._score(trial), _told(trial), self.left)
 
+    def close_cut(self) -> None:
+        """A tune that its asker did not wait for, whose chamber is gone: it is used up, and what it cost is booked."""
+        bench, hold = self._bench, f"{hold_of(self._node)}/tune"
+        if hold in bench.book.accounts.holds:
+            bench.book.record(*loose_ends(bench, self._node, "whoever asked for it did not wait"))
+            spent = _slot(self._node) + unbooked(self._node)
+            bench.book.record(e.Settled(hold=hold, node=self._name, spent=spent.as_row()))
+
+    def _measured(self, tree: str | None) -> Trial | None:
+        """The tune trial of an earlier try with the same files, once it came to an end of its own."""
+        for draft in self._bench.state.drafts(self._name):
+            trial = tune_trial(self._bench.state, self._node, draft.number) if draft.tree == tree else None
+            if trial and trial.ended and (trial.judged or (trial.ending and trial.ending.charged)):
+                return trial
+        return None
+
     def _score(self, trial: Trial | None) -> float | None:
         first = self._bench.ranking.metrics[0].name
         verdict = trial.verdict if trial else None
@@ -68,9 +90,15 @@ class Tuning:
         return float(f"{verdict.metrics[first]:.{_DIGITS}g}")
 
     @property
-    def left(self) -> int | None:
-        """How many more the pool has; None where it has no cap."""
-        return self._bench.book.accounts.left(Account.TUNES) if self.open else 0
+    def left(self) -> int:
+        """How many more an agent may ask for: as many as an attempt has, and as the pool has left."""
+        tune = self._bench.task.tune
+        if tune is None or not self.open:
+            return 0
+        tried = sum(draft.tried for draft in self._bench.state.drafts(self._name))
+        pool = self._bench.book.accounts.left(Account.TUNES)
+        own = max(0, tune.trials - tried)
+        return own if pool is None else min(own, pool)
 
     def _give_back(self) -> None:
         """The slot of a tune trial that ended free; what it cost stays spent."""

@@ -85,7 +85,7 @@ class Tuned:
 
     score: float | None
     ending: str
-    left: int | None
+    left: int
 
 
 @dataclass(frozen=True)

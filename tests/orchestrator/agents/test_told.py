@@ -31,7 +31,7 @@ BRIEF = Brief(node="1.1.1", parent="1.1", number=2, seed=0, tree=TREE, lineage=[
 
 
 async def _tune(_: object) -> Tuned:
-    return Tuned(None, "", None)
+    return Tuned(None, "", 3)
 
 
 def test_claude_code() -> None:

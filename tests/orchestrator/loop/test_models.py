@@ -1,5 +1,6 @@
 """A campaign that asks a model: every call on record and in the books, and whoever stalls is ended and queued again."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,8 @@ from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring import How
 from tests.messages import Hang, MessagesServer, Refusal, Reply, Text
-from tests.orchestrator.loop.scripted import TUNE, Act, proposal, scripted, write_task
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import TUNE, Act, make_site, proposal, scripted, write_task
 
 MODEL = "claude-sonnet-5-5"
 # A stall is found within a second here; in a real task it is minutes.
@@ -261,12 +263,57 @@ async def test_an_agent_tunes_while_it_works(tmp_path: Path, messages_server: Me
 
     async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, tuning, tunes=5) as session:
         await session.run()
-        assert told == [Tuned(1.235, "scored", 4), Tuned(None, "failed", 3)]
+        assert told == [Tuned(1.235, "scored", 2), Tuned(None, "failed", 1)]
         node = session.bench.state.nodes["1.1"]
         assert node.ending is Ending.SCORED
         assert node.promoted == 3
         assert [draft.tried for draft in session.bench.state.drafts("1.1")] == [True, True, False]
         assert session.bench.book.accounts.used(Account.TUNES) == 2
+
+
+async def test_tuning_is_no_oracle(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """An attempt has as many tries as the task says, cap on the pool or not, and the same files are measured once."""
+    told: list[Tuned] = []
+
+    async def curious(brief: Brief) -> Sequence[Proposal]:
+        assert brief.tune is not None
+        tune = brief.tune
+        told.extend([await tune(proposal({"value": it, "tuned": it})) for it in (1, 1, 1, 2, 3, 4, 5)])
+        return [proposal({"value": 3, "tuned": 3})]
+
+    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, curious) as session:
+        await session.run()
+        assert [it.score for it in told] == [1, 1, 1, 2, 3, None, None]
+        assert [it.left for it in told] == [2, 2, 2, 1, 0, 0, 0]
+        assert session.bench.book.accounts.used(Account.TUNES) == 3
+
+
+@pytest.mark.parametrize("then", ["hands in", "overstays"])
+async def test_a_tune_that_nobody_waits_for_is_used_up(
+    tmp_path: Path, messages_server: MessagesServer, then: str
+) -> None:
+    """What it cost is booked, its hold is closed, and the next one can be asked for."""
+
+    async def impatient(brief: Brief) -> Sequence[Proposal]:
+        assert brief.tune is not None
+        tuning = asyncio.ensure_future(brief.tune(proposal({"value": 5, "tuned": 5, "takes": 30})))
+        await asyncio.sleep(0.3)
+        if then == "overstays":
+            await tuning
+        tuning.cancel()
+        await asyncio.wait([tuning])
+        return [proposal({"value": brief.number, "tuned": brief.number})]
+
+    task = write_task(tmp_path, CHEAP, TUNE, '[stall]\nafter = 1\npropose = "1s"\n', limits='[limits]\nwall = "60s"\n')
+    site = make_site(Script(), usd_per_second=0.001)
+    settings = settings_for(messages_server)
+    async with scripted(task, None, impatient, impatient, site=site, settings=settings, proposer="llm") as session:
+        await session.run()
+        accounts, nodes = session.bench.book.accounts, session.bench.state.nodes.values()
+        assert not accounts.holds
+        assert accounts.used(Account.TUNES) == len(session.of(e.AttemptOpened)) - 1
+        assert accounts.used(Account.USD) == sum(node.spent.microdollars for node in nodes) > 0
+        assert all(trial.ended for trial in session.bench.state.trials.values())
 
 
 async def test_stalls_may_cost_only_so_much(tmp_path: Path, messages_server: MessagesServer) -> None:
