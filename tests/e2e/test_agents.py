@@ -22,7 +22,7 @@ from tests.messages.stage import Recorded
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
-MODEL = "claude-sonnet-4-5"
+MODEL = "claude-sonnet-5-5"
 SOLVE = """import os
 X = 1
 with open(os.path.join(os.environ["BLASTDOOR_OUT"], "x.txt"), "w") as file:
@@ -47,7 +47,7 @@ command = ["python3", "judge.py"]
 replay = false
 
 [tune]
-trials = 1
+trials = 3
 env = {CHEAP = "1"}
 
 [model]

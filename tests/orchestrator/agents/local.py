@@ -103,7 +103,7 @@ class Line:
 
     app: App
     token: str = "its-own-token"
-    models: Sequence[str] = ("claude-sonnet-4-5",)
+    models: Sequence[str] = ("claude-sonnet-5-5",)
 
     async def ask(self, **_: object) -> Answer:
         raise AssertionError("an agent asks by itself")
@@ -178,7 +178,7 @@ class Scene:
             agent=agent,
             door=Door(FakeBackend(self.program), control, lambda _: 0.001, 10.0, 10.0),
             journal=self.journal,
-            allowance=Allowance(ModelRole.USER, ("claude-sonnet-4-5",), 500_000, tokens=100_000),
+            allowance=Allowance(ModelRole.USER, ("claude-sonnet-5-5",), 500_000, tokens=100_000),
         )
 
     def asked(self) -> Brief:
