@@ -150,14 +150,16 @@ class Accounts:
         """Close a hold whose ending is charged: what was spent is used, the rest is free again."""
         return self._close(hold, spent)
 
-    def refund(self, hold: str, spent: Amounts) -> Booking:
-        """Close a hold whose ending is not charged: slots go back, what was spent stays spent and is booked as lost.
+    def refund(self, hold: str, spent: Amounts, *, lost: bool = True) -> Booking:
+        """Close a hold whose ending is not charged: slots go back, what was spent stays spent. `lost` says that it is
+        counted as a loss, too.
 
         Raises ValueError for a slot in `spent`: a trial that was charged has a hold of its own, to be settled.
         """
         _check_usage(spent)
         booking = self._close(hold, spent)
-        self._lose(spent, endings=1)
+        if lost:
+            self._lose(spent, endings=1)
         return booking
 
     def charge(self, spent: Amounts, lost: bool = False) -> Booking:

@@ -260,6 +260,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     heldout: dict[str, HeldOut] = Field(default_factory=dict)
     agent: str | None = None
     agent_since: str = ""
+    agent_log: str | None = None
     tokens: Tokens = Tokens()
     paid: dict[str, int] = Field(default_factory=dict)
     finding: str | None = None

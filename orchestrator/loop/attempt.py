@@ -23,9 +23,9 @@ from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked
 from orchestrator.loop.promotion import ask_person, person_before_end
 from orchestrator.loop.proposing import NothingNew, Proposing
-from orchestrator.loop.reviewing import Held, hold, review, to_review
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
+from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.proposers import Exhausted, Unanswered
 
@@ -157,7 +157,7 @@ class Attempt:
             refunds_of_lineage=bench.state.refunds_of(node.id) + 1,
             draw=bench.draw(),
         )
-        refunds = refund_all(bench, node)
+        refunds = refund_all(bench, node, lost=True)
         match decision:
             case Requeue(after_s):
                 when = stamp(bench.book.now() + timedelta(seconds=after_s))
@@ -171,4 +171,4 @@ class Attempt:
     def _cancel(self, why: str) -> None:
         bench, node = self._bench, self._node
         ended = e.AttemptEnded(node=node.id, ending=Ending.CANCELLED, why=why)
-        bench.book.record(*refund_all(bench, node), ended)
+        bench.book.record(*refund_all(bench, node, lost=False), ended)

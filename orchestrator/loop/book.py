@@ -112,7 +112,7 @@ def book(accounts: Accounts, event: e.Event) -> bool:
         case e.Settled():
             accounts.settle(event.hold, Amounts.from_row(event.spent))
         case e.Refunded():
-            accounts.refund(event.hold, Amounts.from_row(event.spent))
+            accounts.refund(event.hold, Amounts.from_row(event.spent), lost=event.lost)
         case e.Charged():
             accounts.charge(Amounts.from_row(event.spent), lost=event.lost)
         case _:

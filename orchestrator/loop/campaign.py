@@ -8,15 +8,16 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Phase
 from orchestrator.ledger import LedgerError
+from orchestrator.llm.line import Unusable
 from orchestrator.loop.attempt import Attempt
 from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import refund_all
 from orchestrator.loop.requests import Inbox
-from orchestrator.loop.reviewing import Holds
 from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
+from orchestrator.loop.verifying import Holds
 from orchestrator.loop.workbench import Workbench
 
 _POLL_S = 0.2
@@ -68,13 +69,17 @@ class Campaign:
         self._asked_to_stop = self._asked_to_stop or why
 
     async def run(self) -> Finished:
-        """Raises BaselineFailed when the task does not work as it stands."""
+        """Raises BaselineFailed when the task does not work as it stands, Unusable when a provider takes nothing."""
         reconcile(self._bench)
         if self._scheduler.rounds:
             self._scheduler.rounds.begin()
         try:
             reason = await self._loop()
             errors = await self._end_all()
+        except Unusable as refused:
+            await self._end_all()
+            self._stopped(str(refused))
+            raise
         except BaseException:
             try:
                 await (self._abandon() if self._bench.book.is_broken else self._end_all())
@@ -83,8 +88,11 @@ class Campaign:
             raise
         if errors:
             raise errors[0]
-        self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))
+        self._stopped(reason)
         return Finished(reason, self._bench.state.champion())
+
+    def _stopped(self, reason: str) -> None:
+        self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))
 
     async def _loop(self) -> str:
         while True:
@@ -127,7 +135,7 @@ class Campaign:
             record = self._bench.state.nodes[node]
             if record.phase is not Phase.ENDED:
                 ended = e.AttemptEnded(node=node, ending=Ending.CANCELLED, why="cancelled by a person")
-                self._bench.book.record(*refund_all(self._bench, record), ended)
+                self._bench.book.record(*refund_all(self._bench, record, lost=False), ended)
         elif not task.cancelled():
             self._scheduler.see_what_is_left(self._bench.state.nodes[node], task.result())
 

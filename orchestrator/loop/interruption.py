@@ -28,7 +28,7 @@ def interrupt(bench: Workbench, name: str, *, killed: bool = False) -> None:
     if ends:
         bench.book.record(*ends)
     node = bench.state.nodes[name]
-    events: list[e.Event] = list(refund_all(bench, node))
+    events: list[e.Event] = list(refund_all(bench, node, lost=False))
     if node.phase is Phase.OPEN:
         events.append(e.AttemptRequeued(node=name, ending=Ending.INTERRUPTED, why=WHY, not_before=""))
     if events:

@@ -25,7 +25,7 @@ from orchestrator.watch.writing import StreamWriter, recording_path
 Result = TypeVar("Result")
 
 
-class Exchange(Protocol):
+class Provider(Protocol):
     """Whoever holds the key."""
 
     def open_line(self, allowance: Allowance, ear: Ear) -> AbstractAsyncContextManager[Line]: ...
@@ -56,7 +56,7 @@ class Models:
     used of the reservation that an attempt holds now.
     """
 
-    exchange: Exchange
+    provider: Provider
     book: Book
     allowances: Mapping[ModelRole, Allowance]
     config: Config
@@ -84,7 +84,7 @@ class Models:
         watched = Watched(self, node, StallWatch(self.config, now), writer, now + lasts_s)
         outcome = Outcome.FAILED
         try:
-            async with self.exchange.open_line(allowance, watched) as line:
+            async with self.provider.open_line(allowance, watched) as line:
                 watched.line = line
                 yield watched
             outcome = Outcome.WELL
@@ -157,7 +157,7 @@ class Watched:
                 self._show(pulse)
                 if pulse.stalled:
                     await self._end(task, pulse)
-                if refused := self._models.exchange.unusable:
+                if refused := self._models.provider.unusable:
                     raise Unusable(refused)
         finally:
             if not task.done():

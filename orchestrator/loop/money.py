@@ -68,12 +68,12 @@ def unbooked(node: Node) -> Amounts:
     return usage(node.spent - node.booked)
 
 
-def refund_all(bench: Workbench, node: Node) -> list[e.Refunded]:
-    """Close every hold of a node; what was spent goes with the first."""
+def refund_all(bench: Workbench, node: Node, *, lost: bool) -> list[e.Refunded]:
+    """Close every hold of a node; what was spent goes with the first. `lost` for what somebody else is to blame for."""
     mine = [hold for hold in bench.book.accounts.holds if hold.split("#", 1)[0] == node.id]
     spent = unbooked(node)
     refunds = []
     for hold in mine:
-        refunds.append(e.Refunded(hold=hold, node=node.id, spent=spent.as_row()))
+        refunds.append(e.Refunded(hold=hold, node=node.id, spent=spent.as_row(), lost=lost))
         spent = Amounts()
     return refunds

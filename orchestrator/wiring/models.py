@@ -131,7 +131,7 @@ async def open_models(
     agent = (options["agent"] or task.agent.name) if options["proposer"] == "agent" else options["proposer"]
     async with Gateway(Upstream(settings.api_url, settings.api_key), prices) as gateway:
         yield Models(
-            exchange=gateway,
+            provider=gateway,
             book=book,
             allowances=allowances,
             config=_learnt(task.stall, folder, agent, allowances[ModelRole.USER].models[0]),

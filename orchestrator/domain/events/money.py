@@ -23,12 +23,13 @@ class Settled(OneEvent):
 
 
 class Refunded(OneEvent):
-    """The slot goes back; what was spent stays spent and is booked as a loss."""
+    """The slot goes back; what was spent stays spent. It is a loss, unless we ended it ourselves."""
 
     kind: Literal["refunded"] = "refunded"
     hold: str
     node: str
     spent: Amounts
+    lost: bool = True
 
 
 class Charged(OneEvent):

@@ -42,7 +42,9 @@ def _agent_intended(state: "State", event: e.AgentIntended, at: str) -> None:
 
 
 def _agent_ended(state: "State", event: e.AgentEnded, _: str) -> None:
-    state.set_node(event.node, agent=None, spent=state.nodes[event.node].spent + event.spent)
+    node = state.nodes[event.node]
+    log = node.agent_log if event.interrupted else event.log
+    state.set_node(event.node, agent=None, agent_log=log, spent=node.spent + event.spent)
 
 
 def _reviewed(state: "State", event: e.Reviewed, _: str) -> None:

@@ -36,7 +36,8 @@ _LINES = 20
 @json_option
 @click.argument("words", nargs=-1, metavar="[NODE] [TASK]")
 def command(words: tuple[str, ...], following: bool, lines: int | None, as_json: bool) -> None:
-    """Print the log of NODE's last trial; without NODE, the campaign's events. With -f, follow what happens.
+    """Print what the agent of NODE printed, and the log of its last trial; without NODE, the campaign's events. With
+    -f, follow what happens.
 
     What a program printed is its own word, so it is shown escaped.
     """
@@ -69,18 +70,24 @@ def last_logged(state: State, node: Node) -> Trial | None:
 
 def _stored(reading: Reading, node: Node, lines: int | None, as_json: bool) -> None:
     trial = last_logged(reading.state, node)
-    if trial is None or trial.log is None:
+    if (trial is None or trial.log is None) and node.agent_log is None:
         hint = "it runs; logs -f follows it" if node.id in reading.state.unfinished else "its trials printed nothing"
         raise click.UsageError(f"no log of {node.id} is stored: {hint}")
-    text = list(printable_lines(reading.artifacts.get(trial.log)))
-    if lines is not None:
-        text = text[max(0, len(text) - lines) :]
+    agent, own = (_last(reading, digest, lines) for digest in (node.agent_log, trial.log if trial else None))
     if as_json:
-        print_json({"node": node.id, "trial": trial.id, "ending": trial.ending, "lines": text})
+        ending = {"trial": trial.id, "ending": trial.ending} if trial else {"trial": None, "ending": None}
+        print_json({"node": node.id, **ending, "lines": own, "agent": agent})
         return
     screen = open_screen()
-    for line in text:
-        screen.line(Text(line))
+    heads = {f"what the agent of {node.id} printed": agent, f"trial {trial.id}" if trial else "": own}
+    for head, text in heads.items():
+        for line in ([Text(head, "bold")] if agent and text else []) + [Text(line) for line in text]:
+            screen.line(line)
+
+
+def _last(reading: Reading, digest: str | None, lines: int | None) -> list[str]:
+    text = list(printable_lines(reading.artifacts.get(digest))) if digest else []
+    return text if lines is None else text[max(0, len(text) - lines) :]
 
 
 def _events(reading: Reading, node: Node | None, following: bool, lines: int, as_json: bool) -> None:

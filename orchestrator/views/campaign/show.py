@@ -237,7 +237,7 @@ def _fingerprint(state: State, node: Node) -> RenderableType | None:
 
 def artifacts_of(state: State, node: Node) -> dict[str, str]:
     """Digests of what is stored of a node, by what they are."""
-    found = {"diff": node.diff}
+    found = {"diff": node.diff, "agent log": node.agent_log}
     for draft in state.drafts(node.id):
         found |= {f"draft {draft.number} text": draft.change}
     for trial in state.trials_of(node.id):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.budget import Account, shown
 from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.workbench import BaselineFailed, Workbench
@@ -68,7 +69,13 @@ async def _follow(opened: Opened, quiet: bool) -> Finished:
             book.observers.append(progress.on_event)
             return await opened.campaign.run()
     except Unusable as error:
-        raise CannotOpen(printable(f"{error}; nothing was charged")) from error
+        spent = book.accounts.used(Account.USD)
+        told = (
+            f"the attempt is not charged; {shown(Account.USD, spent)} were spent before"
+            if spent
+            else "nothing was charged"
+        )
+        raise CannotOpen(printable(f"{error}; {told}")) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
         advice = f"blastdoor check {click.format_filename(bench.live.parent.parent)} shows more"

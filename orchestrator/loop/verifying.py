@@ -81,7 +81,7 @@ def _unreviewed(node: Node, drafts: Sequence[int], why: str) -> list[e.Reviewed]
 def hold(bench: Workbench, node: Node, why: str) -> None:
     """The slot goes back, and the attempt waits for a person; nothing of it has run."""
     held = e.AttemptQuarantined(node=node.id, ending=Ending.HELD, why=why)
-    bench.book.record(*refund_all(bench, node), held)
+    bench.book.record(*refund_all(bench, node, lost=False), held)
 
 
 class Holds:
