@@ -95,7 +95,6 @@ class Models:
             writer.close(self.clock(), outcome)
             (self.folder / "live" / f"{node}.pulse").unlink(missing_ok=True)
 
-
     def _left(self, node: str, role: ModelRole) -> Allowance:
         """Whoever is asked once more within an attempt has what the first asking left: no more is reserved."""
         whole, used = self.allowances[role], self.used.get(self._key(node, role), Spent())
@@ -129,7 +128,14 @@ class Watched:
 
     def intended(self, call: Call) -> None:
         self._models.book.record(
-            e.ModelCallIntended(node=self._node, call=call.id, role=call.role, model=call.model, worst=call.worst)
+            e.ModelCallIntended(
+                node=self._node,
+                call=call.id,
+                role=call.role,
+                model=call.model,
+                worst=call.worst,
+                configuration=self._models.configuration,
+            )
         )
 
     def heard(self, signal: Signal) -> None:
