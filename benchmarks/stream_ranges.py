@@ -1,10 +1,11 @@
 """What drawn streams are drawn from.
 
 Three ranges, as one would split data to learn from. The detector's defaults were chosen on `TUNING`. `CHECKING` is
-wider and was looked at while its rules were made; it decided how a loop of several calls is counted. `HELD_BACK` was
-written down when all rules were there: models two and a half times slower and twice as fast, first tokens and thinking
-up to just below the caps, longer pauses, thinking shown in rare bursts, tools that use a tenth of a core, slower and
-faster drips, agents with one turn and with thirty, cycles of three calls, pings and samples further apart.
+wider and was looked at while its rules were made; it moved the floor and how a loop of several calls is counted, and
+its drips were narrowed. `HELD_BACK` was written down after that; one cap, `waiting`, was set after it had been measured
+once. It has: models two and a half times slower and twice as fast, first tokens and thinking up to just below the caps,
+longer pauses, thinking shown in rare bursts, tools that use a tenth of a core, slower and faster drips, agents with one
+turn and with thirty, cycles of three calls, pings and samples further apart.
 """
 
 from dataclasses import dataclass

@@ -81,8 +81,8 @@ Key = tuple[int, str, str, str]
 class Stalls:
     """Fed with the events of a campaign, one after the other.
 
-    An agent tells its configuration when it begins. Other proposers do so only when they stall; it is the same for the
-    whole run, so what one stall tells holds for all their attempts in it.
+    An agent tells its configuration when it begins, other proposers with each call. In older records those tell it only
+    when they stall; it is the same for the whole run, so what one stall tells holds for all their attempts in it.
     """
 
     def __init__(self) -> None:
@@ -110,6 +110,7 @@ class Stalls:
             case e.ModelCallIntended() if event.node and event.role is ModelRole.USER:
                 take = self._take(event.node)
                 take.model, take.worked = take.model or event.model, True
+                take.configuration = take.configuration or event.configuration
             case e.ModelCallEnded() if event.node and event.role is ModelRole.USER:
                 self._spend(event.node, event.spent)
             case e.AgentEnded():

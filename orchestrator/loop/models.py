@@ -128,7 +128,14 @@ class Watched:
 
     def intended(self, call: Call) -> None:
         self._models.book.record(
-            e.ModelCallIntended(node=self._node, call=call.id, role=call.role, model=call.model, worst=call.worst)
+            e.ModelCallIntended(
+                node=self._node,
+                call=call.id,
+                role=call.role,
+                model=call.model,
+                worst=call.worst,
+                configuration=self._models.configuration,
+            )
         )
 
     def heard(self, signal: Signal) -> None:

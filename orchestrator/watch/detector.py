@@ -4,6 +4,9 @@ All time is one of two kinds. Under a hold nothing is expected; its age grows, a
 time is counted: while it passes, tokens must come at the floor or above. A token gives back the part of a hold's age
 that the floor gives it, and a call that ends well gives back all of it; nothing else does. So signals without tokens
 can put off a stall for the sum of the caps at most, whoever sends them.
+
+Each call has ages of its own besides, which only tokens give back: one that hangs is found at its cap, later by no more
+than the floor gives for the tokens of others, however many of them end well.
 """
 
 import math
@@ -80,17 +83,17 @@ class StallWatch:
             case Kind.REQUESTED:
                 if not self._asked:
                     self._asked, self._ages[Hold.FIRST_TOKEN] = True, 0
-                self._calls.waits(signal.call, Hold.FIRST_TOKEN)
+                self._calls.waits(signal.call, Hold.FIRST_TOKEN, self._clock)
             case Kind.WAITING:
-                self._calls.waits(signal.call, Hold.QUEUED)
+                self._calls.waits(signal.call, Hold.QUEUED, self._clock)
             case Kind.STARTED:
-                self._calls.waits(signal.call, Hold.FIRST_TOKEN, unless_it_streams=True)
+                self._calls.waits(signal.call, Hold.FIRST_TOKEN, self._clock, unless_it_streams=True)
             case Kind.THINKING:
-                self._calls.waits(signal.call, Hold.THINKING)
+                self._calls.waits(signal.call, Hold.THINKING, self._clock)
             case Kind.TOKENS:
                 self._speak(signal)
             case Kind.TOOL_CALLED:
-                self._calls.streams(signal.call)
+                self._calls.streams(signal.call, self._clock)
                 self._circles.called(signal.digest)
             case Kind.TOOL_ANSWERED:
                 self._answered(signal.digest)
@@ -112,9 +115,9 @@ class StallWatch:
     def _speak(self, signal: Signal) -> None:
         thought = signal.hold is Hold.THINKING
         if thought:
-            self._calls.thinks_aloud(signal.call)
+            self._calls.thinks_aloud(signal.call, self._clock)
         else:
-            self._calls.streams(signal.call)
+            self._calls.streams(signal.call, self._clock)
         if signal.tokens <= 0:
             return
         self.tokens += signal.tokens
@@ -123,6 +126,7 @@ class StallWatch:
         for hold, age in self._ages.items():
             if age:
                 self._ages[hold] = max(0, age - given_back)
+        self._calls.give_back(given_back)
         if self._hold() is None:
             self._window.add(signal.tokens)
 
@@ -169,10 +173,18 @@ class StallWatch:
         if hold is Hold.TOOL and not self._own_hold:
             to = min(to, self._processor.busy_until)
         room = max(0, self._caps[hold] - self._ages[hold])
+        hung = None if self._own_hold else self._calls.next_hung(self._caps)
+        if hung and hung.room < room and to - self._clock >= hung.room:
+            self._clock += hung.room
+            waited = f"one call waited {self._caps[hung.hold] / MICRO:g} s without progress: {hung.hold}"
+            self._end(CAUSES[hung.hold], waited, hung.heard)
+            return
         if to - self._clock >= room:
             self._clock += room
             self._end(CAUSES[hold], f"waited {self._caps[hold] / MICRO:g} s without progress: {hold}", self._progress)
             return
+        if hung:
+            self._calls.grow(to - self._clock)
         self._ages[hold] += to - self._clock
         self._clock = to
 

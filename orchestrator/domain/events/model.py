@@ -8,7 +8,10 @@ from orchestrator.domain.records import Spent
 
 
 class ModelCallIntended(OneEvent):
-    """A call to a model is about to be made; `worst` is what it can cost. `node` is empty for work of no attempt."""
+    """A call to a model is about to be made; `worst` is what it can cost. `node` is empty for work of no attempt.
+
+    `configuration` is a short name of what shapes the work of whoever asks; empty where older records do not tell.
+    """
 
     kind: Literal["model call intended"] = "model call intended"
     node: str
@@ -16,6 +19,7 @@ class ModelCallIntended(OneEvent):
     role: ModelRole
     model: str
     worst: Spent
+    configuration: str = ""
 
 
 class ModelCallEnded(OneEvent):

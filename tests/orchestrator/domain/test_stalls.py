@@ -24,10 +24,14 @@ def run(number: int = 1, proposer: str = "llm") -> e.RunStarted:
     )
 
 
-def call(node: str, model: str = "m", role: ModelRole = ModelRole.USER, cost: int = 10) -> list[e.Event]:
+def call(
+    node: str, model: str = "m", role: ModelRole = ModelRole.USER, cost: int = 10, configuration: str = ""
+) -> list[e.Event]:
     spent = Spent(microdollars=cost, tokens=cost)
     return [
-        e.ModelCallIntended(node=node, call=f"c{node}", role=role, model=model, worst=spent),
+        e.ModelCallIntended(
+            node=node, call=f"c{node}", role=role, model=model, worst=spent, configuration=configuration
+        ),
         e.ModelCallEnded(
             node=node,
             call=f"c{node}",
@@ -86,7 +90,27 @@ def test_takes_and_stalls() -> None:
 
 
 def test_a_proposer_without_a_chamber() -> None:
-    """One that only asks a model is known by its run's proposer; its stalls tell the configuration of them all."""
+    """One that only asks a model is known by its run's proposer, and its configuration by its calls, stalls or none."""
+    events = [
+        run(1),
+        *(*call("1.1", configuration="blocks, 3 a call"), ended("1.1")),
+        *(*call("1.2", configuration="blocks, 3 a call"), stall("1.2", "llm", "blocks, 3 a call"), requeued("1.2")),
+        run(2),
+        *(*call("2.1", configuration="files, 1 a call"), ended("2.1")),
+    ]
+    [first, second] = stall_tallies(events)
+    assert (first.agent, first.configuration, first.takes, first.stalls) == ("llm", "blocks, 3 a call", 2, 1)
+    assert (second.agent, second.configuration, second.takes, second.stalls) == ("llm", "files, 1 a call", 1, 0)
+
+
+def test_an_agent_tells_its_own_configuration() -> None:
+    """What an agent said when it began is not changed by its calls."""
+    [found] = stall_tallies([run(), agent("1.1"), *call("1.1", configuration="other"), ended("1.1")])
+    assert found.configuration == "v1"
+
+
+def test_records_of_calls_without_a_configuration() -> None:
+    """Where calls do not tell, a stall tells for the whole run."""
     events = [
         run(1),
         *(*call("1.1"), ended("1.1")),

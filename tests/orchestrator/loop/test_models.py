@@ -15,6 +15,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import CallEnding, ModelRole
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Spent
+from orchestrator.domain.stalls import stall_tallies
 from orchestrator.llm.line import NoAnswer, Unusable
 from orchestrator.proposers import Brief, Stalled, Tuned, Unanswered
 from orchestrator.settings import Settings
@@ -80,6 +81,17 @@ async def test_calls_are_on_record_and_in_the_books(tmp_path: Path, messages_ser
         assert accounts.used(Account.TOKENS) == sum(it.tokens.total for it in ended) > 0
         assert not session.bench.state.open_calls
         assert not accounts.holds
+
+
+async def test_a_run_without_a_stall_tells_its_configuration(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """How a proposer was set up is known of every attempt of it, not only of those that stalled."""
+    points(messages_server, 3, 5)
+    async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking, asking) as session:
+        await session.run()
+        assert not session.of(e.StallFound)
+        [found] = stall_tallies(session.events)
+    assert (found.model, found.takes) == (MODEL, 2)
+    assert found.configuration == "llm, blocks, 3 a call"
 
 
 async def test_an_intent_is_on_record_before_anything_is_sent(tmp_path: Path, messages_server: MessagesServer) -> None:

@@ -63,6 +63,22 @@ def test_silence_can_not_be_drawn_out(drawn: list[Signal]) -> None:
     assert watch.pulse(latest).stalled
 
 
+@given(st.lists(signals, max_size=60), st.sampled_from([Kind.REQUESTED, Kind.WAITING, Kind.THINKING]))
+@settings(deadline=None)
+def test_a_hung_call_is_found(drawn: list[Signal], kind: Kind) -> None:
+    """Whatever other calls do, one that hangs is found at its cap, and what the floor gives for their tokens.
+
+    While the orchestrator itself holds, no call ages, so it does not here.
+    """
+    watch = StallWatch(CONFIG, 0.0)
+    watch.hear(Signal(0.0, Kind.REQUESTED, "hung"))
+    watch.hear(Signal(0.0, kind, "hung"))
+    cap = {Kind.REQUESTED: CONFIG.first_token_s, Kind.WAITING: CONFIG.waiting_s, Kind.THINKING: CONFIG.thinking_s}[kind]
+    for signal in in_order([it for it in drawn if it.kind is not Kind.HELD]):
+        watch.hear(signal)
+    assert watch.pulse(cap + watch.tokens / CONFIG.floor).stalled
+
+
 @given(st.lists(signals | st.builds(Signal, st.floats(), st.sampled_from(Kind), tokens=st.integers()), max_size=60))
 @settings(deadline=None)
 def test_any_clock(drawn: list[Signal]) -> None:

@@ -206,6 +206,41 @@ def test_several_calls() -> None:
     assert teller.after(100).pulse().cause is Cause.SILENT
 
 
+@pytest.mark.parametrize(
+    ("kind", "cap", "cause"),
+    [
+        (Kind.THINKING, 300, Cause.THINKING),
+        (Kind.WAITING, 240, Cause.WAITING),
+        (Kind.REQUESTED, 120, Cause.NO_FIRST_TOKEN),
+    ],
+)
+@pytest.mark.parametrize("beside", [Kind.REQUESTED, Kind.THINKING], ids=str)
+def test_a_hung_call_beside_others(kind: Kind, cap: float, cause: Cause, beside: Kind) -> None:
+    """Calls that end well give a call beside them nothing but what the floor gives for their tokens."""
+    teller = Teller().say(Kind.REQUESTED, "hung").say(kind, "hung")
+    for number in range(20):
+        teller.say(Kind.REQUESTED, str(number)).say(beside, str(number)).after(100)
+        teller.say(Kind.TOKENS, str(number), tokens=2).say(Kind.FINISHED, str(number))
+    pulse = teller.pulse()
+    assert (pulse.cause, pulse.since) == (cause, 0)
+    assert pulse.at == cap + 2 * (cap // 100)
+
+
+def test_a_hung_call_beside_a_productive_one() -> None:
+    """While tokens come at the floor or above, a call that hangs beside them ends nobody."""
+    teller = Teller().say(Kind.REQUESTED, "hung").say(Kind.THINKING, "hung").say(Kind.REQUESTED).stream(3600, 2)
+    assert teller.pulse().hold is Hold.THINKING
+    pulse = teller.say(Kind.FINISHED).after(400).pulse()
+    assert (pulse.cause, pulse.at) == (Cause.THINKING, 3900)
+
+
+def test_an_age_ends_with_its_call() -> None:
+    """What one call waited is no burden for the next one, once another ended well."""
+    teller = Teller().say(Kind.REQUESTED, "long").say(Kind.THINKING, "long").after(200).call(1, "word")
+    teller.say(Kind.CUT, "long").say(Kind.REQUESTED).say(Kind.THINKING).after(299)
+    assert teller.pulse().hold is Hold.THINKING
+
+
 def test_stalled_is_final() -> None:
     """What comes after a stall is counted, but does not undo it."""
     teller = Teller().say(Kind.REQUESTED).after(200)
