@@ -1,0 +1,61 @@
+"""The words that all records share, and what was spent."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel
+
+from orchestrator.domain.verdict import Mode
+
+
+class Role(StrEnum):
+    """Why a node exists. Only search and injected nodes draw from attempts; the control has a pool of its own."""
+
+    BASELINE = "baseline"
+    SEARCH = "search"
+    CONTROL = "control"
+    INJECTED = "injected"
+
+
+class Purpose(StrEnum):
+    """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a score stands, a
+    repeat measures once more what is noisy.
+    """
+
+    TUNE = "tune"
+    SUBMIT = "submit"
+    RERUN = "rerun"
+    REPLAY = "replay"
+    REPEAT = "repeat"
+
+    @property
+    def mode(self) -> Mode:
+        return Mode.TUNE if self is Purpose.TUNE else Mode.SUBMIT
+
+
+class Phase(StrEnum):
+    QUEUED = "queued"
+    OPEN = "open"
+    QUARANTINED = "quarantined"
+    ENDED = "ended"
+
+
+class Spent(BaseModel, extra="forbid", frozen=True):
+    """Measured outside the chamber; in the smallest units, so that sums are exact."""
+
+    microdollars: int = 0
+    milliseconds: int = 0
+    tokens: int = 0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(
+            microdollars=self.microdollars + other.microdollars,
+            milliseconds=self.milliseconds + other.milliseconds,
+            tokens=self.tokens + other.tokens,
+        )
+
+    def __sub__(self, other: "Spent") -> "Spent":
+        return Spent(
+            microdollars=self.microdollars - other.microdollars,
+            milliseconds=self.milliseconds - other.milliseconds,
+            tokens=self.tokens - other.tokens,
+        )

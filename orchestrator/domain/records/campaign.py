@@ -1,0 +1,88 @@
+"""The campaign as a whole, and its runs."""
+
+from pydantic import BaseModel, Field
+
+from orchestrator.domain.records.base import Spent
+from orchestrator.domain.records.model import Asked
+
+
+class Round(BaseModel, extra="forbid", frozen=True):
+    """What is done between two looks of a person. `opened` and `paid` are how many attempts of the search the run had
+    when it began, all of them and those that were not cancelled.
+    """
+
+    run: int
+    number: int
+    size: int | None
+    opened: int
+    paid: int
+    at: str
+
+
+class Run(BaseModel, extra="forbid", frozen=True):
+    """One set of criteria. `task` is the artifact with the canonical task, `digests` what it was bound to.
+
+    `before` has the slots that earlier runs used: a cap on attempts is one run's, a cap on money the campaign's.
+    """
+
+    number: int
+    task: str
+    digests: dict[str, str]
+    seed: int
+    proposer: str
+    control: str | None
+    width: int
+    depth: int
+    why: str
+    root: str
+    options: str = "{}"
+    lower_tier: bool = False
+    before: dict[str, int] = Field(default_factory=dict)
+    start: str | None = None
+    champions: dict[str, str] = Field(default_factory=dict)
+    cohort: str | None = None
+    ladders: dict[str, float] = Field(default_factory=dict)
+
+
+class Campaign(BaseModel, extra="forbid", frozen=True):
+    """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
+
+    `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
+    were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
+    `asked_models` has a key of role and model, like "user claude-sonnet-5-5".
+    """
+
+    id: str
+    name: str
+    version: str
+    run: int = 0
+    epoch: int = 0
+    elapsed_s: float = 0.0
+    last_at: str = ""
+    session_open: bool = False
+    paused: bool = False
+    stopped: str = ""
+    request: int = 0
+    counts: dict[str, int] = Field(default_factory=dict)
+    branches: int = 0
+    waiting: tuple[int, ...] = ()
+    since_improvement: int = 0
+    refunds: dict[str, int] = Field(default_factory=dict)
+    references: int = 0
+    tests: int = 0
+    asked: int = 0
+    askable: int = 0
+    pause_why: str = ""
+    steering: tuple[str, ...] = ()
+    round: Round | None = None
+    playbook: int | None = None
+    challenger: int | None = None
+    challengers: int = 0
+    evolutions: int = 0
+    evolved_after: int = 0
+    calls: int = 0
+    asked_models: dict[str, Asked] = Field(default_factory=dict)
+    unbooked: Spent = Spent()
+    offered: int = 0
+    distinct: int = 0
+    unfit: int = 0

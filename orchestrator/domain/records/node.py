@@ -1,0 +1,150 @@
+"""A node of the tree, its drafts, and what was found out about it."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import Tokens
+from orchestrator.domain.proposal import Value
+from orchestrator.domain.records.base import Phase, Role, Spent
+from orchestrator.domain.verdict import Verdict
+
+
+class Guard(BaseModel, extra="forbid", frozen=True):
+    """A command that must pass for a candidate to be kept; `place` is the candidate's chamber or the judge's."""
+
+    name: str
+    command: tuple[str, ...]
+    place: str = "chamber"
+    limits: dict[str, Any] = Field(default_factory=dict)
+
+
+class HeldOut(BaseModel, extra="forbid", frozen=True):
+    """What the ladder answered about a node on the held-out split; the exact score is nowhere.
+
+    `released` is the ladder's value from then on, None where nothing could be compared. `fault` is a fixed code, and
+    only ever the baseline's: of a candidate, no score and a score that is no better are not told apart.
+    """
+
+    query: int
+    better: bool
+    released: float | None
+    step: float
+    fault: str = ""
+
+
+class Draft(BaseModel, extra="forbid", frozen=True):
+    """A proposal inside an attempt; the one that is promoted becomes the node's candidate.
+
+    `tried` is one that an agent tuned without handing it in: it is never promoted by itself. `finding` is the
+    verifier's, "released" where a person let go what it held; `reasons` are what it said.
+    """
+
+    node: str
+    number: int
+    operator: str
+    description: str
+    params: dict[str, Value] | None = None
+    model: str | None = None
+    change: str | None = None
+    tree: str | None = None
+    refused: str | None = None
+    playbook: int | None = None
+    tried: bool = False
+    origin: str | None = None
+    finding: str | None = None
+    reasons: str = ""
+    steered: int = 0
+    verdict: Verdict | None = None
+
+
+class Certification(BaseModel, extra="forbid", frozen=True):
+    """A test whether a candidate is better than a champion. `since` is how many trials its node had before it: only
+    later ones count. `number` is the test's in the campaign; `reference` and `against` are what its level comes from.
+    """
+
+    champion: str
+    cohort: str
+    number: int
+    reference: int
+    against: int
+    level: float
+    since: int = 0
+
+
+class Node(BaseModel, extra="forbid", frozen=True):
+    """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have.
+
+    `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
+    it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
+    `agent` is the one at work in a chamber right now; `finding` is the verifier's, of the promoted draft or the worst;
+    `promotion` a person's answer, to what was asked at `promotion_since`. `playbook` is the version that it was made
+    with, or is being made with; `paid` the micro-dollars of its calls to models, by role.
+    """
+
+    id: str
+    parent: str | None
+    role: Role
+    number: int
+    branch: int = 0
+    step: int = 0
+    phase: Phase = Phase.OPEN
+    take: int = 1
+    stalls: int = 0
+    not_before: str = ""
+    drafts: int = 0
+    injection: int | None = None
+    promoted: int | None = None
+    commit: str | None = None
+    diff: str | None = None
+    size: int | None = None
+    operator: str = ""
+    description: str = ""
+    params: dict[str, Value] | None = None
+    trials: int = 0
+    submitted: str | None = None
+    verdict: Verdict | None = None
+    verdicts: dict[str, Verdict] = Field(default_factory=dict)
+    guards: tuple[Guard, ...] = ()
+    guarding: str | None = None
+    guarding_since: str = ""
+    guarded: dict[str, bool] = Field(default_factory=dict)
+    certification: Certification | None = None
+    references: dict[str, int] = Field(default_factory=dict)
+    challenged: dict[str, int] = Field(default_factory=dict)
+    asking: int | None = None
+    asking_since: str = ""
+    heldout: dict[str, HeldOut] = Field(default_factory=dict)
+    agent: str | None = None
+    agent_since: str = ""
+    agent_log: str | None = None
+    tokens: Tokens = Tokens()
+    paid: dict[str, int] = Field(default_factory=dict)
+    finding: str | None = None
+    playbook: int | None = None
+    promotion: bool | None = None
+    promotion_asked: bool = False
+    promotion_since: str = ""
+    promotion_why: str = ""
+    ending: Ending | None = None
+    kept: bool = False
+    why: str = ""
+    spent: Spent = Spent()
+    booked: Spent = Spent()
+    opened_at: str = ""
+    ended_at: str = ""
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether somebody is asked about it and has not answered. One that was interrupted meanwhile still waits."""
+        return self.promotion_asked and self.phase in (Phase.OPEN, Phase.QUEUED)
+
+
+class Injection(BaseModel, extra="forbid", frozen=True):
+    """A change that a person brought, until a node takes it up. `on` is the node to build on, None for the champion."""
+
+    id: int
+    change: str
+    description: str
+    on: str | None = None
