@@ -187,7 +187,7 @@ class Proposing:
         )
 
     def _brief(self, node: Node, tree: Tree, again: int) -> Brief:
-        bench = self._bench
+        bench, past = self._bench, self._bench.pasts[node.role]
         self._steered = len(bench.state.campaign.steering)
         return Brief(
             node=node.id,
@@ -199,8 +199,8 @@ class Proposing:
             count=self._count(node),
             again=again,
             step=node.step,
-            past=bench.pasts[node.role],
-            lineage=[bench.pasts[node.role].tried(place) for place in path_to(node.parent or "")],
+            past=past,
+            lineage=[past.tried(place) for place in path_to(node.parent or "")] if bench.models else [],
             refusal=lambda proposal: self._draft(1, proposal, tree).refused,
             steering=Said(bench.state),
             playbook=bench.playbooks.give(node.id) if bench.playbooks and node.role is Role.SEARCH else None,
