@@ -40,7 +40,7 @@ async def ask(
             try:
                 return _answer(await _streamed(client, asked))
             except anthropic.APIStatusError as error:
-                if why := line.unusable():
+                if why := line.standing.unusable:
                     raise Unusable(why) from None
                 wait = _own_limit(error)
                 if wait is None:

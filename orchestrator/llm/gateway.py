@@ -20,12 +20,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.llm.allowance import Allowance, Ear
-from orchestrator.llm.exchange import Exchange, Reply, tell_declined, why_unusable
+from orchestrator.llm.exchange import Exchange, Reply, tell_declined
 from orchestrator.llm.line import App, Line
 from orchestrator.llm.open_line import OpenLine
 from orchestrator.llm.prices import Prices
 from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import screened
+from orchestrator.llm.standing import Standing
 from orchestrator.llm.upstream import Declined, Upstream
 
 LARGEST_BODY = 8 << 20
@@ -37,7 +38,7 @@ class Gateway:
         self._prices = prices
         self._clock = clock
         self._lines: dict[bytes, OpenLine] = {}
-        self._unusable: str | None = None
+        self._standing = Standing()
         routes = [
             Route("/v1/messages", _Posted(self._message)),
             Route("/v1/messages/count_tokens", _Posted(self._count)),
@@ -50,7 +51,7 @@ class Gateway:
     @property
     def unusable(self) -> str | None:
         """Why the provider takes nothing from us, once it said so. One line for a person."""
-        return self._unusable
+        return self._standing.unusable
 
     @asynccontextmanager
     async def open_line(self, allowance: Allowance, ear: Ear) -> AsyncIterator[Line]:
@@ -58,7 +59,7 @@ class Gateway:
         for model in allowance.models:
             self._prices.of(model)
         token = f"sk-ant-line-{secrets.token_urlsafe(32)}"
-        line = OpenLine(self.app, token, allowance, ear, self._clock, self._prices, lambda: self._unusable)
+        line = OpenLine(self.app, token, allowance, ear, self._clock, self._prices, self._standing)
         self._lines[_digest(token)] = line
         try:
             yield line
@@ -91,7 +92,7 @@ class Gateway:
             try:
                 await exchange.message(asked, reply)
             except Declined as declined:
-                self._unusable = self._unusable or why_unusable(declined, asked.model)
+                self._standing.declined(declined, asked.model)
                 await tell_declined(declined, reply)
 
         await _with_body(line, receive, work)
@@ -125,8 +126,8 @@ class Gateway:
 
     def _admitted(self, headers: Mapping[str, str], *, counting: bool) -> OpenLine:
         line = self._line_of(headers)
-        if self._unusable is not None:
-            raise Refused(401, self._unusable)
+        if (why := self._standing.unusable) is not None:
+            raise Refused(401, why)
         if headers.get("content-encoding", "identity") != "identity":
             raise Refused(400, "the body must not be encoded")
         line.admit(counting=counting)

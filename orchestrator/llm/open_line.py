@@ -10,6 +10,7 @@ from orchestrator.llm.account import MOST_BYTES, MOST_OPEN, Account, PerMinute, 
 from orchestrator.llm.allowance import Allowance, Ear
 from orchestrator.llm.line import Answer, App, Message
 from orchestrator.llm.prices import Prices
+from orchestrator.llm.standing import Standing
 from orchestrator.watch.signals import Kind, Signal
 
 _COUNTS_A_MINUTE = 120
@@ -28,7 +29,7 @@ class OpenLine:
         ear: Ear,
         clock: Callable[[], float],
         prices: Prices,
-        unusable: Callable[[], str | None],
+        standing: Standing,
     ) -> None:
         self.app = app
         self.token = token
@@ -36,7 +37,7 @@ class OpenLine:
         self.ear = ear
         self.clock = clock
         self.prices = prices
-        self.unusable = unusable
+        self.standing = standing
         self.account = Account(allowance, clock)
         self._calls = PerMinute(allowance.per_minute, clock) if allowance.per_minute is not None else None
         self._counts = PerMinute(allowance.per_minute or _COUNTS_A_MINUTE, clock)

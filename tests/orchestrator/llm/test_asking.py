@@ -30,7 +30,7 @@ async def test_answer(messages_server: MessagesServer, line: OpenLine) -> None:
     blocks: list[Block] = [Thinking("hm"), Text("One. "), Text("Two.")]
     messages_server.play(Reply(blocks, usage_first=usage, usage={"output_tokens": 40}, stop="max_tokens"))
     tokens = Tokens(input=7, cache_read=5, cache_write=3, output=40)
-    assert await ask(line) == Answer("One. Two.", MODEL, "max_tokens", tokens)
+    assert await ask(line, system=["Be brief.", "Now."]) == Answer("One. Two.", MODEL, "max_tokens", tokens)
 
 
 async def test_long_answers_need_no_care(messages_server: MessagesServer, line: OpenLine) -> None:
@@ -107,7 +107,7 @@ async def test_allowance_used_up(gateway: Gateway, messages_server: MessagesServ
     ("step", "said"),
     [
         (Refusal(401, "authentication_error", "invalid x-api-key"), "refuses the key"),
-        (Refusal(403, "permission_error", "no"), "does not allow"),
+        (Refusal(403, "permission_error", f"no access to {MODEL}"), f"does not allow the model {MODEL}"),
         (Refusal(402, "billing_error", "no"), "no credit"),
         (Refusal(400, "invalid_request_error", "Your credit balance is too low to access the API"), "no credit"),
         (Refusal(404, "not_found_error", f"model: {MODEL}"), f"does not know the model {MODEL}"),

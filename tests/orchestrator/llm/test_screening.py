@@ -118,11 +118,26 @@ def test_worst_case() -> None:
     """A token a byte, the output that was asked for, and the price of a write where it writes to the cache."""
     plain = asked()
     assert plain.given == len(plain.body) + BESIDE
-    assert plain.microdollars == plain.given * 1 + 1000 * 5
+    assert plain.worst.microdollars == plain.given * 1 + 1000 * 5
     short = asked(cache_control={"type": "ephemeral"})
-    assert short.microdollars == -(-short.given * 125 // 100) + 5000
+    assert short.worst.microdollars == -(-short.given * 125 // 100) + 5000
     hour = asked(system=[{"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}])
-    assert hour.microdollars == hour.given * 2 + 5000
+    assert hour.worst.microdollars == hour.given * 2 + 5000
+
+
+@pytest.mark.parametrize(
+    ("fields", "written", "hour"),
+    [
+        ({"metadata": {"x": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}}, True, True),
+        ({"output_config": {"cache_control": {"type": "ephemeral", "ttl": "5m"}}}, True, False),
+        ({"system": 'say "cache_control":{"ttl":"1h"}'}, False, False),
+        ({"metadata": {"ttl": "1h"}}, False, False),
+    ],
+)
+def test_caching_wherever_it_is_asked_for(fields: dict[str, Any], written: bool, hour: bool) -> None:
+    """A write to the cache is assumed wherever the request may ask for one, and not where it only talks of it."""
+    looked_at = asked(**fields)
+    assert (looked_at.written, looked_at.hour) == (written, hour)
 
 
 def test_what_is_not_in_the_bytes() -> None:
