@@ -8,7 +8,7 @@ from orchestrator.llm.open_line import OpenLine
 from orchestrator.llm.refusal import FINAL, Refused
 from orchestrator.llm.screening import Asked
 from orchestrator.llm.standing import error_of
-from orchestrator.llm.upstream import Answering, Declined, Unknown, Unreachable, Upstream
+from orchestrator.llm.upstream import AGAIN, Answering, Declined, Unknown, Unreachable, Upstream
 from orchestrator.llm.whole import Whole
 
 # A try whose fate is not known is booked at its worst case; so many calls in a row may go that way.
@@ -52,12 +52,16 @@ class Exchange:
         self._suffix = "?beta=true" if query == b"beta=true" else ""
 
     async def message(self, asked: Asked, reply: Reply) -> None:
-        """Raises Refused and Declined, both before anything was passed on."""
+        """Raises Refused and Declined, both before anything was passed on. The line counts what the provider did."""
         for last in (number == _CALLS - 1 for number in range(_CALLS)):
             try:
                 async with opened(asked, self._line) as call:
                     whole = await self._forwarded(call, reply)
+            except Declined as declined:
+                self._line.faults += declined.status >= 500 or declined.status in AGAIN
+                raise
             except Unknown as fault:
+                self._line.faults += 1
                 if reply.started:
                     return
                 if fault.late or last:
@@ -65,6 +69,7 @@ class Exchange:
                 self._line.check()
                 continue
             except Unreachable as fault:
+                self._line.faults += 1
                 raise Refused(502, str(fault), {}) from None
             if whole is not None:
                 await reply.whole(200, whole[0], whole[1])
@@ -109,6 +114,8 @@ class Exchange:
             if not reply.started:
                 raise Unknown("the provider's answer was empty")
         finally:
+            self._line.answers += call.meter.started
+            self._line.faults += call.meter.error is not None
             await answering.close()
         return None
 

@@ -7,11 +7,12 @@ its worst case, put on record before it is forwarded, counted as it streams, and
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any
 
+import structlog
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from orchestrator.llm import tools
 from orchestrator.llm.allowance import Allowance, Ear
 from orchestrator.llm.exchange import Exchange, Reply, tell_declined
 from orchestrator.llm.line import App, Line
@@ -86,8 +88,10 @@ class Gateway:
         line = self._admitted(headers, counting=False)
 
         async def work(raw: bytes) -> None:
-            asked = screened(raw, line.allowance.models, self._prices)
-            line.hear_answers(asked.fields.get("messages"))
+            with _fault_of_the_request():
+                asked = screened(raw, line.allowance.models, self._prices)
+                answers = list(tools.answered(asked.fields.get("messages")))
+            line.hear_answers(answers)
             exchange = Exchange(self._upstream, line, headers, scope["query_string"])
             try:
                 await exchange.message(asked, reply)
@@ -102,7 +106,8 @@ class Gateway:
         line = self._admitted(headers, counting=True)
 
         async def work(raw: bytes) -> None:
-            asked = screened(raw, line.allowance.models, self._prices, counting=True)
+            with _fault_of_the_request():
+                asked = screened(raw, line.allowance.models, self._prices, counting=True)
             try:
                 body = await Exchange(self._upstream, line, headers, scope["query_string"]).count(asked)
             except Declined as declined:
@@ -158,6 +163,18 @@ class _Posted:
         except Refused as refused:
             if not reply.started:
                 await reply.refuse(refused)
+
+
+@contextmanager
+def _fault_of_the_request() -> Iterator[None]:
+    """Whatever goes wrong while a request is looked at: the one who wrote it is told, and nobody else is to blame."""
+    try:
+        yield
+    except Refused:
+        raise
+    except Exception as error:
+        structlog.get_logger().warning("gateway.not_readable", error=repr(error)[:300])
+        raise Refused(400, "the request can not be read") from error
 
 
 async def _with_body(line: OpenLine, receive: Receive, work: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:

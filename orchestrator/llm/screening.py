@@ -63,7 +63,14 @@ class Asked:
 
 
 def screened(raw: bytes, models: tuple[str, ...], prices: Prices, *, counting: bool = False) -> Asked:
-    """Raises Refused. With `counting`, the request is to be counted only: it has no output."""
+    """Raises Refused, whatever the body is. With `counting`, it is to be counted only: it has no output."""
+    try:
+        return _screened(raw, models, prices, counting=counting)
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+
+
+def _screened(raw: bytes, models: tuple[str, ...], prices: Prices, *, counting: bool) -> Asked:
     fields = _read(raw)
     model = fields.get("model")
     if not isinstance(model, str):
@@ -149,8 +156,7 @@ class _Looked:
 
     def at_tools(self, tools: Any) -> None:
         for tool in _listed(tools, "tools"):
-            kind = tool.get("type") or "custom"
-            if kind != "custom":
+            if (kind := tool.get("type")) not in (None, "custom"):
                 if not (isinstance(kind, str) and kind.startswith(_OWN_TOOLS)):
                     raise Refused(400, f"tools: {str(kind)[:80]!r} runs at the provider and is not offered here")
                 self.beside += BESIDE_TOOL
@@ -171,7 +177,7 @@ class _Looked:
 
     def _at_block(self, block: Mapping[str, Any], where: str, depth: int) -> None:
         kind = block.get("type")
-        if kind not in _BLOCKS:
+        if not isinstance(kind, str) or kind not in _BLOCKS:
             raise Refused(400, f"{where}: a block of type {str(kind)[:80]!r} is not offered here")
         source = block.get("source")
         if kind in _SOURCES:

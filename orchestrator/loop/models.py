@@ -95,7 +95,6 @@ class Models:
             writer.close(self.clock(), outcome)
             (self.folder / "live" / f"{node}.pulse").unlink(missing_ok=True)
 
-
     def _left(self, node: str, role: ModelRole) -> Allowance:
         """Whoever is asked once more within an attempt has what the first asking left: no more is reserved."""
         whole, used = self.allowances[role], self.used.get(self._key(node, role), Spent())

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.agents.presets import agent_of
 from orchestrator.change import apply_text
-from orchestrator.proposers.base import Stalled, Tuned, Unanswered
+from orchestrator.proposers.base import Tuned, Unanswered
 from orchestrator.watch.signals import Hold, Kind
 from tests.orchestrator.agents.local import TREE, Line, Scene, task
 
@@ -204,13 +204,6 @@ async def test_nothing_done() -> None:
     """An agent that changes nothing has nothing to hand in: the attempt is charged."""
     scene = Scene(script="print('I scored 100')")
     with pytest.raises(Unanswered, match=r"changed nothing that it may change \(it exited with 0\)"):
-        await scene.run()
-
-
-async def test_no_answer_from_the_model() -> None:
-    """Where the model answered nothing at all, by the gateway's own count, it is not the agent that pays."""
-    scene = Scene(script=ASK + "ask('hi')", respond=lambda _: (529, {"type": "error"}))
-    with pytest.raises(Stalled, match="no answer"):
         await scene.run()
 
 

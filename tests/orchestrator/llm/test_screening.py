@@ -5,12 +5,18 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
+from orchestrator.llm import asgi
+from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import BESIDE, BESIDE_IMAGE, BESIDE_TOOL, screened
-from tests.orchestrator.llm.hearing import ASKED, MODEL, PRICES, asked
+from orchestrator.llm.upstream import Upstream
+from tests.messages import MessagesServer, Reply
+from tests.orchestrator.llm.conftest import DOLLAR
+from tests.orchestrator.llm.hearing import ASKED, MODEL, PRICES, Listener, asked
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 
@@ -161,3 +167,43 @@ def test_anything_is_refused_or_bounded(value: Any) -> None:
         with suppress(Refused):
             passed = screened(raw, (MODEL,), PRICES)
             assert passed.given > len(passed.body)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["type", "role", "content", "source", "text", "ttl", "edits"]), inner)
+    ),
+    max_leaves=12,
+)
+KINDS = st.sampled_from(["text", "image", "document", "tool_result", "search_result", "tool_use"]) | JSON
+BLOCKS = st.fixed_dictionaries({"type": KINDS}, optional={"source": JSON, "content": JSON, "cache_control": JSON})
+MESSAGES = st.fixed_dictionaries({"role": st.just("user") | JSON, "content": st.lists(BLOCKS, max_size=3) | JSON})
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": JSON,
+        "max_tokens": JSON,
+        "messages": st.lists(MESSAGES, max_size=3) | JSON,
+        **dict.fromkeys(("system", "tools", "speed", "stream", "context_management", "mcp_servers", "thread"), JSON),
+    },
+)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.builds(lambda fields: {**ASKED, **fields}, FIELDS) | JSON)
+async def test_any_body_is_forwarded_or_refused(messages_server: MessagesServer, body: Any) -> None:
+    """Whatever JSON comes in, it is forwarded, or refused in the API's own form as the fault of who sent it."""
+    messages_server.answering(lambda _: Reply())
+    upstream = Upstream(messages_server.url, SecretStr(messages_server.key))
+    before = len(messages_server.requests)
+    async with Gateway(upstream, PRICES) as gateway, gateway.open_line(DOLLAR, Listener()) as line:
+        raw, headers = json.dumps(body).encode(), {"x-api-key": line.token}
+        async with asgi.asked(line.app, "POST", "/v1/messages", headers, raw) as answered:
+            told = b"".join([chunk async for chunk in answered.chunks])
+    if len(messages_server.requests) > before:
+        assert answered.status == 200
+    else:
+        assert 400 <= answered.status < 500
+        assert json.loads(told)["error"]["message"]

@@ -95,7 +95,7 @@ async def test_a_little_too_much_output(gateway: Gateway, messages_server: Messa
 
 async def test_who_waits_is_not_sent(messages_server: MessagesServer, line: OpenLine, ear: Listener) -> None:
     """A call that waits while the provider is found unusable is not forwarded, and costs nothing."""
-    ear.intended = lambda _: line.standing.found("given up meanwhile")  # type: ignore[method-assign]
+    ear.intended = lambda call: line.standing.found(f"gone before {call.id}")  # type: ignore[method-assign]
     assert await post(line) == 401
     assert messages_server.requests == []
     assert (ear.used.ending, ear.used.spent) == (CallEnding.FAILED, Spent())
