@@ -10,6 +10,7 @@ from orchestrator.domain.model_use import Tokens
 from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.line import Answer, Line, NoAnswer, Unusable
 from orchestrator.llm.open_line import OpenLine
+from orchestrator.watch.signals import Hold, Kind
 from tests.messages import Block, Hang, MessagesServer, Raw, Refusal, Reply, Text, Thinking, overloaded, rate_limited
 from tests.orchestrator.llm.conftest import DOLLAR
 from tests.orchestrator.llm.hearing import MODEL, Listener, asked
@@ -129,14 +130,18 @@ async def test_unusable(
 
 
 async def test_waits_for_our_own_limit(gateway: Gateway, messages_server: MessagesServer, ear: Listener) -> None:
-    """A limit of our own on requests a minute makes our own calls wait, not fail."""
+    """A limit of our own on requests a minute makes our own calls wait, not fail; the watch is told for how long."""
     messages_server.answering(lambda _: Reply())
     async with gateway.open_line(replace(DOLLAR, per_minute=1), ear) as line:
         await ask(line)
         waiting = asyncio.create_task(ask(line))
         done, _ = await asyncio.wait([waiting], timeout=0.2)
         assert not done
+        told = [(signal.kind, signal.hold) for signal in ear.signals if signal.kind in (Kind.HELD, Kind.RELEASED)]
+        assert told == [(Kind.HELD, Hold.QUEUED)]
         waiting.cancel()
+        await asyncio.wait([waiting])
+    assert ear.signals[-1].kind is Kind.RELEASED
     assert len(messages_server.requests) == 1
 
 
