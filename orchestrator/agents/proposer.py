@@ -12,7 +12,7 @@ from typing import Protocol
 from orchestrator.agents.briefing import brief_of, rules_of
 from orchestrator.agents.exchange import DOWN_BYTES
 from orchestrator.agents.messages import BODY_BYTES, FILE_BYTES, FILES, ToolCall, Work
-from orchestrator.agents.offers import NothingDone, Offer, listed, offer_of
+from orchestrator.agents.offers import NoOffer, Offer, listed, offer_of
 from orchestrator.agents.presets import OURS, ROOT, WORKSPACE, Agent, Told
 from orchestrator.agents.session import Session
 from orchestrator.agents.session import Told as ToolTold
@@ -189,7 +189,7 @@ class _Attempt:
             return ToolTold(1, "this task has no tune mode, or nothing is left to tune with; use submit")
         try:
             offer = await self._offer(call.work)
-        except NothingDone as error:
+        except NoOffer as error:
             return ToolTold(1, f"refused: {error}")
         proposal = self._proposal(offer, call.said)
         if why := self._brief.refusal(proposal):
@@ -228,7 +228,7 @@ class _Attempt:
             return _Left(why=f"the agent handed nothing over: {ran.outcome.reason or ran.outcome.ending}")
         try:
             offer = await self._offer(exited.work)
-        except NothingDone as error:
+        except NoOffer as error:
             why = "the model gave the agent no answer at all" if self._never_answered else str(error)
             return _Left(left_out=error.left_out, why=f"{why} (it exited with {exited.code})")
         return _Left(offer, left_out=offer.left_out)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,6 +72,19 @@ print(answer.readline().decode().strip())
     scene = Scene(script=script + EDIT, brief={"line": Line(app)})
     await scene.run()
     assert scene.journal.lines == ["first", "second"]
+
+
+async def test_large_answers_in_small_frames() -> None:
+    """However small the frames of a chamber are, an answer of any size comes through, piece by piece."""
+    scene = Scene(
+        script=ASK + 'print(len(ask("hi")["text"]))\n' + EDIT, respond=lambda _: (200, {"text": "x" * 3_000_000})
+    )
+    proposer = scene.proposer()
+    small = proposer.task.agent.limits.model_copy(update={"frame_bytes": 200_000})
+    agent = proposer.task.agent.model_copy(update={"limits": small})
+    tight = replace(proposer, task=proposer.task.model_copy(update={"agent": agent}))
+    await tight.propose(scene.asked())
+    assert scene.journal.lines == ["3000000"]
 
 
 async def test_hanging_up_is_noticed() -> None:
