@@ -8,8 +8,8 @@ from typing import Any
 import structlog
 
 from orchestrator.agents.messages import Broken, Gone, Request
-from orchestrator.agents.steering import MESSAGES, Instructions
-from orchestrator.llm.asgi import Answered, CutShort, asked
+from orchestrator.agents.steering import Instructions
+from orchestrator.llm.asgi import CutShort, asked
 from orchestrator.llm.line import App
 
 _log = structlog.get_logger()
@@ -17,19 +17,22 @@ _log = structlog.get_logger()
 OPEN = 32
 REQUESTS = 20_000
 UP_BYTES = 2 << 30
-# As much as one frame carries, and as much as waits for a chamber that does not take it.
 DOWN_BYTES = 4 << 20
 PIECE = 1 << 20
+# More than the shape of a message has around its words.
+_SMALL = 64
+_LEAST = 1024
 
 
 class Exchange:
-    """All requests of one agent. `answered` and `failed` count what became of those that reached a model: it is the
-    gateway's word, not the agent's.
+    """All requests of one agent. `down_bytes` is as much as one frame carries, and as much as waits for a chamber that
+    does not take it.
     """
 
-    def __init__(self, app: App, instructions: Instructions) -> None:
+    def __init__(self, app: App, instructions: Instructions, down_bytes: int = DOWN_BYTES) -> None:
         self._app = app
         self._instructions = instructions
+        self._most = max(_LEAST, down_bytes)
         self._open: dict[int, asyncio.Task[None]] = {}
         self._down: list[list[Any]] = []
         self._down_bytes = 0
@@ -37,8 +40,6 @@ class Exchange:
         self._requests = 0
         self._up_bytes = 0
         self.news = asyncio.Event()
-        self.answered = 0
-        self.failed = 0
 
     @property
     def busy(self) -> bool:
@@ -63,19 +64,19 @@ class Exchange:
 
     def tell(self, message: list[Any]) -> None:
         self._down.append(message)
-        self._down_bytes += len(message[2]) if message[0] == "body" else 64
+        self._down_bytes += _size(message)
         self.news.set()
 
     def take(self) -> list[list[Any]]:
         """What goes down with the next frame."""
         count, size = 0, 0
         for message in self._down:
-            size += len(message[2]) if message[0] == "body" else 64
-            if count and size > DOWN_BYTES:
+            size += _size(message)
+            if count and size > self._most:
                 break
             count += 1
         taken, self._down = self._down[:count], self._down[count:]
-        self._down_bytes = sum(len(message[2]) if message[0] == "body" else 64 for message in self._down)
+        self._down_bytes = sum(map(_size, self._down))
         if not self._down:
             self.news.clear()
         self._taken.set()
@@ -91,38 +92,29 @@ class Exchange:
             await asyncio.wait(serving)
 
     async def _serve(self, request: Request) -> None:
-        number, last = request.id, "cut"
+        number, last, step = request.id, "cut", min(PIECE, self._most)
         try:
             body = self._instructions.put_into(request)
             way = asked(self._app, request.method, request.path, dict(request.headers), body, request.query)
             async with way as answered:
-                self._count(request, answered)
                 self.tell(["head", number, answered.status, _texts(answered.headers)])
                 async for piece in answered.chunks:
-                    for start in range(0, len(piece), PIECE):
+                    for start in range(0, len(piece), step):
                         await self._room()
-                        self.tell(["body", number, piece[start : start + PIECE]])
+                        self.tell(["body", number, piece[start : start + step]])
             last = "end"
         except CutShort:
-            self.failed += 1
-        except Exception as error:  # noqa: BLE001  the gateway's own failure is not the agent's, which sees a cut line
-            _log.warning("an agent's request failed", error=repr(error))
-            self.failed += 1
+            pass
+        except Exception as error:  # noqa: BLE001  the agent sees a cut line; whose fault it was, the gateway counts
+            _log.warning("an agent's request failed", error=repr(error)[:300])
         finally:
             self._open.pop(number, None)
             self.tell([last, number])
 
     async def _room(self) -> None:
         """A chamber that takes nothing must not make us keep everything."""
-        while self._down_bytes > DOWN_BYTES:
+        while self._down_bytes > self._most:
             await self._taken.wait()
-
-    def _count(self, request: Request, answered: Answered) -> None:
-        """Our own word to slow down is not the provider's."""
-        if request.path == MESSAGES:
-            ours = any(name == b"x-blastdoor-wait" for name, _ in answered.headers)
-            self.answered += answered.status < 400
-            self.failed += answered.status >= 500 or (answered.status in (408, 429) and not ours)
 
     def _refuse(self, number: int) -> None:
         error = {"type": "rate_limit_error", "message": f"at most {OPEN} requests at a time"}
@@ -130,6 +122,14 @@ class Exchange:
         self.tell(["head", number, 429, [["content-type", "application/json"]]])
         self.tell(["body", number, body])
         self.tell(["end", number])
+
+
+def _size(message: list[Any]) -> int:
+    """No less than what it takes of a frame."""
+    texts = [part for part in message if isinstance(part, str | bytes)]
+    pairs = [pair for part in message if isinstance(part, list) for pair in part]
+    said = sum(len(text) for text in texts) + sum(_SMALL + len(name) + len(value) for name, value in pairs)
+    return _SMALL + said
 
 
 def _texts(headers: Sequence[tuple[bytes, bytes]]) -> list[list[str]]:

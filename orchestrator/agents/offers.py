@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from orchestrator.agents.messages import Work
-from orchestrator.change import File, Policy, Refusal, Tree, difference, shown
+from orchestrator.change import File, Policy, Refusal, Tree, check_sizes, difference, shown
 from orchestrator.change.size import lines_changed
 from orchestrator.domain.proposal import Proposal
 from orchestrator.text import short
@@ -13,13 +13,20 @@ _NAMES = 3
 _SAID = 300
 
 
-class NothingDone(Exception):
-    """Nothing that it may change is different. One line; `left_out` names what it changed instead."""
+class NoOffer(Exception):
+    """Nothing of it can be taken. One line; `left_out` names what it changed and may not."""
+
+    def __init__(self, why: str, left_out: tuple[str, ...]) -> None:
+        super().__init__(why)
+        self.left_out = left_out
+
+
+class NothingDone(NoOffer):
+    """Nothing that it may change is different."""
 
     def __init__(self, left_out: tuple[str, ...]) -> None:
         instead = f"; it changed {listed(left_out)}, which it may not" if left_out else ""
-        super().__init__(f"the agent changed nothing that it may change{instead}")
-        self.left_out = left_out
+        super().__init__(f"the agent changed nothing that it may change{instead}", left_out)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class Offer:
 
 
 def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
-    """Raises NothingDone."""
+    """Raises NoOffer. What is too large is refused before it is compared, which would take as long as it is large."""
     touched = {path: File(data, _executable(tree, path)) for path, data in work.files.items()}
     gone = [path for path in work.deleted if path in tree and not policy.hides(path) and path not in touched]
     mine = {path for path in (*touched, *gone) if _may_change(path, policy)}
@@ -49,7 +56,12 @@ def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
     new = Tree(after)
     if new == tree:
         raise NothingDone(left_out)
-    changed = tuple(sorted(shown(path) for path in mine if new.get(path) != tree.get(path)))
+    differs = [path for path in mine if new.get(path) != tree.get(path)]
+    try:
+        check_sizes({path: new[path] for path in differs if path in new}, policy.caps)
+    except Refusal as refusal:
+        raise NoOffer(str(refusal), left_out) from None
+    changed = tuple(sorted(shown(path) for path in differs))
     text = difference(tree, new).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return Offer(text, lines_changed(tree, new), changed, left_out)
 

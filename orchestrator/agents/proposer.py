@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from orchestrator.agents.briefing import brief_of, rules_of
+from orchestrator.agents.exchange import DOWN_BYTES
 from orchestrator.agents.messages import BODY_BYTES, FILE_BYTES, FILES, ToolCall, Work
-from orchestrator.agents.offers import NothingDone, Offer, listed, offer_of
+from orchestrator.agents.offers import NoOffer, Offer, listed, offer_of
 from orchestrator.agents.presets import OURS, ROOT, WORKSPACE, Agent, Told
 from orchestrator.agents.session import Session
 from orchestrator.agents.session import Told as ToolTold
@@ -139,6 +140,7 @@ class _Attempt:
             brief.heard,
             finish_at=started + self._seconds,
             finish_s=0.6 * kept,
+            down_bytes=_carried(self._limits, DOWN_BYTES),
         )
         self.job = Job(
             command=("python3", f"{OURS}/blastdoor_agent.py"),
@@ -187,7 +189,7 @@ class _Attempt:
             return ToolTold(1, "this task has no tune mode, or nothing is left to tune with; use submit")
         try:
             offer = await self._offer(call.work)
-        except NothingDone as error:
+        except NoOffer as error:
             return ToolTold(1, f"refused: {error}")
         proposal = self._proposal(offer, call.said)
         if why := self._brief.refusal(proposal):
@@ -226,7 +228,7 @@ class _Attempt:
             return _Left(why=f"the agent handed nothing over: {ran.outcome.reason or ran.outcome.ending}")
         try:
             offer = await self._offer(exited.work)
-        except NothingDone as error:
+        except NoOffer as error:
             why = "the model gave the agent no answer at all" if self._never_answered else str(error)
             return _Left(left_out=error.left_out, why=f"{why} (it exited with {exited.code})")
         return _Left(offer, left_out=offer.left_out)
@@ -234,8 +236,7 @@ class _Attempt:
     @property
     def _never_answered(self) -> bool:
         """By the gateway's own count, which no agent can change."""
-        exchange = self.session.exchange
-        return exchange.failed > 0 and not exchange.answered and not self._submitted and not self.session.broken
+        return self._line.unanswered and not self._submitted and not self.session.broken
 
     def _ending(self, ran: Ran) -> str:
         if self._submitted:
@@ -254,9 +255,14 @@ def _plan(command: tuple[str, ...], env: Mapping[str, str], editable: list[str],
         "workspace": WORKSPACE,
         "editable": editable,
         "log_bytes": int(limits.log_bytes * _LOG_PART),
-        "body_bytes": max(0, min(BODY_BYTES, limits.frame_bytes - _AROUND_BYTES)),
-        "caps": [FILES, max(0, min(FILE_BYTES, limits.frame_bytes - _AROUND_BYTES))],
+        "body_bytes": _carried(limits, BODY_BYTES),
+        "caps": [FILES, _carried(limits, FILE_BYTES)],
     }
+
+
+def _carried(limits: Limits, most: int) -> int:
+    """Of so many bytes, those that one frame can carry."""
+    return max(0, min(most, limits.frame_bytes - _AROUND_BYTES))
 
 
 def _end_of(error: NotStarted | TooLarge | Refused | BrokeOff) -> End:

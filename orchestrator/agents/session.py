@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from orchestrator.agents.exchange import Exchange
+from orchestrator.agents.exchange import DOWN_BYTES, Exchange
 from orchestrator.agents.messages import Broken, Exited, Gone, Request, ToolCall, Up, read
 from orchestrator.agents.steering import Instructions
 from orchestrator.judge.guest.blastdoor_values import encode
@@ -55,8 +55,9 @@ class Session:
         *,
         finish_at: float,
         finish_s: float,
+        down_bytes: int = DOWN_BYTES,
     ) -> None:
-        self.exchange = Exchange(app, instructions)
+        self.exchange = Exchange(app, instructions, down_bytes)
         self._tool = tool
         self._heard = heard
         self._finish_at = finish_at

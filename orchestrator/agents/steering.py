@@ -27,15 +27,22 @@ class Instructions:
             return request.body
         try:
             question = json.loads(request.body)
-            messages = question["messages"]
-            last = max(at for at, message in enumerate(messages) if message["role"] == "user")
+            users = _users(question["messages"])
+            last = max(users)
+            places = [*self._places, *((last, text) for text in new)]
+            for at, text in places:
+                _append(users.get(at, users[last]), text)
+            body = json.dumps(question).encode()
         except (ValueError, TypeError, KeyError, RecursionError):
             return request.body
-        self._told += len(new)
-        self._places += [(last, text) for text in new]
-        for at, text in self._places:
-            _append(messages[at if at < last and messages[at]["role"] == "user" else last], text)
-        return json.dumps(question).encode()
+        self._told, self._places = self._told + len(new), places
+        return body
+
+
+def _users(messages: Any) -> dict[int, dict[str, Any]]:
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        raise TypeError("no list of messages")
+    return {at: message for at, message in enumerate(messages) if message.get("role") == "user"}
 
 
 def _append(message: dict[str, Any], text: str) -> None:

@@ -3,7 +3,7 @@
 Free of I/O. Raises Refusal, with a reason from a closed list and a message that the agent can act on, and nothing else.
 """
 
-from orchestrator.change.applying import apply, apply_text
+from orchestrator.change.applying import apply, apply_text, check_sizes
 from orchestrator.change.canonical import difference
 from orchestrator.change.edits import Change, Form
 from orchestrator.change.forms import parse
@@ -22,6 +22,7 @@ __all__ = [
     "Tree",
     "apply",
     "apply_text",
+    "check_sizes",
     "difference",
     "parse",
     "shown",

@@ -3,7 +3,7 @@
 All edits read the tree as it was, so their order has no meaning; the whole change is taken or none of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from orchestrator.change.edits import Change, Edit, Form, Kind
 from orchestrator.change.forms import parse
@@ -32,7 +32,7 @@ def apply(tree: Tree, change: Change, policy: Policy) -> Tree:
     for edit in change.edits:
         if edit.kind is Kind.DELETE:
             _check_deletion(tree, edit)
-    _check_sizes(written, policy.caps)
+    check_sizes(written, policy.caps)
     removed = {edit.removed for edit in change.edits}
     files = {path: file for path, file in tree.items() if path not in removed} | written
     _check_shape([path for path in written if path not in tree], files, policy)
@@ -96,7 +96,8 @@ def _runs_programs(attributes: bytes) -> bool:
     return any(word.lstrip(b"-!").startswith(_ATTRIBUTES_WITH_PROGRAMS) for word in attributes.lower().split())
 
 
-def _check_sizes(written: dict[str, File], caps: Caps) -> None:
+def check_sizes(written: Mapping[str, File], caps: Caps) -> None:
+    """Raises Refusal for more than a change may write, into one file or in all."""
     for path, file in written.items():
         if len(file.data) > caps.file_bytes:
             raise Refusal(Reason.FILE_TOO_LARGE, f"{shown(path)} would have {len(file.data)} bytes")

@@ -12,6 +12,7 @@ from orchestrator.domain.model_use import Tokens
 from orchestrator.llm import asgi
 from orchestrator.llm.line import Answer, App, Line, NoAnswer, Unusable
 from orchestrator.text import short
+from orchestrator.watch.signals import Hold, Kind, Signal
 
 if TYPE_CHECKING:
     from orchestrator.llm.open_line import OpenLine
@@ -40,15 +41,24 @@ async def ask(
             try:
                 return _answer(await _streamed(client, asked))
             except anthropic.APIStatusError as error:
-                if why := line.unusable():
+                if why := line.standing.unusable:
                     raise Unusable(why) from None
                 wait = _own_limit(error)
                 if wait is None:
                     raise _no_answer(error) from None
-                await asyncio.sleep(wait)
+                await _wait_our_turn(line, wait)
             except (anthropic.AnthropicError, httpx2.HTTPError, ValueError, AssertionError) as error:
                 # The client asserts that a stream has a message; one that is empty, or no stream at all, has none.
                 raise NoAnswer(f"no answer came ({type(error).__name__})", charged=False) from None
+
+
+async def _wait_our_turn(line: "OpenLine", seconds: float) -> None:
+    """The limit is ours: whoever watches is told that nothing is to be expected."""
+    line.ear.heard(Signal(line.clock(), Kind.HELD, hold=Hold.QUEUED))
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        line.ear.heard(Signal(line.clock(), Kind.RELEASED, hold=Hold.QUEUED))
 
 
 def client_of(line: Line) -> anthropic.AsyncAnthropic:

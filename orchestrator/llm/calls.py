@@ -1,22 +1,21 @@
 """One call from intent to end. Whatever happens between, it ends exactly once, and at no less than it can cost."""
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum, auto
+from typing import Any
 
 import structlog
 
 from orchestrator.domain.model_use import CallEnding, Tokens
 from orchestrator.domain.records import Spent
-from orchestrator.llm.account import Account
-from orchestrator.llm.allowance import Call, Ear, Used
+from orchestrator.llm.allowance import Call, Used
 from orchestrator.llm.meter import Meter
+from orchestrator.llm.open_line import OpenLine
 from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import Asked
 from orchestrator.watch.signals import Hold, Kind, Signal
-
-Clock = Callable[[], float]
 
 
 class Fate(Enum):
@@ -28,17 +27,28 @@ class Fate(Enum):
 
 
 class OpenCall:
-    def __init__(self, record: Call, asked: Asked, ear: Ear, clock: Clock) -> None:
+    def __init__(self, record: Call, asked: Asked, line: OpenLine) -> None:
         self.record = record
         self.asked = asked
-        self.meter = Meter(record.id, asked, ear.heard, clock)
+        self.meter = Meter(record.id, asked, line.ear.heard, line.clock)
         self.fate = Fate.KEPT_HERE
-        self._ear = ear
-        self._clock = clock
-        self._began = clock()
+        self._ear = line.ear
+        self._clock = line.clock
+        self._standing = line.standing
+        self._began = line.clock()
 
     def sent(self) -> None:
+        """Raises Refused where the provider was found unusable while this one waited."""
+        if (why := self._standing.unusable) is not None:
+            raise Refused(401, why)
         self.fate = Fate.SENT
+
+    def hear(self, chunk: bytes) -> list[dict[str, Any]]:
+        """The events that are whole by now."""
+        events = self.meter.feed(chunk)
+        if self.meter.started:
+            self._standing.answered()
+        return events
 
     def waits(self) -> None:
         """The last try was refused; until the next one goes out, nothing can be billed."""
@@ -56,17 +66,25 @@ class OpenCall:
             return Used(CallEnding.FAILED, Tokens(), Spent(), first_s, seconds)
         if doubt := self.meter.usage.doubt:
             structlog.get_logger().warning("gateway.usage_not_believed", call=self.record.id, why=doubt)
-        return Used(CallEnding.CUT, self._most_tokens(), self.record.worst, first_s, seconds)
+        return Used(CallEnding.CUT, self._most_tokens(), self._most_spent(), first_s, seconds)
+
+    def _most_spent(self) -> Spent:
+        """The worst case, or more where the provider itself says so: what was spent is spent."""
+        worst, told = self.record.worst, self.meter.usage.spent
+        return Spent(microdollars=max(worst.microdollars, told.microdollars), tokens=max(worst.tokens, told.tokens))
 
     def _most_tokens(self) -> Tokens:
+        told = self.meter.usage.tokens
+        if told.total > self.record.worst.tokens:
+            return told
         kind = "cache_write" if self.asked.written else "input"
         return Tokens(**{kind: self.asked.given, "output": self.asked.max_tokens})
 
 
 @asynccontextmanager
-async def opened(asked: Asked, account: Account, ear: Ear, clock: Clock) -> AsyncIterator[OpenCall]:
+async def opened(asked: Asked, line: OpenLine) -> AsyncIterator[OpenCall]:
     """Reserved, on record, and open until it is left. Raises Refused, before anything was forwarded."""
-    worst = Spent(microdollars=asked.microdollars, tokens=asked.given + asked.max_tokens)
+    account, ear, clock, worst = line.account, line.ear, line.clock, asked.worst
     record = Call(f"call-{secrets.token_hex(8)}", account.allowance.role, asked.model, worst)
     ear.heard(Signal(clock(), Kind.REQUESTED, record.id))
     try:
@@ -83,11 +101,12 @@ async def opened(asked: Asked, account: Account, ear: Ear, clock: Clock) -> Asyn
         ear.heard(Signal(clock(), Kind.CUT, record.id))
         structlog.get_logger().error("gateway.not_on_record", call=record.id, why=type(error).__name__)
         raise Refused(500, "the call could not be put on record", {"x-should-retry": "false"}) from error
-    call = OpenCall(record, asked, ear, clock)
+    call = OpenCall(record, asked, line)
     try:
         yield call
     finally:
         used = call.used()
+        line.standing.found(call.meter.usage.outside or None)
         try:
             ended = Kind.FINISHED if used.ending is CallEnding.COMPLETE else Kind.CUT
             ear.heard(Signal(clock(), ended, record.id))

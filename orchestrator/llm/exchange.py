@@ -1,15 +1,14 @@
 """One request for a message, from the caller to the provider and back."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from orchestrator.llm.calls import Fate, OpenCall, opened
 from orchestrator.llm.line import Message
 from orchestrator.llm.open_line import OpenLine
 from orchestrator.llm.refusal import FINAL, Refused
 from orchestrator.llm.screening import Asked
-from orchestrator.llm.upstream import Answering, Declined, Unknown, Unreachable, Upstream
+from orchestrator.llm.standing import error_of
+from orchestrator.llm.upstream import AGAIN, Answering, Declined, Unknown, Unreachable, Upstream
 from orchestrator.llm.whole import Whole
 
 # A try whose fate is not known is booked at its worst case; so many calls in a row may go that way.
@@ -53,12 +52,16 @@ class Exchange:
         self._suffix = "?beta=true" if query == b"beta=true" else ""
 
     async def message(self, asked: Asked, reply: Reply) -> None:
-        """Raises Refused and Declined, both before anything was passed on."""
+        """Raises Refused and Declined, both before anything was passed on. The line counts what the provider did."""
         for last in (number == _CALLS - 1 for number in range(_CALLS)):
             try:
-                async with opened(asked, self._line.account, self._line.ear, self._line.clock) as call:
+                async with opened(asked, self._line) as call:
                     whole = await self._forwarded(call, reply)
+            except Declined as declined:
+                self._line.faults += declined.status >= 500 or declined.status in AGAIN
+                raise
             except Unknown as fault:
+                self._line.faults += 1
                 if reply.started:
                     return
                 if fault.late or last:
@@ -66,6 +69,7 @@ class Exchange:
                 self._line.check()
                 continue
             except Unreachable as fault:
+                self._line.faults += 1
                 raise Refused(502, str(fault), {}) from None
             if whole is not None:
                 await reply.whole(200, whole[0], whole[1])
@@ -103,20 +107,22 @@ class Exchange:
             if not call.asked.stream:
                 return await self._assembled(call, answering)
             async for chunk in answering.chunks():
-                call.meter.feed(chunk)
+                call.hear(chunk)
                 if not reply.started:
                     await reply.head(200, passed_on(answering.headers))
                 await reply.piece(chunk)
             if not reply.started:
                 raise Unknown("the provider's answer was empty")
         finally:
+            self._line.answers += call.meter.started
+            self._line.faults += call.meter.error is not None
             await answering.close()
         return None
 
     async def _assembled(self, call: OpenCall, answering: Answering) -> tuple[dict[str, str], bytes]:
         whole = Whole()
         async for chunk in answering.chunks():
-            whole.add(call.meter.feed(chunk), len(chunk))
+            whole.add(call.hear(chunk), len(chunk))
         headers = passed_on(answering.headers) | {"content-type": "application/json"}
         return headers, whole.message()
 
@@ -132,37 +138,12 @@ async def tell_declined(declined: Declined, reply: Reply) -> None:
     headers = passed_on(declined.headers) | {"content-type": "application/json"}
     if declined.status in (401, 402, 403):
         headers |= FINAL
-    if 400 <= declined.status < 600 and _error_of(declined.body):
+    if 400 <= declined.status < 600 and error_of(declined.body):
         await reply.whole(declined.status, headers, declined.body)
         return
     status = declined.status if 400 <= declined.status < 600 else 502
     kind = "api_error" if status >= 500 else "invalid_request_error"
     await reply.refuse(Refused(status, f"{declined}, without an error in the API's form", headers, kind))
-
-
-def _error_of(body: bytes) -> dict[str, Any] | None:
-    try:
-        error = json.loads(body).get("error")
-    except (ValueError, RecursionError, AttributeError):
-        return None
-    return error if isinstance(error, dict) else None
-
-
-def why_unusable(declined: Declined, model: str) -> str | None:
-    """Where the provider will take nothing from us whatever we ask: one line for a person."""
-    error = _error_of(declined.body) or {}
-    told = str(error.get("message", ""))
-    if declined.status == 401:
-        return "the provider refuses the key: check ANTHROPIC_API_KEY, or the setting api_key, and api_url"
-    if declined.status == 402 or "credit balance is too low" in told:
-        return "the provider says that the account behind the key has no credit"
-    if declined.status == 403:
-        return f"the provider does not allow this with this key (model {model})"
-    if declined.status == 404 and error.get("type") == "not_found_error":
-        return f"the provider does not know the model {model}: check the setting models, and api_url"
-    if declined.status in (404, 405) or 300 <= declined.status < 400:
-        return f"there is no Messages API at api_url: it answers with status {declined.status}"
-    return None
 
 
 def _nothing() -> None:

@@ -7,11 +7,12 @@ its worst case, put on record before it is forwarded, counted as it streams, and
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any
 
+import structlog
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -19,13 +20,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from orchestrator.llm import tools
 from orchestrator.llm.allowance import Allowance, Ear
-from orchestrator.llm.exchange import Exchange, Reply, tell_declined, why_unusable
+from orchestrator.llm.exchange import Exchange, Reply, tell_declined
 from orchestrator.llm.line import App, Line
 from orchestrator.llm.open_line import OpenLine
 from orchestrator.llm.prices import Prices
 from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import screened
+from orchestrator.llm.standing import Standing
 from orchestrator.llm.upstream import Declined, Upstream
 
 LARGEST_BODY = 8 << 20
@@ -37,7 +40,7 @@ class Gateway:
         self._prices = prices
         self._clock = clock
         self._lines: dict[bytes, OpenLine] = {}
-        self._unusable: str | None = None
+        self._standing = Standing()
         routes = [
             Route("/v1/messages", _Posted(self._message)),
             Route("/v1/messages/count_tokens", _Posted(self._count)),
@@ -50,7 +53,7 @@ class Gateway:
     @property
     def unusable(self) -> str | None:
         """Why the provider takes nothing from us, once it said so. One line for a person."""
-        return self._unusable
+        return self._standing.unusable
 
     @asynccontextmanager
     async def open_line(self, allowance: Allowance, ear: Ear) -> AsyncIterator[Line]:
@@ -58,7 +61,7 @@ class Gateway:
         for model in allowance.models:
             self._prices.of(model)
         token = f"sk-ant-line-{secrets.token_urlsafe(32)}"
-        line = OpenLine(self.app, token, allowance, ear, self._clock, self._prices, lambda: self._unusable)
+        line = OpenLine(self.app, token, allowance, ear, self._clock, self._prices, self._standing)
         self._lines[_digest(token)] = line
         try:
             yield line
@@ -85,13 +88,15 @@ class Gateway:
         line = self._admitted(headers, counting=False)
 
         async def work(raw: bytes) -> None:
-            asked = screened(raw, line.allowance.models, self._prices)
-            line.hear_answers(asked.fields.get("messages"))
+            with _fault_of_the_request():
+                asked = screened(raw, line.allowance.models, self._prices)
+                answers = list(tools.answered(asked.fields.get("messages")))
+            line.hear_answers(answers)
             exchange = Exchange(self._upstream, line, headers, scope["query_string"])
             try:
                 await exchange.message(asked, reply)
             except Declined as declined:
-                self._unusable = self._unusable or why_unusable(declined, asked.model)
+                self._standing.declined(declined, asked.model)
                 await tell_declined(declined, reply)
 
         await _with_body(line, receive, work)
@@ -101,7 +106,8 @@ class Gateway:
         line = self._admitted(headers, counting=True)
 
         async def work(raw: bytes) -> None:
-            asked = screened(raw, line.allowance.models, self._prices, counting=True)
+            with _fault_of_the_request():
+                asked = screened(raw, line.allowance.models, self._prices, counting=True)
             try:
                 body = await Exchange(self._upstream, line, headers, scope["query_string"]).count(asked)
             except Declined as declined:
@@ -125,8 +131,8 @@ class Gateway:
 
     def _admitted(self, headers: Mapping[str, str], *, counting: bool) -> OpenLine:
         line = self._line_of(headers)
-        if self._unusable is not None:
-            raise Refused(401, self._unusable)
+        if (why := self._standing.unusable) is not None:
+            raise Refused(401, why)
         if headers.get("content-encoding", "identity") != "identity":
             raise Refused(400, "the body must not be encoded")
         line.admit(counting=counting)
@@ -157,6 +163,18 @@ class _Posted:
         except Refused as refused:
             if not reply.started:
                 await reply.refuse(refused)
+
+
+@contextmanager
+def _fault_of_the_request() -> Iterator[None]:
+    """Whatever goes wrong while a request is looked at: the one who wrote it is told, and nobody else is to blame."""
+    try:
+        yield
+    except Refused:
+        raise
+    except Exception as error:
+        structlog.get_logger().warning("gateway.not_readable", error=repr(error)[:300])
+        raise Refused(400, "the request can not be read") from error
 
 
 async def _with_body(line: OpenLine, receive: Receive, work: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:

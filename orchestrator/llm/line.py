@@ -50,6 +50,10 @@ class Line(Protocol):
     def models(self) -> Sequence[str]:
         """Those that may be asked, the preferred one first."""
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether the provider failed and never answered: as the gateway itself saw it, whatever was asked."""
+
     async def ask(
         self,
         *,

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from orchestrator.llm import tools
 from orchestrator.llm.account import MOST_BYTES, MOST_OPEN, Account, PerMinute, expired, slow_down
 from orchestrator.llm.allowance import Allowance, Ear
 from orchestrator.llm.line import Answer, App, Message
 from orchestrator.llm.prices import Prices
+from orchestrator.llm.standing import Standing
 from orchestrator.watch.signals import Kind, Signal
 
 _COUNTS_A_MINUTE = 120
@@ -28,7 +28,7 @@ class OpenLine:
         ear: Ear,
         clock: Callable[[], float],
         prices: Prices,
-        unusable: Callable[[], str | None],
+        standing: Standing,
     ) -> None:
         self.app = app
         self.token = token
@@ -36,8 +36,10 @@ class OpenLine:
         self.ear = ear
         self.clock = clock
         self.prices = prices
-        self.unusable = unusable
+        self.standing = standing
         self.account = Account(allowance, clock)
+        self.answers = 0
+        self.faults = 0
         self._calls = PerMinute(allowance.per_minute, clock) if allowance.per_minute is not None else None
         self._counts = PerMinute(allowance.per_minute or _COUNTS_A_MINUTE, clock)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -51,6 +53,10 @@ class OpenLine:
     @property
     def models(self) -> Sequence[str]:
         return self.allowance.models
+
+    @property
+    def unanswered(self) -> bool:
+        return self.faults > 0 and not self.answers
 
     def admit(self, *, counting: bool = False) -> None:
         """Raises Refused."""
@@ -75,9 +81,9 @@ class OpenLine:
     def release_bytes(self, count: int) -> None:
         self._bytes -= count
 
-    def hear_answers(self, messages: Any) -> None:
+    def hear_answers(self, answers: Iterable[tuple[str, str]]) -> None:
         """What tools answered, once each: a request tells the whole story again."""
-        for name, digest in tools.answered(messages):
+        for name, digest in answers:
             if name in self._answered:
                 continue
             self._answered[name] = None

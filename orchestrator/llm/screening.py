@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.domain.records import Spent
 from orchestrator.llm.prices import Price, Prices
 from orchestrator.llm.refusal import Refused
 
@@ -56,12 +57,20 @@ class Asked:
     body: bytes
 
     @property
-    def microdollars(self) -> int:
-        return self.price.worst(self.given, self.max_tokens, written=self.written, hour=self.hour)
+    def worst(self) -> Spent:
+        cost = self.price.worst(self.given, self.max_tokens, written=self.written, hour=self.hour)
+        return Spent(microdollars=cost, tokens=self.given + self.max_tokens)
 
 
 def screened(raw: bytes, models: tuple[str, ...], prices: Prices, *, counting: bool = False) -> Asked:
-    """Raises Refused. With `counting`, the request is to be counted only: it has no output."""
+    """Raises Refused, whatever the body is. With `counting`, it is to be counted only: it has no output."""
+    try:
+        return _screened(raw, models, prices, counting=counting)
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+
+
+def _screened(raw: bytes, models: tuple[str, ...], prices: Prices, *, counting: bool) -> Asked:
     fields = _read(raw)
     model = fields.get("model")
     if not isinstance(model, str):
@@ -75,13 +84,13 @@ def screened(raw: bytes, models: tuple[str, ...], prices: Prices, *, counting: b
     looked.at_tools(fields.get("tools"))
     looked.at_content(fields.get("system"), "system", 0)
     looked.at_messages(fields.get("messages"))
-    looked.at_cache(fields)
     stream = fields.get("stream", False)
     if not isinstance(stream, bool):
         raise Refused(400, "stream: must be true or false")
     body = _written(fields if counting else {**fields, "stream": True})
     given = len(body) + BESIDE + looked.beside
-    return Asked(model, price, max_tokens, stream, given, looked.written, looked.hour, fields, body)
+    written, hour = _cached(body)
+    return Asked(model, price, max_tokens, stream, given, written, hour, fields, body)
 
 
 def _read(raw: bytes) -> dict[str, Any]:
@@ -102,6 +111,15 @@ def _written(fields: Mapping[str, Any]) -> bytes:
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise Refused(400, "the body has text that is no Unicode, or a number that is no JSON") from None
+
+
+def _cached(body: bytes) -> tuple[bool, bool]:
+    """Whether it may write to the cache, and for longer than five minutes: wherever it says so, known to us or not.
+
+    The body is our own writing: within a text, these quotes would be escaped.
+    """
+    written = b'"cache_control":' in body
+    return written, written and body.count(b'"ttl":') > body.count(b'"ttl":"5m"')
 
 
 def _max_tokens(fields: Mapping[str, Any]) -> int:
@@ -135,31 +153,19 @@ class _Looked:
 
     def __init__(self) -> None:
         self.beside = 0
-        self.written = False
-        self.hour = False
-
-    def at_cache(self, thing: Mapping[str, Any]) -> None:
-        control = thing.get("cache_control")
-        if control is None:
-            return
-        self.written = True
-        self.hour |= not isinstance(control, dict) or control.get("ttl", "5m") != "5m"
 
     def at_tools(self, tools: Any) -> None:
         for tool in _listed(tools, "tools"):
-            kind = tool.get("type") or "custom"
-            if kind != "custom":
+            if (kind := tool.get("type")) not in (None, "custom"):
                 if not (isinstance(kind, str) and kind.startswith(_OWN_TOOLS)):
                     raise Refused(400, f"tools: {str(kind)[:80]!r} runs at the provider and is not offered here")
                 self.beside += BESIDE_TOOL
-            self.at_cache(tool)
 
     def at_messages(self, messages: Any) -> None:
         if not isinstance(messages, list):
             raise Refused(400, "messages: a list is needed")
         for message in _listed(messages, "messages"):
             self.at_content(message.get("content"), "messages", 0)
-            self.at_cache(message)
 
     def at_content(self, content: Any, where: str, depth: int) -> None:
         if content is None or isinstance(content, str):
@@ -171,9 +177,8 @@ class _Looked:
 
     def _at_block(self, block: Mapping[str, Any], where: str, depth: int) -> None:
         kind = block.get("type")
-        if kind not in _BLOCKS:
+        if not isinstance(kind, str) or kind not in _BLOCKS:
             raise Refused(400, f"{where}: a block of type {str(kind)[:80]!r} is not offered here")
-        self.at_cache(block)
         source = block.get("source")
         if kind in _SOURCES:
             if not isinstance(source, dict) or source.get("type") not in _SOURCES[kind]:

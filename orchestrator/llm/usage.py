@@ -21,14 +21,23 @@ _PLAIN: Mapping[str, tuple[Any, ...]] = {
 }
 
 
+# A count is believed up to so many times what the request can hold, or up to what no context is larger than.
+_TIMES, _CONTEXT = 100, 2_000_000
+
+
 class Usage:
-    """Counts are cumulative. `doubt` says why they are not believed: then the worst case stands."""
+    """Counts are cumulative. `doubt` says why they are not believed: then no less than the worst case is booked.
+
+    `outside` is one line for a person where they show that no worst case of ours holds at this provider.
+    """
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._counts: dict[str, int] = {}
         self._hour: int | None = None
+        self._most = max(_TIMES * asked.worst.tokens, _CONTEXT)
         self.doubt = ""
+        self.outside = ""
 
     def heard(self, said: Any) -> None:
         if not isinstance(said, dict):
@@ -67,8 +76,10 @@ class Usage:
         return Spent(microdollars=cost, tokens=tokens.total)
 
     def _count(self, name: str, count: Any) -> None:
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            self._doubt(f"{name} is no count")
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= self._most:
+            self._beyond(
+                "the provider's usage can not be true", f"{name} is no count of tokens that a request can have"
+            )
         elif count < self._counts.get(name, 0):
             self._doubt(f"{name} went down from {self._counts[name]} to {count}")
         else:
@@ -80,11 +91,28 @@ class Usage:
             self._hour = max(hour, self._hour or 0)
 
     def _check_bounds(self) -> None:
-        given = sum(count for name, count in self._counts.items() if name != "output")
-        if given > self._asked.given:
-            self._doubt(f"{given} tokens of input are more than were sent")
-        if self.output > self._asked.max_tokens:
-            self._doubt(f"{self.output} tokens of output are more than the {self._asked.max_tokens} asked for")
+        asked, tokens, spent = self._asked, self.tokens, self.spent
+        too_much = "the provider counts more than a request can hold"
+        if (given := tokens.total - tokens.output) > asked.given:
+            self._beyond(too_much, f"{given} tokens of input, which are more than were sent")
+        if tokens.cache_write and self._dearer_than_assumed():
+            self._beyond(
+                too_much, f"{tokens.cache_write} tokens written to the cache at a price that nothing asked for"
+            )
+        if tokens.output > asked.max_tokens:
+            # A stream may begin with more than the very least that can be asked for: this alone ends no campaign.
+            self._doubt(f"{tokens.output} tokens of output are more than the {asked.max_tokens} asked for")
+        if spent.microdollars > asked.worst.microdollars or spent.tokens > asked.worst.tokens:
+            self._beyond(too_much, f"{tokens.total} tokens of input and output")
+
+    def _dearer_than_assumed(self) -> bool:
+        worst, given = self._asked.price.worst, self._asked.given
+        written = worst(given, 0, written=True, hour=bool(self._hour))
+        return written > worst(given, 0, written=self._asked.written, hour=self._asked.hour)
+
+    def _beyond(self, what: str, why: str) -> None:
+        self._doubt(why)
+        self.outside = self.outside or f"{what}: {why}; check api_url and prices"
 
     def _doubt(self, why: str) -> None:
         self.doubt = self.doubt or why

@@ -104,6 +104,7 @@ class Line:
     app: App
     token: str = "its-own-token"
     models: Sequence[str] = ("claude-sonnet-5-5",)
+    unanswered: bool = False
 
     async def ask(self, **_: object) -> Answer:
         raise AssertionError("an agent asks by itself")

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orchestrator.agents.presets import agent_of
 from orchestrator.change import apply_text
-from orchestrator.proposers.base import Stalled, Tuned, Unanswered
+from orchestrator.proposers.base import Tuned, Unanswered
 from orchestrator.watch.signals import Hold, Kind
 from tests.orchestrator.agents.local import TREE, Line, Scene, task
 
@@ -71,6 +72,19 @@ print(answer.readline().decode().strip())
     scene = Scene(script=script + EDIT, brief={"line": Line(app)})
     await scene.run()
     assert scene.journal.lines == ["first", "second"]
+
+
+async def test_large_answers_in_small_frames() -> None:
+    """However small the frames of a chamber are, an answer of any size comes through, piece by piece."""
+    scene = Scene(
+        script=ASK + 'print(len(ask("hi")["text"]))\n' + EDIT, respond=lambda _: (200, {"text": "x" * 3_000_000})
+    )
+    proposer = scene.proposer()
+    small = proposer.task.agent.limits.model_copy(update={"frame_bytes": 200_000})
+    agent = proposer.task.agent.model_copy(update={"limits": small})
+    tight = replace(proposer, task=proposer.task.model_copy(update={"agent": agent}))
+    await tight.propose(scene.asked())
+    assert scene.journal.lines == ["3000000"]
 
 
 async def test_hanging_up_is_noticed() -> None:
@@ -204,13 +218,6 @@ async def test_nothing_done() -> None:
     """An agent that changes nothing has nothing to hand in: the attempt is charged."""
     scene = Scene(script="print('I scored 100')")
     with pytest.raises(Unanswered, match=r"changed nothing that it may change \(it exited with 0\)"):
-        await scene.run()
-
-
-async def test_no_answer_from_the_model() -> None:
-    """Where the model answered nothing at all, by the gateway's own count, it is not the agent that pays."""
-    scene = Scene(script=ASK + "ask('hi')", respond=lambda _: (529, {"type": "error"}))
-    with pytest.raises(Stalled, match="no answer"):
         await scene.run()
 
 

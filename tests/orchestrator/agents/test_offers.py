@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.agents import offers
 from orchestrator.agents.messages import Work
-from orchestrator.agents.offers import NothingDone, offer_of
+from orchestrator.agents.offers import NoOffer, NothingDone, offer_of
 from orchestrator.change import File, Tree, apply_text
 from tests.orchestrator.agents.local import TREE, task
 
@@ -46,3 +47,22 @@ def test_nothing_done_names_what_was() -> None:
     """Who changed only what it may not is told which."""
     with pytest.raises(NothingDone, match=r"it changed a\.txt, b\.txt, c\.txt and 2 more"):
         offer_of(TREE, Work({f"{name}.txt": b"" for name in "abcde"}, ()), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"solve.py": b"x\n" * 600_000, "other.py": b"x"}, "solve.py would have 1200000 bytes"),
+        ({f"lib/{name}.py": b"x\n" * 500_000 for name in "abcde"}, "5000000 bytes, at most 4194304"),
+    ],
+)
+def test_too_large_to_be_compared(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], said: str) -> None:
+    """What is larger than a change may be is refused with its size, and nobody compares it line by line."""
+
+    def never(*_: object) -> str:
+        raise AssertionError("compared")
+
+    monkeypatch.setattr(offers, "difference", never)
+    with pytest.raises(NoOffer, match=said) as refused:
+        offer_of(TREE, Work(files, ()), POLICY)
+    assert refused.value.left_out == tuple(name for name in files if name == "other.py")

@@ -10,6 +10,7 @@ from orchestrator.domain.model_use import Tokens
 from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.line import Answer, Line, NoAnswer, Unusable
 from orchestrator.llm.open_line import OpenLine
+from orchestrator.watch.signals import Hold, Kind
 from tests.messages import Block, Hang, MessagesServer, Raw, Refusal, Reply, Text, Thinking, overloaded, rate_limited
 from tests.orchestrator.llm.conftest import DOLLAR
 from tests.orchestrator.llm.hearing import MODEL, Listener, asked
@@ -30,7 +31,7 @@ async def test_answer(messages_server: MessagesServer, line: OpenLine) -> None:
     blocks: list[Block] = [Thinking("hm"), Text("One. "), Text("Two.")]
     messages_server.play(Reply(blocks, usage_first=usage, usage={"output_tokens": 40}, stop="max_tokens"))
     tokens = Tokens(input=7, cache_read=5, cache_write=3, output=40)
-    assert await ask(line) == Answer("One. Two.", MODEL, "max_tokens", tokens)
+    assert await ask(line, system=["Be brief.", "Now."]) == Answer("One. Two.", MODEL, "max_tokens", tokens)
 
 
 async def test_long_answers_need_no_care(messages_server: MessagesServer, line: OpenLine) -> None:
@@ -107,7 +108,7 @@ async def test_allowance_used_up(gateway: Gateway, messages_server: MessagesServ
     ("step", "said"),
     [
         (Refusal(401, "authentication_error", "invalid x-api-key"), "refuses the key"),
-        (Refusal(403, "permission_error", "no"), "does not allow"),
+        (Refusal(403, "permission_error", f"no access to {MODEL}"), f"does not allow the model {MODEL}"),
         (Refusal(402, "billing_error", "no"), "no credit"),
         (Refusal(400, "invalid_request_error", "Your credit balance is too low to access the API"), "no credit"),
         (Refusal(404, "not_found_error", f"model: {MODEL}"), f"does not know the model {MODEL}"),
@@ -129,14 +130,18 @@ async def test_unusable(
 
 
 async def test_waits_for_our_own_limit(gateway: Gateway, messages_server: MessagesServer, ear: Listener) -> None:
-    """A limit of our own on requests a minute makes our own calls wait, not fail."""
+    """A limit of our own on requests a minute makes our own calls wait, not fail; the watch is told for how long."""
     messages_server.answering(lambda _: Reply())
     async with gateway.open_line(replace(DOLLAR, per_minute=1), ear) as line:
         await ask(line)
         waiting = asyncio.create_task(ask(line))
         done, _ = await asyncio.wait([waiting], timeout=0.2)
         assert not done
+        told = [(signal.kind, signal.hold) for signal in ear.signals if signal.kind in (Kind.HELD, Kind.RELEASED)]
+        assert told == [(Kind.HELD, Hold.QUEUED)]
         waiting.cancel()
+        await asyncio.wait([waiting])
+    assert ear.signals[-1].kind is Kind.RELEASED
     assert len(messages_server.requests) == 1
 
 

@@ -210,7 +210,7 @@ async def test_worst_case_and_price(messages_server: MessagesServer, client: Asy
     await create(client)
     (intent,) = ear.intents
     worst = asked()
-    assert intent.worst == Spent(microdollars=worst.microdollars, tokens=worst.given + 1000)
+    assert intent.worst == worst.worst == Spent(microdollars=worst.given + 5000, tokens=worst.given + 1000)
     assert ear.used.spent == Spent(microdollars=30 + 500, tokens=130)
     assert ear.used.first_s is not None
 
@@ -304,7 +304,7 @@ async def test_encoded_bodies(line: OpenLine) -> None:
 async def test_allowance_used_up(gateway: Gateway, messages_server: MessagesServer, ear: Listener) -> None:
     """A call that can not fit is refused before it is forwarded, in a form that the client does not try again."""
     messages_server.answering(lambda _: Reply())
-    small = replace(DOLLAR, microdollars=asked().microdollars - 1)
+    small = replace(DOLLAR, microdollars=asked().worst.microdollars - 1)
     async with gateway.open_line(small, ear) as line, client_of(line) as client:
         with pytest.raises(anthropic.APIStatusError, match="of the allowance are left") as refused:
             await create(client.with_options(max_retries=5))
@@ -502,7 +502,7 @@ async def test_closing_the_line_ends_what_is_in_flight(
 ) -> None:
     """When a line has been left, all its calls have ended and were told; those who waited are refused."""
     messages_server.answering(lambda _: Reply(hang=Hang.FIRST))
-    one = asked().microdollars
+    one = asked().worst.microdollars
     async with gateway.open_line(replace(DOLLAR, microdollars=3 * one), ear) as line:
         assert isinstance(line, OpenLine)
         tasks = [asyncio.create_task(raw(line, {"stream": True})) for _ in range(5)]
@@ -518,7 +518,7 @@ async def test_hung_up_while_waiting_for_money(
 ) -> None:
     """Who hangs up while it waits leaves no trace but a signal, and the next one is served."""
     messages_server.play(Reply(hang=Hang.FIRST), Reply())
-    async with gateway.open_line(replace(DOLLAR, microdollars=asked().microdollars + 5), ear) as line:
+    async with gateway.open_line(replace(DOLLAR, microdollars=asked().worst.microdollars + 5), ear) as line:
         assert isinstance(line, OpenLine)
         first = asyncio.create_task(raw(line))
         await until(lambda: Kind.STARTED in ear.kinds)
@@ -556,7 +556,7 @@ async def test_disconnect_of_an_asgi_server(messages_server: MessagesServer, lin
 async def test_too_many_open(gateway: Gateway, messages_server: MessagesServer, ear: Listener) -> None:
     """A line has a cap on what is open at once."""
     messages_server.answering(lambda _: Reply(hang=Hang.FIRST))
-    async with gateway.open_line(replace(DOLLAR, microdollars=asked().microdollars), ear) as line:
+    async with gateway.open_line(replace(DOLLAR, microdollars=asked().worst.microdollars), ear) as line:
         assert isinstance(line, OpenLine)
         tasks = [asyncio.create_task(raw(line)) for _ in range(70)]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

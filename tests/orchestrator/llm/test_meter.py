@@ -90,7 +90,8 @@ def test_usage() -> None:
         "service_tier": "standard",
     }
     last = {"output_tokens": 40, "input_tokens": None, "output_tokens_details": {"thinking_tokens": 10}}
-    meter, _ = metered([stream(Reply(usage_first=first, usage=last))])
+    meter, _ = metered([stream(Reply(usage_first=first, usage=last))], cache_control={"type": "ephemeral", "ttl": "1h"})
+    assert meter.complete
     assert meter.usage.tokens == Tokens(input=20, output=40, cache_read=100, cache_write=300)
     assert meter.usage.spent.microdollars == 20 + 40 * 5 + 10 + 125 + 400
     assert meter.usage.spent.tokens == 460
@@ -114,7 +115,9 @@ def test_writes_without_a_breakdown() -> None:
         ({"output_tokens": "40"}, "no count"),
         ({"output_tokens": 40.5}, "no count"),
         ({"output_tokens": 1001}, "more than the 1000 asked for"),
-        ({"output_tokens": 10, "input_tokens": 10**9}, "more than were sent"),
+        ({"output_tokens": 10, "input_tokens": 10**9}, "no count"),
+        ({"output_tokens": 10, "input_tokens": 10**6}, "more than were sent"),
+        ({"output_tokens": 10, "cache_creation_input_tokens": 5}, "nothing asked for"),
         ({"output_tokens": 10, "service_tier": "priority"}, "service_tier"),
         ({"output_tokens": 10, "speed": "fast"}, "speed"),
         ({"output_tokens": 10, "inference_geo": "us"}, "inference_geo"),

@@ -5,12 +5,18 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
+from orchestrator.llm import asgi
+from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import BESIDE, BESIDE_IMAGE, BESIDE_TOOL, screened
-from tests.orchestrator.llm.hearing import ASKED, MODEL, PRICES, asked
+from orchestrator.llm.upstream import Upstream
+from tests.messages import MessagesServer, Reply
+from tests.orchestrator.llm.conftest import DOLLAR
+from tests.orchestrator.llm.hearing import ASKED, MODEL, PRICES, Listener, asked
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 
@@ -118,11 +124,26 @@ def test_worst_case() -> None:
     """A token a byte, the output that was asked for, and the price of a write where it writes to the cache."""
     plain = asked()
     assert plain.given == len(plain.body) + BESIDE
-    assert plain.microdollars == plain.given * 1 + 1000 * 5
+    assert plain.worst.microdollars == plain.given * 1 + 1000 * 5
     short = asked(cache_control={"type": "ephemeral"})
-    assert short.microdollars == -(-short.given * 125 // 100) + 5000
+    assert short.worst.microdollars == -(-short.given * 125 // 100) + 5000
     hour = asked(system=[{"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}])
-    assert hour.microdollars == hour.given * 2 + 5000
+    assert hour.worst.microdollars == hour.given * 2 + 5000
+
+
+@pytest.mark.parametrize(
+    ("fields", "written", "hour"),
+    [
+        ({"metadata": {"x": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}}, True, True),
+        ({"output_config": {"cache_control": {"type": "ephemeral", "ttl": "5m"}}}, True, False),
+        ({"system": 'say "cache_control":{"ttl":"1h"}'}, False, False),
+        ({"metadata": {"ttl": "1h"}}, False, False),
+    ],
+)
+def test_caching_wherever_it_is_asked_for(fields: dict[str, Any], written: bool, hour: bool) -> None:
+    """A write to the cache is assumed wherever the request may ask for one, and not where it only talks of it."""
+    looked_at = asked(**fields)
+    assert (looked_at.written, looked_at.hour) == (written, hour)
 
 
 def test_what_is_not_in_the_bytes() -> None:
@@ -146,3 +167,43 @@ def test_anything_is_refused_or_bounded(value: Any) -> None:
         with suppress(Refused):
             passed = screened(raw, (MODEL,), PRICES)
             assert passed.given > len(passed.body)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["type", "role", "content", "source", "text", "ttl", "edits"]), inner)
+    ),
+    max_leaves=12,
+)
+KINDS = st.sampled_from(["text", "image", "document", "tool_result", "search_result", "tool_use"]) | JSON
+BLOCKS = st.fixed_dictionaries({"type": KINDS}, optional={"source": JSON, "content": JSON, "cache_control": JSON})
+MESSAGES = st.fixed_dictionaries({"role": st.just("user") | JSON, "content": st.lists(BLOCKS, max_size=3) | JSON})
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": JSON,
+        "max_tokens": JSON,
+        "messages": st.lists(MESSAGES, max_size=3) | JSON,
+        **dict.fromkeys(("system", "tools", "speed", "stream", "context_management", "mcp_servers", "thread"), JSON),
+    },
+)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.builds(lambda fields: {**ASKED, **fields}, FIELDS) | JSON)
+async def test_any_body_is_forwarded_or_refused(messages_server: MessagesServer, body: Any) -> None:
+    """Whatever JSON comes in, it is forwarded, or refused in the API's own form as the fault of who sent it."""
+    messages_server.answering(lambda _: Reply())
+    upstream = Upstream(messages_server.url, SecretStr(messages_server.key))
+    before = len(messages_server.requests)
+    async with Gateway(upstream, PRICES) as gateway, gateway.open_line(DOLLAR, Listener()) as line:
+        raw, headers = json.dumps(body).encode(), {"x-api-key": line.token}
+        async with asgi.asked(line.app, "POST", "/v1/messages", headers, raw) as answered:
+            told = b"".join([chunk async for chunk in answered.chunks])
+    if len(messages_server.requests) > before:
+        assert answered.status == 200
+    else:
+        assert 400 <= answered.status < 500
+        assert json.loads(told)["error"]["message"]

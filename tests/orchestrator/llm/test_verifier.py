@@ -120,6 +120,7 @@ class Line:
     """Keeps what was asked."""
 
     token = "none"
+    unanswered = False
     models: Sequence[str] = ("m",)
 
     def __init__(self) -> None:

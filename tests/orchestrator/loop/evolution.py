@@ -47,6 +47,7 @@ class Evolver:
         allowance = Allowance(ModelRole.EVOLVER, ("small", "other"), WORST.microdollars, WORST.tokens)
         self.allowances: Mapping[ModelRole, Allowance] = {ModelRole.EVOLVER: allowance}
         self.token = "t"
+        self.unanswered = False
         self.models = ("small", "other")
 
     @property

@@ -64,6 +64,7 @@ class Verifying:
         return await work
 
     token = "none"
+    unanswered = False
     models: Sequence[str] = ("a-verifier",)
 
     @property

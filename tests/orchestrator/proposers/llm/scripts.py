@@ -35,6 +35,7 @@ class ScriptedLine:
     """Gives one entry an asking: a text, a whole answer, or an error that is raised."""
 
     token = "a token of its own"
+    unanswered = False
     models: Sequence[str] = ("claude-test",)
 
     def __init__(self, *entries: str | Answer | Exception) -> None:

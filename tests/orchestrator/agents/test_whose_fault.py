@@ -1,0 +1,126 @@
+"""Who pays for an agent that came to nothing, over the genuine gateway: only what the provider did is free."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from orchestrator.domain.model_use import ModelRole
+from orchestrator.llm.allowance import Allowance
+from orchestrator.llm.gateway import Gateway
+from orchestrator.llm.line import Line
+from orchestrator.llm.upstream import Patience, Upstream
+from orchestrator.proposers.base import Stalled, Unanswered
+from sandbox.backends.fake import Guest
+from tests.messages import MessagesServer, Refusal, Reply, Step, overloaded, rate_limited
+from tests.orchestrator.agents.local import Scene
+from tests.orchestrator.agents.test_hostile import saying
+from tests.orchestrator.llm.hearing import PRICES, Listener
+
+MODEL = "claude-sonnet-4-5"
+FINE: dict[str, Any] = {"model": MODEL, "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
+
+
+def holding(content: Any) -> dict[str, Any]:
+    return {**FINE, "messages": [{"role": "user", "content": content}]}
+
+
+@asynccontextmanager
+async def line_to(server: MessagesServer, **more: Any) -> AsyncIterator[Line]:
+    upstream = Upstream(server.url, SecretStr(server.key), Patience(tries=2, first_wait_s=0.01, longest_wait_s=0.01))
+    allowance = Allowance(ModelRole.USER, (MODEL,), 10**6, **more)
+    async with Gateway(upstream, PRICES) as gateway, gateway.open_line(allowance, Listener()) as line:
+        yield line
+
+
+def asking(line: Line, bodies: list[bytes], told: list[Any], steering: tuple[str, ...] = ()) -> Scene:
+    """An agent that makes these requests, one after the other, and leaves with nothing done.
+
+    A person steers when it has begun.
+    """
+    said: list[str] = []
+    heads = [["x-api-key", line.token]]
+    waiting = [["request", at + 1, "POST", "/v1/messages", heads, body] for at, body in enumerate(bodies)]
+
+    async def says(_: Guest, number: int, down: list[Any]) -> list[Any]:
+        told.extend(down)
+        said[:] = steering
+        ended = sum(message[0] in ("end", "cut") for message in told)
+        if ended == len(bodies):
+            return [["exited", 0, {}, []]]
+        return [waiting[ended]] if number == 1 or any(message[0] in ("end", "cut") for message in down) else []
+
+    scene = saying(says)
+    scene.brief = {"line": line, "steering": said}
+    return scene
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps(holding([{"type": ["text"]}])).encode(),
+        json.dumps(holding([{"type": {}}])).encode(),
+        json.dumps(holding(5)).encode(),
+        json.dumps({**FINE, "tools": [{"type": {}}]}).encode(),
+        json.dumps({**FINE, "messages": [5]}).encode(),
+        b'{"model":"%s","max_tokens":5,"messages":[{"role":"user","content":[{"type":%s}]}]}'
+        % (MODEL.encode(), b"[" * 900 + b"]" * 900),
+        b"\xff",
+    ],
+)
+@pytest.mark.parametrize("steering", [(), ("use less memory",)])
+async def test_own_malformed_requests(messages_server: MessagesServer, body: bytes, steering: tuple[str, ...]) -> None:
+    """A request that is none is refused as the API does it, also while a person steers, and its attempt is charged."""
+    told: list[Any] = []
+    async with line_to(messages_server) as line:
+        with pytest.raises(Unanswered, match="changed nothing"):
+            await asking(line, [body], told, steering).run()
+        assert not line.unanswered
+    assert told[0][:3] == ["head", 1, 400]
+    assert json.loads(told[1][2])["error"]["type"] == "invalid_request_error"
+    assert messages_server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "free"),
+    [
+        ([overloaded()], True),
+        ([rate_limited("0")], True),
+        ([Refusal(500, "api_error")], True),
+        ([Reply(cut_after=0)], True),
+        ([Reply(error_after=0)], True),
+        ([Refusal(400, "invalid_request_error")], False),
+        ([Refusal(403, "permission_error")], False),
+        ([overloaded(), overloaded(), Reply()], False),
+        ([Reply()], False),
+    ],
+)
+async def test_faults_of_the_provider(messages_server: MessagesServer, steps: list[Step], free: bool) -> None:
+    """Where the provider failed and never answered, it is not the agent that pays; one answer, and it is."""
+    last = steps[-1]
+    messages_server.play(*steps)
+    messages_server.answering(lambda _: last)
+    async with line_to(messages_server) as line:
+        scene = asking(line, [json.dumps(FINE).encode()] * 2, [])
+        with pytest.raises(Stalled if free else Unanswered):
+            await scene.run()
+
+
+async def test_a_broken_request_loses_no_instruction(messages_server: MessagesServer) -> None:
+    """What a person said is in the next question that can be read, however many before it could not."""
+    messages_server.answering(lambda _: Reply())
+    bodies = [holding(5), {**FINE, "messages": [{"role": "user"}, 5]}, {**FINE, "messages": []}, FINE]
+    async with line_to(messages_server) as line:
+        with pytest.raises(Unanswered):
+            await asking(line, [json.dumps(body).encode() for body in bodies], [], ("use less memory",)).run()
+    assert "use less memory" in json.dumps(messages_server.bodies[-1]["messages"])
+
+
+async def test_our_own_limit_is_no_fault(messages_server: MessagesServer) -> None:
+    """Requests beyond our own limit a minute are nobody's fault but the agent's."""
+    async with line_to(messages_server, per_minute=0) as line:
+        with pytest.raises(Unanswered):
+            await asking(line, [json.dumps(FINE).encode()] * 2, []).run()
