@@ -2,6 +2,7 @@
 
 from orchestrator.wiring.engine import docker_config, docker_site
 from orchestrator.wiring.ledgers import campaign_lock
+from orchestrator.wiring.models import watch_config
 from orchestrator.wiring.opening import CannotOpen, How, Opened, open_campaign, parts_of_run
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.planning import Plan, plan_campaign
@@ -27,4 +28,5 @@ __all__ = [
     "plan_campaign",
     "read_campaign",
     "resolve",
+    "watch_config",
 ]

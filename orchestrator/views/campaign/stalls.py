@@ -1,6 +1,8 @@
 """`blastdoor stalls`: who stalls, and what that costs; with --replay, what the watch makes of recorded streams."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ from rich.text import Text
 
 from orchestrator.domain.records import Spent
 from orchestrator.domain.stalls import Tally, stall_tallies
-from orchestrator.task import parse_duration
+from orchestrator.task import FILE as TASK_FILE
+from orchestrator.task import load_task, parse_duration
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.history import read_moments
@@ -19,11 +22,12 @@ from orchestrator.views.campaign.opening import (
     json_option,
     open_campaign,
     print_json,
-    task_argument,
 )
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.parsing import Parsed
-from orchestrator.watch import BadStream, Cause, Config, Outcome, Replayed, replay_files
+from orchestrator.watch import BadStream, Cause, Config, Outcome, Replayed, fair_floor, replay_files
+from orchestrator.watch.recording import FOLDER
+from orchestrator.wiring import campaign_folder, watch_config
 
 _WIDE = 60
 _DURATION = Parsed("duration", parse_duration)
@@ -52,22 +56,22 @@ def _config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
     metavar="FILE",
-    help="Run the stall watch over recorded streams: a file, or a folder of them. No campaign is read.",
+    help="Run the stall watch over recorded streams: a file, or a folder of them, with the [stall] of their task.",
 )
 @_config_options
 @json_option
-@task_argument
-def command(task: Path, places: Sequence[Path], as_json: bool, **wanted: float | None) -> None:
+@click.argument("task", required=False, type=click.Path(path_type=Path))
+def command(task: Path | None, places: Sequence[Path], as_json: bool, **wanted: float | None) -> None:
     """Show how often each agent stalled, with which model and configuration, and what that cost and saved."""
     given = {name: value for name, value in wanted.items() if value is not None}
     if places:
-        _show_replay(places, _config(given), as_json)
+        _show_replay(places, task or _task_around(places), given, as_json)
         return
     if given:
         raise click.UsageError(
             f"--{next(iter(given)).replace('_', '-')} is for --replay FILE; the task file has [stall]"
         )
-    with open_campaign(task) as reading:
+    with open_campaign(task or Path()) as reading:
         found = stall_tallies(event for _, event in read_moments(reading.ledger))
     if as_json:
         print_json({"agents": [tally.record() for tally in found]})
@@ -79,10 +83,31 @@ def command(task: Path, places: Sequence[Path], as_json: bool, **wanted: float |
         screen.show(_tallies(found))
 
 
-def _config(given: dict[str, float]) -> Config:
+def replay_command(task: Path, config: Config) -> str:
+    """What to type to see the campaign's own streams under `config`: the task's, with a floor that may be learnt."""
+    floor = "" if config.floor == load_task(task).stall.floor else f" --floor {config.floor!r}"
+    return shlex.join(["blastdoor", "stalls", "--replay", str(campaign_folder(task) / FOLDER), str(task)]) + floor
+
+
+def _task_around(places: Sequence[Path]) -> Path | None:
+    """The task whose campaign recorded all of them; None where there is none."""
+    found = {_task_of(place) for place in places}
+    return found.pop() if len(found) == 1 else None
+
+
+def _task_of(place: Path) -> Path | None:
+    parents = place.absolute().parents
+    return next(
+        (it for it in parents if (it / TASK_FILE).is_file() and place.absolute().is_relative_to(campaign_folder(it))),
+        None,
+    )
+
+
+def _config(task: Path | None, given: dict[str, float]) -> Config:
+    start = watch_config(load_task(task).stall) if task else Config()
     values: dict[str, Any] = {name if name in ("floor", "loop") else f"{name}_s": it for name, it in given.items()}
     try:
-        return Config(**values)
+        return replace(start, **values)
     except ValueError as error:
         raise click.UsageError(str(error).replace("_s ", " ", 1)) from None
 
@@ -118,7 +143,8 @@ def _tallies(found: Iterable[Tally]) -> Table:
     return table
 
 
-def _show_replay(places: Sequence[Path], config: Config, as_json: bool) -> None:
+def _show_replay(places: Sequence[Path], task: Path | None, given: dict[str, float], as_json: bool) -> None:
+    config = _config(task, given)
     try:
         found = list(replay_files(places, config))
     except BadStream as error:
@@ -128,7 +154,10 @@ def _show_replay(places: Sequence[Path], config: Config, as_json: bool) -> None:
     if as_json:
         print_json({"streams": [_record(it) for it in found]})
         return
-    _print_replay(found, open_screen())
+    screen = open_screen()
+    _print_replay(found, screen)
+    whose = f"[stall] of {short(str(task), 200)}" if task else "the defaults of [stall]"
+    screen.line(f"The watch had {whose}{', with the flags given' if given else ''}: floor {config.floor:g} tokens/s.")
 
 
 def _print_replay(found: Sequence[Replayed], screen: Screen) -> None:
@@ -148,9 +177,9 @@ def _print_replay(found: Sequence[Replayed], screen: Screen) -> None:
         f"{ended} of {figures.plural(len(found), 'stream')} would have been ended; "
         f"{wrong} of the {len(well)} that ended well."
     )
-    lowest = [it.lowest for it in well if it.lowest is not None]
-    if lowest:
-        screen.line(f"A floor up to {min(lowest):.3g} tokens/s would have ended none of those by its rate.")
+    floor = fair_floor(well)
+    if floor is not None:
+        screen.line(f"A floor up to {floor:g} tokens/s would have ended none of those by its rate.")
 
 
 def _record(it: Replayed) -> dict[str, Any]:

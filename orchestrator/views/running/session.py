@@ -16,6 +16,7 @@ from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.text import printable, short
+from orchestrator.views.campaign.stalls import replay_command
 from orchestrator.views.exits import Exit
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
@@ -53,7 +54,7 @@ async def work(wanted: Wanted) -> Finished:
             lower_tier=wanted.lower_tier,
         ) as opened,
     ):
-        _say_what_runs(opened)
+        _say_what_runs(opened, wanted.task)
         return await _follow(opened, wanted.quiet)
 
 
@@ -82,7 +83,7 @@ def _notes_on_baseline(bench: Workbench) -> str:
     return f": {short(verdict.notes, 300)}" if verdict and not verdict.valid and verdict.notes else ""
 
 
-def _say_what_runs(opened: Opened) -> None:
+def _say_what_runs(opened: Opened, task: Path) -> None:
     """One line for what was chosen, and where each value was inherited from."""
     said = [
         f"{name} {opened.options.shown(name)} ({source})"
@@ -90,7 +91,7 @@ def _say_what_runs(opened: Opened) -> None:
         if opened.options[name] is not None and name not in ("width", "depth")
     ]
     models = opened.bench.models
-    doubts = floor_warnings(models.folder, models.config) if models else []
+    doubts = floor_warnings(models.folder, models.config, replay_command(task, models.config)) if models else []
     for warning in (*opened.bench.task.warnings, *doubts):
         click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
