@@ -55,15 +55,17 @@ async def work(wanted: Wanted) -> Finished:
         ) as opened,
     ):
         _say_what_runs(opened, wanted.task)
-        return await _follow(opened, wanted.quiet)
+        return await _follow(opened, wanted.task, wanted.quiet)
 
 
-async def _follow(opened: Opened, quiet: bool) -> Finished:
+async def _follow(opened: Opened, task: Path, quiet: bool) -> Finished:
     book, bench = opened.bench.book, opened.bench
     caps = Caps(opened.shape.width, opened.options["wall"], opened.options["patience"])
     try:
         with (
-            Progress(book.state, book.accounts, bench.ranking, caps, quiet=quiet, live=bench.live) as progress,
+            Progress(
+                book.state, book.accounts, bench.ranking, caps, quiet=quiet, live=bench.live, task=task
+            ) as progress,
             _stopping(opened.campaign, progress),
         ):
             book.observers.append(progress.on_event)
