@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ from orchestrator.watch.recording import FOLDER
 from orchestrator.wiring import campaign_folder, watch_config
 
 _WIDE = 60
+_UNBOUNDED = 10_000
 _DURATION = Parsed("duration", parse_duration)
+_COLUMNS = ("agent", "model", "configuration", "goes", "stalls", "found after", "tokens lost", "$ lost", "saved")
 _FLAGS = (
     ("floor", click.FloatRange(min=0, max=100_000), "N", "The floor, in tokens a second."),
     ("window", _DURATION, "DURATION", "The window of the floor."),
@@ -41,6 +43,18 @@ _FLAGS = (
     ("waiting", _DURATION, "DURATION", "Cap on waiting for the provider."),
     ("loop", click.IntRange(min=2, max=1000), "N", "So often the same call with the same result is a loop."),
 )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Names in it come from whoever wrote a file or an agent. `notes` stand below it."""
+
+    cells: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> list[str]:
+        return [short(cell, _WIDE) for cell in self.cells]
 
 
 def _config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,7 +94,7 @@ def command(task: Path | None, places: Sequence[Path], as_json: bool, **wanted: 
     for line in stall_lines(found):
         screen.line(line)
     if found:
-        screen.show(_tallies(found))
+        _show_rows(screen, _COLUMNS, 3, _tallies(found))
 
 
 def replay_command(task: Path, config: Config) -> str:
@@ -118,29 +132,32 @@ def stall_lines(found: Sequence[Tally]) -> list[str]:
     if not takes:
         return ["No attempt asked a model yet, so none could stall."]
     if not stalls:
-        return [f"None of {figures.plural(takes, 'attempt')} stalled."]
+        return [f"None of {_goes(takes)} stalled."]
     lost = sum((it.lost for it in found), Spent())
     saved = figures.duration(sum(it.saved_s for it in found))
     return [
-        f"{stalls} of {figures.plural(takes, 'attempt')} stalled ({100 * stalls / takes:.0f} %); "
+        f"{stalls} of {_goes(takes)} stalled ({100 * stalls / takes:.0f} %); "
         f"lost: {figures.dollars(lost.microdollars)}, {lost.tokens:,} tokens.",
         f"A plain time-out after 1,200 s without a byte would have waited at least {saved} longer.",
     ]
 
 
-def _tallies(found: Iterable[Tally]) -> Table:
-    columns = ("agent", "model", "configuration", "attempts", "stalls", "found after", "tokens lost", "$ lost", "saved")
-    table = _table(columns, left=3)
+def _goes(count: int) -> str:
+    """An attempt that stalls is queued again, and each go at it counts."""
+    return "1 go at an attempt" if count == 1 else f"{count:,} goes at attempts"
+
+
+def _tallies(found: Iterable[Tally]) -> list[_Row]:
+    rows = []
     for it in found:
         stalled = f"{it.stalls} ({100 * it.rate:.0f} %)"
         after = figures.duration(it.after_s) if it.after_s is not None else ""
         numbers = (str(it.takes), stalled, after, f"{it.lost.tokens:,}", figures.dollars(it.lost.microdollars))
-        _row(table, it.agent, it.model, it.configuration, *numbers, figures.duration(it.saved_s))
-        for told in [f"{count} {cause}" for cause, count in it.causes.most_common()]:
-            table.add_row(Text(f"  {short(told, _WIDE)}"))
-        if it.quarantined:
-            table.add_row(Text(f"  {it.quarantined} in quarantine"))
-    return table
+        notes = [f"{count} {cause}" for cause, count in it.causes.most_common()]
+        notes += [f"{it.quarantined} in quarantine"] if it.quarantined else []
+        cells = (it.agent, it.model, it.configuration, *numbers, figures.duration(it.saved_s))
+        rows.append(_Row(cells, tuple(notes)))
+    return rows
 
 
 def _show_replay(places: Sequence[Path], task: Path | None, given: dict[str, float], as_json: bool) -> None:
@@ -162,14 +179,14 @@ def _show_replay(places: Sequence[Path], task: Path | None, given: dict[str, flo
 
 def _print_replay(found: Sequence[Replayed], screen: Screen) -> None:
     columns = ("stream", "label", "ended as", "the watch says", "after", "tokens saved", "time saved")
-    table = _table(columns, left=4)
+    rows = []
     for it in found:
         rate = f" ({it.pulse.rate:.3g} tokens/s)" if it.pulse.cause is Cause.BELOW_FLOOR and it.pulse.rate else ""
         says = f"{it.pulse.cause}{rate}" if it.stalled else "well"
         after = figures.duration(it.pulse.at) if it.stalled else ""
         saved = (f"{it.saved_tokens:,}", figures.duration(it.saved_s)) if it.stalled else ("", "")
-        _row(table, it.header.name, it.header.label, it.outcome, says, after, *saved)
-    screen.show(table)
+        rows.append(_Row((it.header.name, it.header.label, it.outcome, says, after, *saved)))
+    _show_rows(screen, columns, 4, rows)
     well = [it for it in found if it.outcome is Outcome.WELL]
     wrong = sum(it.wrong for it in well)
     ended = sum(it.stalled for it in found)
@@ -202,13 +219,21 @@ def _record(it: Replayed) -> dict[str, Any]:
     }
 
 
-def _table(columns: Sequence[str], left: int) -> Table:
+def _show_rows(screen: Screen, columns: Sequence[str], left: int, rows: Sequence[_Row]) -> None:
+    """As a table where its words fit side by side, else one block for each row. The first `left` columns are words."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for number, name in enumerate(columns):
-        table.add_column(name, justify="left" if number < left else "right", overflow="fold")
-    return table
-
-
-def _row(table: Table, *cells: str) -> None:
-    """Names come from whoever wrote a file or an agent."""
-    table.add_row(*(Text(short(cell, _WIDE)) for cell in cells))
+        table.add_column(name, justify="left" if number < left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row.shown))
+        for note in row.notes:
+            table.add_row(Text(f"  {short(note, _WIDE)}"))
+    unbounded = screen.console.options.update_width(_UNBOUNDED)
+    if screen.console.measure(table, options=unbounded).maximum <= screen.width:
+        screen.show(table)
+        return
+    for row in rows:
+        screen.show(Text(row.shown[0] or columns[0], "bold"))
+        named = zip(columns[1:], row.shown[1:], strict=True)
+        for line in (*(f"{name}: {cell}" for name, cell in named if cell), *row.notes):
+            screen.show(Text(f"  {short(line, 2 * _WIDE)}"))

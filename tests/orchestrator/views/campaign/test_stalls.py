@@ -60,13 +60,33 @@ def test_stalls_of_a_campaign(stage: Stage) -> None:
         else:
             story.end(node, Ending.INVALID)
     said = stage.run("stalls")
-    assert "1 of 4 attempts stalled (25 %); lost: $0.1200, 4,500 tokens." in said
+    assert "1 of 4 goes at attempts stalled (25 %); lost: $0.1200, 4,500 tokens." in said
     assert "would have waited at least 18m45s longer" in said
     assert "1 silent" in said
     assert "\x1b" not in said
     [stalled, well] = stage.json("stalls")["agents"]
     assert (stalled["stalls"], stalled["attempts"], stalled["saved_s"]) == (1, 1, 1124.8)
     assert (well["model"], well["attempts"]) == ("", 3)
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "90", "200"])
+def test_no_word_is_broken(stage: Stage, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    """A table where it fits, else a block for each agent; both hold every word whole."""
+    monkeypatch.setenv("COLUMNS", columns)
+    words = ["claude-code", "claude-sonnet-5-5", "blocks-and-more", "1 silent", "found after", "tokens lost", "12,345"]
+    node = stage.story.opened("1")
+    stage.story.tell(e.AgentIntended(node=node, agent=words[0], configuration=words[2]))
+    lost = Spent(microdollars=1, tokens=12_345)
+    found = e.StallFound(
+        node=node, agent=words[0], model=words[1], configuration=words[2], cause="silent", after_s=7, lost=lost
+    )
+    back = e.AttemptRequeued(node=node, ending=Ending.STALLED, why="silent", not_before="")
+    stage.story.tell(found, e.Refunded(hold=f"{node}#1", node=node, spent={}), back)
+    said = stage.run("stalls")
+    assert all(word in said for word in words)
+    shown = said.splitlines()[2:]
+    assert max(map(len, shown)) <= int(columns)
+    assert ("  model: claude-sonnet-5-5" in shown) == (columns != "200")
 
 
 def test_replay(streams: Path) -> None:
