@@ -53,7 +53,7 @@ class Models:
     """`allowances` says what a role may use for one attempt; `agent` names who works with it, `configuration` how.
 
     `folder` is the campaign's: the signals of each attempt are kept there, to be replayed. `used` is what each role has
-    used of the reservation that an attempt holds now.
+    used of the reservation that an attempt holds now. `floor_why` says where a floor that is to be learnt comes from.
     """
 
     provider: Provider
@@ -63,6 +63,7 @@ class Models:
     agent: str
     configuration: str
     folder: Path
+    floor_why: str = ""
     clock: Callable[[], float] = time.monotonic
     tick_s: float = 0.5
     used: dict[tuple[str, int, ModelRole], Spent] = field(default_factory=dict)

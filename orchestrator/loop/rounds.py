@@ -81,7 +81,4 @@ class Rounds:
 
 
 def over(now: Round) -> str:
-    return (
-        f"round {now.number} is over, to be looked at; blastdoor resume goes on with the next one, "
-        "blastdoor resume --no-review without stops"
-    )
+    return f"round {now.number} is over, to be looked at"

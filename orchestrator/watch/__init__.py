@@ -5,7 +5,7 @@ from orchestrator.watch.detector import IDLE_S, StallWatch
 from orchestrator.watch.learning import Learnt, learn_floor
 from orchestrator.watch.pulse import Cause, Life, Pulse
 from orchestrator.watch.recording import BadStream, Header, Outcome, Stream, read_streams
-from orchestrator.watch.replaying import Replayed, floor_warnings, lowest_rates, replay, replay_files
+from orchestrator.watch.replaying import Replayed, fair_floor, floor_warnings, lowest_rates, replay, replay_files
 from orchestrator.watch.signals import Hold, Kind, Signal
 from orchestrator.watch.writing import StreamWriter, recording_path
 
@@ -26,6 +26,7 @@ __all__ = [
     "StallWatch",
     "Stream",
     "StreamWriter",
+    "fair_floor",
     "floor_warnings",
     "learn_floor",
     "lowest_rates",

@@ -1,7 +1,8 @@
 """What the detector would have done to recorded streams."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.text import short
@@ -47,11 +48,26 @@ class Replayed:
 
 
 def replay(stream: Stream, config: Config) -> Replayed:
+    watch, pulse = _heard(stream, config)
+    # A stall ends the looking, and what comes after it may be slower still.
+    whole = _heard(stream, replace(config, floor=0.0))[0] if pulse.stalled and config.floor else watch
+    return Replayed(stream.header, stream.outcome, pulse, stream.ended, watch.tokens, whole.lowest)
+
+
+def _heard(stream: Stream, config: Config) -> tuple[StallWatch, Pulse]:
     watch = StallWatch(config, 0.0)
     for signal in stream.signals:
         watch.hear(signal)
-    pulse = watch.pulse(stream.ended)
-    return Replayed(stream.header, stream.outcome, pulse, stream.ended, watch.tokens, watch.lowest)
+    return watch, watch.pulse(stream.ended)
+
+
+def fair_floor(found: Iterable[Replayed]) -> float | None:
+    """The highest floor that would have ended none of them by its rate, in three digits; None where none can tell."""
+    lowest = min((it.lowest for it in found if it.lowest is not None), default=None)
+    if not lowest:
+        return lowest
+    unit = 10.0 ** (math.floor(math.log10(lowest)) - 2)
+    return float(f"{math.floor(lowest / unit) * unit:.3g}")
 
 
 def idle_end(stream: Stream, idle_s: float = IDLE_S) -> float:
@@ -91,23 +107,27 @@ def lowest_rates(campaign: Path, config: Config, agent: str, model: str) -> list
     return found
 
 
-def floor_warnings(campaign: Path, config: Config) -> list[str]:
-    """Lines for a person where this configuration would have ended streams of the campaign that ended well."""
+def floor_warnings(campaign: Path, config: Config, command: str) -> list[str]:
+    """Lines for a person where this configuration would have ended streams of the campaign that ended well.
+
+    `command` shows the same again.
+    """
     unreadable: list[str] = []
-    well = [it for it in _newest(campaign, unreadable) if it.outcome is Outcome.WELL]
-    ended = [it for it in (replay(stream, config) for stream in well) if it.stalled]
+    well = [replay(it, config) for it in _newest(campaign, unreadable) if it.outcome is Outcome.WELL]
+    ended = [it for it in well if it.stalled]
     lines = [f"one of the recorded streams can not be read: {unreadable[0]}"] if unreadable else []
     if ended:
         first = ended[0]
+        key, value = _culprit(first, config)
         lines.append(
-            f"{_culprit(first, config)} would have ended {len(ended)} of {len(well)} streams that ended well, first "
+            f"stall.{key} of {value} would have ended {len(ended)} of {len(well)} streams that ended well, first "
             f"{short(first.header.name, 40)} after {first.pulse.at:.0f} s ({first.pulse.cause}: {first.pulse.detail}); "
-            f"be more patient, or see blastdoor stalls --replay {campaign / FOLDER}"
+            f"{_remedy(key, well)}; {command} shows all"
         )
     return lines
 
 
-def _culprit(found: Replayed, config: Config) -> str:
+def _culprit(found: Replayed, config: Config) -> tuple[str, str]:
     """The key of the task file that decided, and its value."""
     keys = {
         Cause.NO_FIRST_TOKEN: ("first_token", f"{config.first_token_s:g} s"),
@@ -116,8 +136,12 @@ def _culprit(found: Replayed, config: Config) -> str:
         Cause.WAITING: ("waiting", f"{config.waiting_s:g} s"),
         Cause.LOOP: ("loop", str(config.loop)),
     }
-    key, value = keys.get(found.pulse.cause or Cause.SILENT, ("floor", f"{config.floor:g}"))
-    return f"stall.{key} of {value}"
+    return keys.get(found.pulse.cause or Cause.SILENT, ("floor", f"{config.floor:g}"))
+
+
+def _remedy(key: str, well: Sequence[Replayed]) -> str:
+    floor = fair_floor(well) if key == "floor" else None
+    return f"raise stall.{key}" if floor is None else f"lower stall.floor to at most {floor:g}"
 
 
 def _newest(campaign: Path, unreadable: list[str]) -> Iterator[Stream]:

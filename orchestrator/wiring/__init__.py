@@ -2,6 +2,7 @@
 
 from orchestrator.wiring.engine import docker_config, docker_site
 from orchestrator.wiring.ledgers import campaign_lock
+from orchestrator.wiring.models import models_lines, watch_config
 from orchestrator.wiring.opening import CannotOpen, How, Opened, open_campaign, parts_of_run
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.planning import Plan, plan_campaign
@@ -22,9 +23,11 @@ __all__ = [
     "campaign_lock",
     "docker_config",
     "docker_site",
+    "models_lines",
     "open_campaign",
     "parts_of_run",
     "plan_campaign",
     "read_campaign",
     "resolve",
+    "watch_config",
 ]

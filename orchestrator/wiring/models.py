@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.budget import micro_dollars
+from orchestrator.budget import Account, micro_dollars, shown
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.records import Spent
 from orchestrator.llm.allowance import Allowance
@@ -67,6 +67,25 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
     }
 
 
+def models_lines(task: Task, options: Options, settings: Settings) -> list[str]:
+    """Whom each role asks and for how much, and where both come from; nothing where no model is asked."""
+    if not asks_a_model(options):
+        return []
+    specs = {ModelRole.USER: task.model, ModelRole.EVOLVER: task.roles.evolver, ModelRole.VERIFIER: task.roles.verifier}
+    lines = []
+    for role, allowance in allowances_of(task, options, settings).items():
+        spec = specs[role]
+        whence = "task" if spec and spec.models else "user" if settings.models else "default"
+        dollars = "task" if spec and "usd" in spec.model_fields_set else "default"
+        if spec and allowance.microdollars < micro_dollars(spec.usd):
+            dollars = options.sources["usd"]
+        who = "model" if role is ModelRole.USER else f"{role} model"
+        names, most = ", ".join(allowance.models), shown(Account.USD, allowance.microdollars)
+        each = "an asking" if role is ModelRole.EVOLVER else "an attempt"
+        lines.append(f"{who} {names} ({whence}), {most} {each} ({dollars})")
+    return lines
+
+
 def worst_of_asking(allowances: Mapping[ModelRole, Allowance]) -> Spent:
     """What one attempt sets aside for models: its proposer's line, and its verifier's."""
     mine = [it for role, it in allowances.items() if role is not ModelRole.EVOLVER]
@@ -86,13 +105,14 @@ def watch_config(stall: StallSpec) -> Config:
     )
 
 
-def _learnt(stall: StallSpec, folder: Path, agent: str, model: str) -> Config:
-    """With the floor that the agent's own past allows, where the task wants one learnt."""
+def learnt_config(stall: StallSpec, folder: Path, agent: str, model: str) -> tuple[Config, str]:
+    """With the floor that the agent's own past allows and why it is that, where the task wants one learnt."""
     config = watch_config(stall)
     if stall.learn is None:
-        return config
-    lowest = lowest_rates(folder, config, agent, model)
-    return replace(config, floor=learn_floor(lowest, config.floor, stall.learn).floor)
+        return config, ""
+    learnt = learn_floor(lowest_rates(folder, config, agent, model), config.floor, stall.learn)
+    promised = "" if learnt.alarm_rate is None else f"; ends at most {100 * learnt.alarm_rate:.2g} % of healthy ones"
+    return replace(config, floor=learnt.floor), f"{learnt.why}{promised}"
 
 
 def check_models(allowances: Mapping[ModelRole, Allowance], prices: "Prices") -> None:
@@ -129,15 +149,17 @@ async def open_models(
     except BadPrices as error:
         raise TaskError(str(error)) from None
     agent = (options["agent"] or task.agent.name) if options["proposer"] == "agent" else options["proposer"]
+    config, floor_why = learnt_config(task.stall, folder, agent, allowances[ModelRole.USER].models[0])
     async with Gateway(Upstream(settings.api_url, settings.api_key), prices) as gateway:
         yield Models(
             provider=gateway,
             book=book,
             allowances=allowances,
-            config=_learnt(task.stall, folder, agent, allowances[ModelRole.USER].models[0]),
+            config=config,
             agent=agent,
             configuration=_configuration(task, agent),
             folder=folder,
+            floor_why=floor_why,
         )
 
 

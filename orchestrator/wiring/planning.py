@@ -10,7 +10,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.ledgers import has_ledger
-from orchestrator.wiring.models import allowances_of, asks_a_model, worst_of_asking
+from orchestrator.wiring.models import allowances_of, asks_a_model, models_lines, worst_of_asking
 from orchestrator.wiring.opening import How, shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.playbooks import task_pages
@@ -24,7 +24,7 @@ from sandbox import DockerConfig
 class Plan:
     """`attempt_s` is what one attempt reserves; `measured_s` what one took on average so far, if any was run.
 
-    `beyond` says what comes on top of all figures, if anything does.
+    `beyond` says what comes on top of all figures, if anything does; `models` has a line for each role that asks one.
     """
 
     options: Options
@@ -36,6 +36,7 @@ class Plan:
     wall_s: float
     measured_s: float | None
     beyond: str
+    models: list[str]
 
 
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, config: DockerConfig) -> Plan:
@@ -66,6 +67,7 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
         wall_s=sum(seconds) * (attempts or 0) / form.width,
         measured_s=_measured(folder, settings) if how is not How.START else None,
         beyond=task.certify.certify().beyond,
+        models=models_lines(task, options, settings),
     )
 
 

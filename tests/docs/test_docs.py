@@ -35,6 +35,7 @@ from tests.docs.pages import (
     fences,
     links,
     spans,
+    split,
     table,
     tables,
 )
@@ -63,6 +64,15 @@ def test_links(page: Path) -> None:
         assert target.exists(), f"{link} is not there"
         assert ROOT in (target, *target.parents), f"{link} leaves the repository"
         assert not anchor or anchor in anchors(target), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_tables_are_whole(page: Path) -> None:
+    """Each begins with a header and its rule: a blank line in between would leave rows that are plain text."""
+    lines = split(page)[1]
+    for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+        if line.startswith("|") and not above.startswith("|"):
+            assert re.match(r"\|[ :|-]+$", below), f"{page.name}: {line}"
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)

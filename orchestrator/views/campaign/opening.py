@@ -1,6 +1,7 @@
 """How every command of this folder starts: which campaign, which run, which node; and what they have in common."""
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,6 +103,11 @@ def metrics_for(reading: Reading, node: Node) -> Sequence[Metric]:
 def holder_of(reading: Reading) -> str | None:
     """Who works on it, as text for a person."""
     return printable(str(reading.holder)) if reading.holder else None
+
+
+def typed(task: Path, *words: str) -> str:
+    """A command about the task in `task`, to be typed where the present one was."""
+    return printable(shlex.join(["blastdoor", *words, *([str(task)] if task != Path() else [])]))
 
 
 def json_text(record: Any, indent: int | None = 2) -> str:

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import click
 
+from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
 from orchestrator.loop.requests import LONGEST_WHY
+from orchestrator.text import printable
+from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.actions import ask
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
@@ -16,6 +19,7 @@ from orchestrator.views.campaign.opening import (
     node_argument,
     open_campaign,
     task_argument,
+    typed,
 )
 
 
@@ -26,8 +30,13 @@ def who_waits(state: State) -> list[Node]:
     return sorted(found, key=lambda node: node.promotion_since)
 
 
-def waiting_line(node: str) -> str:
-    return f"{node} waits for your word: blastdoor accept {node}, or blastdoor decline {node}"
+def waiting_line(state: State, node: Node, metric: Metric, task: Path) -> str:
+    """Its score against the best, and what to type."""
+    champion = state.champion()
+    mine, best = (it.verdict.metrics.get(metric.name) if it and it.verdict else None for it in (node, champion))
+    scored = f" {printable(metric.name)}={figures.score(mine)} (best {figures.score(best)})" if mine is not None else ""
+    accepted, shown = typed(task, "accept", node.id), typed(task, "diff", node.id)
+    return f"{node.id}{scored} waits for your word: {accepted}, or decline; {shown}"
 
 
 def answered(node: Node) -> str:

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from orchestrator.budget import Accounts
 from orchestrator.budget.allocation import Course
-from orchestrator.domain.model_use import ModelRole, Tokens
+from orchestrator.domain.model_use import Tokens
 from orchestrator.domain.records import Asked, Draft, Node
 from orchestrator.domain.state import State
-from orchestrator.loop.shares import course_of, spent_by_role
+from orchestrator.loop.shares import course_of
 from orchestrator.task import Task
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
@@ -31,14 +31,11 @@ def roles_lines(state: State, accounts: Accounts, task: Task) -> Text:
 
 
 def _asked_line(state: State) -> str:
-    spent = spent_by_role(state)
-    named = [f"{role} {figures.dollars(spent[role])}" for role in ModelRole if spent[role] or role in _askers(state)]
-    calls = sum(asked.calls for asked in state.campaign.asked_models.values())
-    return f"{', '.join(named)} in {figures.plural(calls, 'call')}"
-
-
-def _askers(state: State) -> set[str]:
-    return {key.split(" ", 1)[0] for key in state.campaign.asked_models}
+    told = [
+        f"{role} {short(model, 80)} {figures.dollars(it.spent.microdollars)} in {figures.plural(it.calls, 'call')}"
+        for (role, model), it in _by_role_and_model(state)
+    ]
+    return ", ".join(told)
 
 
 def roles_section(state: State, accounts: Accounts, task: Task, nodes: Sequence[Node]) -> list[str]:

@@ -1,6 +1,7 @@
 """What a round of --review brought: each of its nodes with its score, and how to look at it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -12,6 +13,7 @@ from orchestrator.domain.state import State
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import look_of
+from orchestrator.views.campaign.opening import typed
 
 _MOST = 20
 
@@ -22,7 +24,7 @@ def nodes_of(state: State, now: Round) -> list[Node]:
     return sorted((it for it in over if run_of(it.id) == now.run), key=lambda it: it.ended_at)
 
 
-def round_lines(state: State, metrics: Sequence[Metric], unicode: bool = True) -> list[Text]:
+def round_lines(state: State, metrics: Sequence[Metric], task: Path, unicode: bool = True) -> list[Text]:
     """Nothing where the last session had no rounds."""
     now = state.campaign.round
     if now is None or now.run != state.campaign.run:
@@ -32,10 +34,19 @@ def round_lines(state: State, metrics: Sequence[Metric], unicode: bool = True) -
     lines = [Text.assemble((f"round {now.number}: ", "bold"), f"{figures.plural(len(nodes), 'attempt')}, {kept} kept")]
     lines += [_line(state, node, metrics, unicode) for node in nodes[:_MOST]]
     if len(nodes) > _MOST:
-        lines.append(Text(f"  and {len(nodes) - _MOST} more; blastdoor tree --all shows them", "bright_black"))
+        lines.append(
+            Text(f"  and {len(nodes) - _MOST} more; {typed(task, 'tree', '--all')} shows them", "bright_black")
+        )
     if shown := [node.id for node in nodes if node.diff]:
-        lines.append(Text(f"  blastdoor diff {shown[-1]} shows a change, blastdoor show {shown[-1]} all about it"))
+        diff, show = (typed(task, word, shown[-1]) for word in ("diff", "show"))
+        lines.append(Text(f"  {diff} shows a change, {show} all about it"))
     return lines
+
+
+def next_round(task: Path) -> str:
+    """What to type after a round that is over."""
+    resume, without = typed(task, "resume"), typed(task, "resume", "--no-review")
+    return f"{resume} goes on with the next one, {without} without stops"
 
 
 def _line(state: State, node: Node, metrics: Sequence[Metric], unicode: bool) -> Text:

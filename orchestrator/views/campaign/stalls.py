@@ -1,6 +1,8 @@
 """`blastdoor stalls`: who stalls, and what that costs; with --replay, what the watch makes of recorded streams."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ from rich.text import Text
 
 from orchestrator.domain.records import Spent
 from orchestrator.domain.stalls import Tally, stall_tallies
-from orchestrator.task import parse_duration
+from orchestrator.task import FILE as TASK_FILE
+from orchestrator.task import load_task, parse_duration
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.history import read_moments
@@ -19,14 +22,17 @@ from orchestrator.views.campaign.opening import (
     json_option,
     open_campaign,
     print_json,
-    task_argument,
 )
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.parsing import Parsed
-from orchestrator.watch import BadStream, Cause, Config, Outcome, Replayed, replay_files
+from orchestrator.watch import BadStream, Cause, Config, Outcome, Replayed, fair_floor, replay_files
+from orchestrator.watch.recording import FOLDER
+from orchestrator.wiring import campaign_folder, watch_config
 
 _WIDE = 60
+_UNBOUNDED = 10_000
 _DURATION = Parsed("duration", parse_duration)
+_COLUMNS = ("agent", "model", "configuration", "goes", "stalls", "found after", "tokens lost", "$ lost", "saved")
 _FLAGS = (
     ("floor", click.FloatRange(min=0, max=100_000), "N", "The floor, in tokens a second."),
     ("window", _DURATION, "DURATION", "The window of the floor."),
@@ -37,6 +43,18 @@ _FLAGS = (
     ("waiting", _DURATION, "DURATION", "Cap on waiting for the provider."),
     ("loop", click.IntRange(min=2, max=1000), "N", "So often the same call with the same result is a loop."),
 )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Names in it come from whoever wrote a file or an agent. `notes` stand below it."""
+
+    cells: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> list[str]:
+        return [short(cell, _WIDE) for cell in self.cells]
 
 
 def _config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,22 +70,22 @@ def _config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
     metavar="FILE",
-    help="Run the stall watch over recorded streams: a file, or a folder of them. No campaign is read.",
+    help="Run the stall watch over recorded streams: a file, or a folder of them, with the [stall] of their task.",
 )
 @_config_options
 @json_option
-@task_argument
-def command(task: Path, places: Sequence[Path], as_json: bool, **wanted: float | None) -> None:
+@click.argument("task", required=False, type=click.Path(path_type=Path))
+def command(task: Path | None, places: Sequence[Path], as_json: bool, **wanted: float | None) -> None:
     """Show how often each agent stalled, with which model and configuration, and what that cost and saved."""
     given = {name: value for name, value in wanted.items() if value is not None}
     if places:
-        _show_replay(places, _config(given), as_json)
+        _show_replay(places, task or _task_around(places), given, as_json)
         return
     if given:
         raise click.UsageError(
             f"--{next(iter(given)).replace('_', '-')} is for --replay FILE; the task file has [stall]"
         )
-    with open_campaign(task) as reading:
+    with open_campaign(task or Path()) as reading:
         found = stall_tallies(event for _, event in read_moments(reading.ledger))
     if as_json:
         print_json({"agents": [tally.record() for tally in found]})
@@ -76,13 +94,34 @@ def command(task: Path, places: Sequence[Path], as_json: bool, **wanted: float |
     for line in stall_lines(found):
         screen.line(line)
     if found:
-        screen.show(_tallies(found))
+        _show_rows(screen, _COLUMNS, 3, _tallies(found))
 
 
-def _config(given: dict[str, float]) -> Config:
+def replay_command(task: Path, config: Config) -> str:
+    """What to type to see the campaign's own streams under `config`: the task's, with a floor that may be learnt."""
+    floor = "" if config.floor == load_task(task).stall.floor else f" --floor {config.floor!r}"
+    return shlex.join(["blastdoor", "stalls", "--replay", str(campaign_folder(task) / FOLDER), str(task)]) + floor
+
+
+def _task_around(places: Sequence[Path]) -> Path | None:
+    """The task whose campaign recorded all of them; None where there is none."""
+    found = {_task_of(place) for place in places}
+    return found.pop() if len(found) == 1 else None
+
+
+def _task_of(place: Path) -> Path | None:
+    parents = place.absolute().parents
+    return next(
+        (it for it in parents if (it / TASK_FILE).is_file() and place.absolute().is_relative_to(campaign_folder(it))),
+        None,
+    )
+
+
+def _config(task: Path | None, given: dict[str, float]) -> Config:
+    start = watch_config(load_task(task).stall) if task else Config()
     values: dict[str, Any] = {name if name in ("floor", "loop") else f"{name}_s": it for name, it in given.items()}
     try:
-        return Config(**values)
+        return replace(start, **values)
     except ValueError as error:
         raise click.UsageError(str(error).replace("_s ", " ", 1)) from None
 
@@ -93,32 +132,36 @@ def stall_lines(found: Sequence[Tally]) -> list[str]:
     if not takes:
         return ["No attempt asked a model yet, so none could stall."]
     if not stalls:
-        return [f"None of {figures.plural(takes, 'attempt')} stalled."]
+        return [f"None of {_goes(takes)} stalled."]
     lost = sum((it.lost for it in found), Spent())
     saved = figures.duration(sum(it.saved_s for it in found))
     return [
-        f"{stalls} of {figures.plural(takes, 'attempt')} stalled ({100 * stalls / takes:.0f} %); "
+        f"{stalls} of {_goes(takes)} stalled ({100 * stalls / takes:.0f} %); "
         f"lost: {figures.dollars(lost.microdollars)}, {lost.tokens:,} tokens.",
         f"A plain time-out after 1,200 s without a byte would have waited at least {saved} longer.",
     ]
 
 
-def _tallies(found: Iterable[Tally]) -> Table:
-    columns = ("agent", "model", "configuration", "attempts", "stalls", "found after", "tokens lost", "$ lost", "saved")
-    table = _table(columns, left=3)
+def _goes(count: int) -> str:
+    """An attempt that stalls is queued again, and each go at it counts."""
+    return "1 go at an attempt" if count == 1 else f"{count:,} goes at attempts"
+
+
+def _tallies(found: Iterable[Tally]) -> list[_Row]:
+    rows = []
     for it in found:
         stalled = f"{it.stalls} ({100 * it.rate:.0f} %)"
         after = figures.duration(it.after_s) if it.after_s is not None else ""
         numbers = (str(it.takes), stalled, after, f"{it.lost.tokens:,}", figures.dollars(it.lost.microdollars))
-        _row(table, it.agent, it.model, it.configuration, *numbers, figures.duration(it.saved_s))
-        for told in [f"{count} {cause}" for cause, count in it.causes.most_common()]:
-            table.add_row(Text(f"  {short(told, _WIDE)}"))
-        if it.quarantined:
-            table.add_row(Text(f"  {it.quarantined} in quarantine"))
-    return table
+        notes = [f"{count} {cause}" for cause, count in it.causes.most_common()]
+        notes += [f"{it.quarantined} in quarantine"] if it.quarantined else []
+        cells = (it.agent, it.model, it.configuration, *numbers, figures.duration(it.saved_s))
+        rows.append(_Row(cells, tuple(notes)))
+    return rows
 
 
-def _show_replay(places: Sequence[Path], config: Config, as_json: bool) -> None:
+def _show_replay(places: Sequence[Path], task: Path | None, given: dict[str, float], as_json: bool) -> None:
+    config = _config(task, given)
     try:
         found = list(replay_files(places, config))
     except BadStream as error:
@@ -128,19 +171,22 @@ def _show_replay(places: Sequence[Path], config: Config, as_json: bool) -> None:
     if as_json:
         print_json({"streams": [_record(it) for it in found]})
         return
-    _print_replay(found, open_screen())
+    screen = open_screen()
+    _print_replay(found, screen)
+    whose = f"[stall] of {short(str(task), 200)}" if task else "the defaults of [stall]"
+    screen.line(f"The watch had {whose}{', with the flags given' if given else ''}: floor {config.floor:g} tokens/s.")
 
 
 def _print_replay(found: Sequence[Replayed], screen: Screen) -> None:
     columns = ("stream", "label", "ended as", "the watch says", "after", "tokens saved", "time saved")
-    table = _table(columns, left=4)
+    rows = []
     for it in found:
         rate = f" ({it.pulse.rate:.3g} tokens/s)" if it.pulse.cause is Cause.BELOW_FLOOR and it.pulse.rate else ""
         says = f"{it.pulse.cause}{rate}" if it.stalled else "well"
         after = figures.duration(it.pulse.at) if it.stalled else ""
         saved = (f"{it.saved_tokens:,}", figures.duration(it.saved_s)) if it.stalled else ("", "")
-        _row(table, it.header.name, it.header.label, it.outcome, says, after, *saved)
-    screen.show(table)
+        rows.append(_Row((it.header.name, it.header.label, it.outcome, says, after, *saved)))
+    _show_rows(screen, columns, 4, rows)
     well = [it for it in found if it.outcome is Outcome.WELL]
     wrong = sum(it.wrong for it in well)
     ended = sum(it.stalled for it in found)
@@ -148,9 +194,9 @@ def _print_replay(found: Sequence[Replayed], screen: Screen) -> None:
         f"{ended} of {figures.plural(len(found), 'stream')} would have been ended; "
         f"{wrong} of the {len(well)} that ended well."
     )
-    lowest = [it.lowest for it in well if it.lowest is not None]
-    if lowest:
-        screen.line(f"A floor up to {min(lowest):.3g} tokens/s would have ended none of those by its rate.")
+    floor = fair_floor(well)
+    if floor is not None:
+        screen.line(f"A floor up to {floor:g} tokens/s would have ended none of those by its rate.")
 
 
 def _record(it: Replayed) -> dict[str, Any]:
@@ -173,13 +219,21 @@ def _record(it: Replayed) -> dict[str, Any]:
     }
 
 
-def _table(columns: Sequence[str], left: int) -> Table:
+def _show_rows(screen: Screen, columns: Sequence[str], left: int, rows: Sequence[_Row]) -> None:
+    """As a table where its words fit side by side, else one block for each row. The first `left` columns are words."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for number, name in enumerate(columns):
-        table.add_column(name, justify="left" if number < left else "right", overflow="fold")
-    return table
-
-
-def _row(table: Table, *cells: str) -> None:
-    """Names come from whoever wrote a file or an agent."""
-    table.add_row(*(Text(short(cell, _WIDE)) for cell in cells))
+        table.add_column(name, justify="left" if number < left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row.shown))
+        for note in row.notes:
+            table.add_row(Text(f"  {short(note, _WIDE)}"))
+    unbounded = screen.console.options.update_width(_UNBOUNDED)
+    if screen.console.measure(table, options=unbounded).maximum <= screen.width:
+        screen.show(table)
+        return
+    for row in rows:
+        screen.show(Text(row.shown[0] or columns[0], "bold"))
+        named = zip(columns[1:], row.shown[1:], strict=True)
+        for line in (*(f"{name}: {cell}" for name, cell in named if cell), *row.notes):
+            screen.show(Text(f"  {short(line, 2 * _WIDE)}"))

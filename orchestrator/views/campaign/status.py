@@ -61,6 +61,7 @@ class Standing:
     ranking: Ranking
     task: Task
     holder: str | None
+    folder: Path
 
     @property
     def metrics(self) -> Sequence[Metric]:
@@ -77,7 +78,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("task", _task_line(state)),
         ("shape", Text(printable(state.run.why))),
         ("now", _work_line(standing)),
-        ("waits", Text("\n".join(waiting_line(node.id) for node in who_waits(state)), "bold yellow")),
+        ("waits", _waiting_lines(standing)),
         ("best", _best_line(state, standing.metrics)),
         ("steering", Text(_steering_line(state))),
         ("tasks", Text(frontier_line(state, state.run))),
@@ -125,6 +126,12 @@ def _work_line(standing: Standing) -> Text:
     elif not standing.holder and campaign.session_open:
         text.append("; it died at its work, and what was running will be run again", "bold")
     return text
+
+
+def _waiting_lines(standing: Standing) -> Text:
+    state, metric = standing.state, standing.metrics[0]
+    lines = (waiting_line(state, node, metric, standing.folder) for node in who_waits(state))
+    return Text("\n".join(lines), "bold yellow")
 
 
 def _steering_line(state: State) -> str:
@@ -258,7 +265,9 @@ def record(standing: Standing) -> dict[str, Any]:
 
 
 def standing_of(reading: Reading) -> Standing:
-    return Standing(reading.state, reading.accounts, ranking_of(reading), reading.task, holder_of(reading))
+    return Standing(
+        reading.state, reading.accounts, ranking_of(reading), reading.task, holder_of(reading), reading.folder.parent
+    )
 
 
 @click.command("status", cls=CampaignCommand)

@@ -1,5 +1,6 @@
 """The picture of a campaign at work: as many lines as fit, the most telling first. Pure: a scene, a size, a time."""
 
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -12,7 +13,6 @@ from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.chart import MIN_ROWS, MIN_WIDTH, plot
 from orchestrator.views.campaign.happenings import paused_because
 from orchestrator.views.campaign.looks import RUNNING, legend
-from orchestrator.views.campaign.promotion import waiting_line
 from orchestrator.views.live.attempt import attempt_lines
 from orchestrator.views.live.pulses import Pulse, Pulses
 from orchestrator.views.live.scene import Gauge, Scene
@@ -45,7 +45,7 @@ class Picture:
         head = [self._head(scene, now), *self._gauges(scene, width, now)[:1], self._best(scene)]
         if self.notice:
             head.insert(1, Text(short(self.notice, 200), "bold yellow"))
-        head[1:1] = _needs_a_person(scene)
+        head[1:1] = _needs_a_person(scene, width)
         head = head[: max(0, height)]
         parts = {
             "work": self._work(scene, now, width, pulses or {}),
@@ -178,12 +178,14 @@ def pulses_of(pulses: Pulses | None, scene: Scene, now: float) -> dict[str, Puls
     return pulses.read([work.node for work in scene.work[:most]], now) if pulses else {}
 
 
-def _needs_a_person(scene: Scene) -> list[Text]:
-    """Why it paused by itself, and who waits for a word."""
+def _needs_a_person(scene: Scene, width: int) -> list[Text]:
+    """Why it paused by itself, and who waits for a word; in as many lines as it takes to read all of it."""
     more = len(scene.asked) - 1
     told = f" ({more} more wait; blastdoor status)" if more > 0 else ""
     lines = [paused_because(short(scene.pause_why, 120))] if scene.paused and scene.pause_why else []
-    return [Text(line, "bold yellow") for line in (*lines, *(waiting_line(node) + told for node in scene.asked[:1]))]
+    lines += [line + told for line in scene.asked[:1]]
+    folded = (part for line in lines for part in textwrap.wrap(line, max(1, width), break_on_hyphens=False))
+    return [Text(line, "bold yellow") for line in folded]
 
 
 def _cut(work: list[Text], lines: int) -> list[Text]:

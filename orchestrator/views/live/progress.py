@@ -34,7 +34,7 @@ _EVERY_S = 0.25
 class Progress:
     """A context manager; give it every event after it was folded into the state. Says nothing when it is quiet.
 
-    `live` is the folder with the pulses of attempts at work.
+    `live` is the folder with the pulses of attempts at work, `task` the one that commands are told with.
     """
 
     def __init__(
@@ -48,11 +48,12 @@ class Progress:
         stdout: TextIO | None = None,
         quiet: bool = False,
         live: Path | None = None,
+        task: Path = Path(),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._console = console or open_screen(stderr=True).console
         unicode = not self._console.options.ascii_only
-        self._tally = Tally(state, accounts, ranking, caps, unicode=unicode)
+        self._tally = Tally(state, accounts, ranking, caps, unicode=unicode, task=task)
         self._stdout = stdout or sys.stdout
         self._quiet = quiet
         self._live = Pulses(live) if live else None

@@ -60,7 +60,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Scene:
-    """`asked` are the nodes that wait for a person's word."""
+    """`asked` has a line for each node that waits for a person's word."""
 
     title: str
     run: Run

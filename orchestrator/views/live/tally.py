@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.text import Text
 
@@ -30,14 +31,27 @@ _SESSION_ENDS = "the session ends"
 
 
 class Tally:
-    """Keeps what a scene needs and the state does not have at hand: order, pace, the last endings, since when."""
+    """Keeps what a scene needs and the state does not have at hand: order, pace, the last endings, since when.
 
-    def __init__(self, state: State, accounts: Accounts, ranking: Ranking, caps: Caps, *, unicode: bool = True) -> None:
+    `task` is the folder that commands are told with.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        accounts: Accounts,
+        ranking: Ranking,
+        caps: Caps,
+        *,
+        unicode: bool = True,
+        task: Path = Path(),
+    ) -> None:
         self._state = state
         self._accounts = accounts
         self._ranking = ranking
         self._caps = caps
         self._unicode = unicode
+        self._task = task
         self._killed: set[str] = set()
         self._phases: dict[str, tuple[str, float]] = {}
         self._resumed: dict[str, float] = {}
@@ -148,7 +162,7 @@ class Tally:
             endings=tuple(self._endings),
             paused=state.campaign.paused,
             pause_why=state.campaign.pause_why,
-            asked=[node.id for node in who_waits(state)],
+            asked=[waiting_line(state, node, self._metric, self._task) for node in who_waits(state)],
             stopping=self._stopping,
             stopped=state.campaign.stopped,
         )
@@ -176,7 +190,7 @@ class Tally:
             case e.AttemptEnded(node=name) | e.AttemptRequeued(node=name) | e.AttemptQuarantined(node=name):
                 return self.ended_line(self._state.nodes[name])
             case e.PromotionAsked(node=name):
-                return Text(waiting_line(name), "bold yellow")
+                return Text(waiting_line(self._state, self._state.nodes[name], self._metric, self._task), "bold yellow")
             case e.PauseSet(why=why) if why:
                 return Text(line_of(event), "bold yellow")
         return None

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from orchestrator.settings import Settings
+from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import print_json
 from orchestrator.views.exits import Exit
@@ -20,6 +21,8 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
     for name, source in plan.options.sources.items():
         if plan.options[name] is not None:
             click.echo(f"{name:<10} {plan.options.shown(name)}  ({source})")
+    for line in plan.models:
+        click.echo(printable(line))
     click.echo(plan.shape.why)
     if plan.beyond:
         click.echo(f"{plan.beyond}; they are not in the figures below")

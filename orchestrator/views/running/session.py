@@ -17,11 +17,12 @@ from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.text import printable, short
+from orchestrator.views.campaign.stalls import replay_command
 from orchestrator.views.exits import Exit
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
 from orchestrator.watch import floor_warnings
-from orchestrator.wiring import CannotOpen, Flags, How, Opened, docker_config, docker_site, open_campaign
+from orchestrator.wiring import CannotOpen, Flags, How, Opened, docker_config, docker_site, models_lines, open_campaign
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,18 @@ async def work(wanted: Wanted) -> Finished:
             lower_tier=wanted.lower_tier,
         ) as opened,
     ):
-        _say_what_runs(opened)
-        return await _follow(opened, wanted.quiet)
+        _say_what_runs(opened, wanted)
+        return await _follow(opened, wanted.task, wanted.quiet)
 
 
-async def _follow(opened: Opened, quiet: bool) -> Finished:
+async def _follow(opened: Opened, task: Path, quiet: bool) -> Finished:
     book, bench = opened.bench.book, opened.bench
     caps = Caps(opened.shape.width, opened.options["wall"], opened.options["patience"])
     try:
         with (
-            Progress(book.state, book.accounts, bench.ranking, caps, quiet=quiet, live=bench.live) as progress,
+            Progress(
+                book.state, book.accounts, bench.ranking, caps, quiet=quiet, live=bench.live, task=task
+            ) as progress,
             _stopping(opened.campaign, progress),
         ):
             book.observers.append(progress.on_event)
@@ -89,19 +92,23 @@ def _notes_on_baseline(bench: Workbench) -> str:
     return f": {short(verdict.notes, 300)}" if verdict and not verdict.valid and verdict.notes else ""
 
 
-def _say_what_runs(opened: Opened) -> None:
-    """One line for what was chosen, and where each value was inherited from."""
+def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
+    """What was chosen, whom each role asks, and where each value was inherited from."""
     said = [
         f"{name} {opened.options.shown(name)} ({source})"
         for name, source in opened.options.sources.items()
         if opened.options[name] is not None and name not in ("width", "depth")
     ]
     models = opened.bench.models
-    doubts = floor_warnings(models.folder, models.config) if models else []
+    doubts = floor_warnings(models.folder, models.config, replay_command(wanted.task, models.config)) if models else []
     for warning in (*opened.bench.task.warnings, *doubts):
         click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
     click.echo(f"{opened.bench.task.name}, run {run.number}: {', '.join(said)}", err=True)
+    for line in models_lines(opened.bench.task, opened.options, wanted.settings):
+        click.echo(printable(line), err=True)
+    if models and models.floor_why:
+        click.echo(f"floor {models.config.floor:.3g} tokens/s: {models.floor_why}", err=True)
     click.echo(run.why, err=True)
 
 

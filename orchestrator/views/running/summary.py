@@ -17,11 +17,11 @@ from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import coloured, diff_of
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.offers import offers_line, offers_record
-from orchestrator.views.campaign.opening import metrics_of, ranking_of
+from orchestrator.views.campaign.opening import metrics_of, ranking_of, typed
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
-from orchestrator.views.campaign.rounds import round_lines, round_record
+from orchestrator.views.campaign.rounds import next_round, round_lines, round_record
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
@@ -48,11 +48,13 @@ def show_summary(task: Path, reason: str) -> None:
         if pruned := pruning_line(savings(reading.state)):
             screen.line(Text.assemble(("pruning: ", "bold"), pruned))
         made = reading.state.campaign.round
-        for line in round_lines(reading.state, metrics, screen.unicode) if made and reason == over(made) else ():
+        is_round = made is not None and reason == over(made)
+        for line in round_lines(reading.state, metrics, task, screen.unicode) if is_round else ():
             screen.line(line)
         for node in who_waits(reading.state):
-            screen.line(Text(waiting_line(node.id), "bold yellow"))
-        screen.line(Text.assemble(("stopped: ", "bold"), printable(reason)))
+            screen.line(Text(waiting_line(reading.state, node, metrics[0], task), "bold yellow"))
+        hint = f"; {next_round(task)}" if is_round else ""
+        screen.line(Text.assemble(("stopped: ", "bold"), f"{printable(reason)}{hint}"))
         screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
 
 
@@ -103,7 +105,8 @@ def _show_winner(screen: Screen, reading: Reading) -> None:
     for line in lines[:_DIFF_LINES]:
         screen.line(line)
     if len(lines) > _DIFF_LINES:
-        screen.line(f"… {len(lines) - _DIFF_LINES} more lines; blastdoor diff {champion.id} --from {root.id} shows all")
+        whole = typed(reading.folder.parent, "diff", champion.id, "--from", root.id)
+        screen.line(f"… {len(lines) - _DIFF_LINES} more lines; {whole} shows all")
 
 
 def _winner_line(reading: Reading, champion: Node, root: Node) -> Text:

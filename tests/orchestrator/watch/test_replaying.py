@@ -18,6 +18,7 @@ from orchestrator.watch import (
     Signal,
     StallWatch,
     Stream,
+    fair_floor,
     floor_warnings,
     learn_floor,
     lowest_rates,
@@ -44,25 +45,39 @@ def keep(campaign: Path, *streams: Stream) -> Path:
 def test_a_floor_that_is_too_high(tmp_path: Path) -> None:
     """A floor that would end streams which ended well is told with the evidence; a fair one is not."""
     keep(tmp_path, steady("1.1-1", 80), steady("1.2-1", 40), steady("1.3-1", 20, outcome=Outcome.STALLED))
-    assert floor_warnings(tmp_path, Config(floor=10)) == []
-    [line] = floor_warnings(tmp_path, Config(floor=50))
+    assert floor_warnings(tmp_path, Config(floor=10), "see") == []
+    [line] = floor_warnings(tmp_path, Config(floor=50), "see")
     assert line.startswith("stall.floor of 50 would have ended 1 of 2 streams that ended well, first 1.2-1 after 45 s")
     assert "below the floor: 40 tokens/s over 60 s, the floor is 50" in line
-    assert f"blastdoor stalls --replay {tmp_path / 'streams'}" in line
+    assert line.endswith("; lower stall.floor to at most 40; see shows all")
 
 
 def test_another_key_is_to_blame(tmp_path: Path) -> None:
     """The warning names the key that would have ended them."""
     keep(tmp_path, drawn("slow start", TUNING, 2).stream)
-    [line] = floor_warnings(tmp_path, Config(first_token_s=5))
+    [line] = floor_warnings(tmp_path, Config(first_token_s=5), "see")
     assert line.startswith("stall.first_token of 5 s would have ended 1 of 1 streams")
+    assert line.endswith("; raise stall.first_token; see shows all")
+
+
+def test_the_advised_floor_is_enough(tmp_path: Path) -> None:
+    """Also for a stream that gets slower after the moment at which the floor would have ended it."""
+    slower = [*steady("x", 40, seconds=150).signals]
+    slower += [Signal(150 + at / 2, Kind.TOKENS, "a", tokens=7) for at in range(300)]
+    found = replay(Stream(Header("x"), tuple(slower), 300.0, Outcome.WELL), Config(floor=50))
+    floor = fair_floor([found])
+    assert found.stalled
+    assert floor is not None
+    assert floor == pytest.approx(14, rel=0.05)
+    assert not replay(Stream(Header("x"), tuple(slower), 300.0, Outcome.WELL), Config(floor=floor)).stalled
+    assert fair_floor([]) is None
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:
     """A campaign without streams has nothing to warn of; one that can not be read is told."""
-    assert floor_warnings(tmp_path, Config()) == []
+    assert floor_warnings(tmp_path, Config(), "see") == []
     (keep(tmp_path) / "x.jsonl").write_text("hello\n")
-    [line] = floor_warnings(tmp_path, Config())
+    [line] = floor_warnings(tmp_path, Config(), "see")
     assert "x.jsonl, line 1: not JSON" in line
 
 

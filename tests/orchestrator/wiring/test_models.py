@@ -1,12 +1,20 @@
-"""What is known before the first call to a model: every model of every role has a price."""
+"""What is known before the first call to a model: that each has a price, whom each role asks, and the floor."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.prices import Prices
-from orchestrator.task import TaskError
-from orchestrator.wiring.models import check_models
+from orchestrator.settings import Settings
+from orchestrator.task import StallSpec, Task, TaskError
+from orchestrator.watch import Outcome
+from orchestrator.wiring import Flags, models_lines, resolve
+from orchestrator.wiring.models import check_models, learnt_config
+from tests.orchestrator.views.campaign.builder import TASK
+from tests.orchestrator.watch.test_replaying import keep, steady
 
 KNOWN = "claude-sonnet-4-5"
 
@@ -26,3 +34,37 @@ def test_an_unknown_model(role: ModelRole) -> None:
     allowances = {it: allowance(it, KNOWN, *(["claude-imaginary-9"] if it is role else [])) for it in ModelRole}
     with pytest.raises(TaskError, match=f"the model of the {role}: .*claude-imaginary-9"):
         check_models(allowances, Prices.load(None))
+
+
+def lines(task: dict[str, Any], settings: Settings, **flags: Any) -> list[str]:
+    made = Task.model_validate({**TASK, **task})
+    return models_lines(made, resolve(Flags(**{"proposer": "llm"} | flags), made, settings), settings)
+
+
+def test_who_is_asked() -> None:
+    """Models and dollars are told with the place that each comes from; a lower cap of the campaign counts."""
+    bare, user = Settings(), Settings(models=("mine",))
+    mine = {"model": {"models": ["a", "b"], "usd": "$0.25"}}
+    assert lines({}, bare) == ["model claude-opus-5-5 (default), $0.50 an attempt (default)"]
+    assert lines({}, user) == ["model mine (user), $0.50 an attempt (default)"]
+    assert lines(mine, user) == ["model a, b (task), $0.25 an attempt (task)"]
+    assert lines(mine, bare, usd=0.1) == ["model a, b (task), $0.10 an attempt (flag)"]
+    assert lines({}, bare, proposer="random") == []
+
+
+def test_each_role_is_told() -> None:
+    """Those beside the one who proposes, too."""
+    _, evolver, verifier = lines({"roles": {"evolver": {}, "verifier": {"models": ["judge"], "usd": 0.02}}}, Settings())
+    assert evolver.startswith("evolver model claude-haiku-5-5, claude-sonnet-5-5 (default), $")
+    assert verifier == "verifier model judge (task), $0.02 an attempt (task)"
+
+
+def test_a_learnt_floor_says_why(tmp_path: Path) -> None:
+    """How many streams it was learnt from and what it promises; or how many are missing."""
+    keep(tmp_path, *(steady(f"1.{number}-1", 4, outcome=Outcome.WELL, floor=1.0) for number in range(9)))
+    config, why = learnt_config(StallSpec(learn=0.1), tmp_path, "agent", "model")
+    assert config.floor == pytest.approx(4, rel=0.05)
+    assert why == "learnt from 9 streams that ended well; ends at most 10 % of healthy ones"
+    config, why = learnt_config(StallSpec(learn=0.01), tmp_path, "agent", "model")
+    assert (config.floor, why) == (1.0, "9 of the 99 streams that it takes to learn a floor")
+    assert learnt_config(StallSpec(), tmp_path, "agent", "model")[1] == ""

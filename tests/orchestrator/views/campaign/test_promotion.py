@@ -31,10 +31,11 @@ def asked(tmp_path: Path) -> Stage:
 
 def test_status(asked: Stage, stage: Stage) -> None:
     """Each that waits, in the order of asking, with what to type."""
-    lines = [line.removeprefix("waits").strip() for line in asked.run("status").splitlines() if "your word" in line]
-    assert lines == [
-        f"{node} waits for your word: blastdoor accept {node}, or blastdoor decline {node}" for node in ("1.3", "1.4")
-    ]
+    told = " ".join(asked.run("status").split())
+    for node, score in (("1.3", 5), ("1.4", 4)):
+        typed = f"blastdoor accept {node} {asked.folder}, or decline; blastdoor diff {node} {asked.folder}"
+        assert f"{node} score={score} (best 1) waits for your word: {typed}" in told
+    assert told.index("1.3 score=5") < told.index("1.4 score=4")
     assert asked.json("status")["waits"] == ["1.3", "1.4"]
     assert "your word" not in stage.run("status")
 

@@ -48,9 +48,9 @@ def _call(story: Story, node: str, role: ModelRole, model: str, microdollars: in
 
 
 def test_status(asked: Stage) -> None:
-    """Dollars by role, the shares with their reason, what was found, and what is held with its reason."""
+    """Dollars and calls by role and model, the shares and why, what was found, and what is held with its reason."""
     text = " ".join(asked.run("status").split())
-    assert "user $0.4000, verifier $0.0200 in 3 calls" in text
+    assert "user a-user $0.4000 in 2 calls, verifier a-verifier $0.0200 in 1 call" in text
     assert "from now on user" in text
     assert "so evolution gets" in text
     assert "verifier 1 flag, 1 hold" in text

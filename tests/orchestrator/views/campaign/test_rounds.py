@@ -15,7 +15,7 @@ from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 
 
 def told(story: Story) -> list[str]:
-    return [line.plain for line in round_lines(story.state, [Metric()])]
+    return [line.plain for line in round_lines(story.state, [Metric()], Path("my task"))]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_what_a_round_brought(story: Story) -> None:
     assert first.isprintable()
     assert second == "  ● 1.1.2 kept  score=2.5 (+0.5 on 1.1)  more rows"
     assert third.startswith("  ✗ 1.2 failed")
-    assert hint == "  blastdoor diff 1.2 shows a change, blastdoor show 1.2 all about it"
+    assert hint == "  blastdoor diff 1.2 'my task' shows a change, blastdoor show 1.2 'my task' all about it"
     assert round_record(story.state) == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}
 
 
@@ -58,7 +58,7 @@ def test_a_wide_round(story: Story) -> None:
         story.attempt("1", 0.1)
     lines = told(story)
     assert len(lines) == 23
-    assert lines[-2] == "  and 13 more; blastdoor tree --all shows them"
+    assert lines[-2] == "  and 13 more; blastdoor tree --all 'my task' shows them"
 
 
 def test_the_summary(story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,7 +69,9 @@ def test_the_summary(story: Story, tmp_path: Path, capsys: pytest.CaptureFixture
     show_summary(tmp_path / "task", over(made))
     text = capsys.readouterr().out
     assert "round 2: 3 attempts, 1 kept" in text
-    assert "blastdoor resume goes on with the next one, blastdoor resume --no-review without stops" in text
+    task = tmp_path / "task"
+    assert f"stopped: round 2 is over, to be looked at; blastdoor resume {task} goes on with the next one" in text
+    assert f", blastdoor resume --no-review {task} without stops" in text
     show_summary(tmp_path / "task", "Ctrl-C")
     assert "round 2" not in capsys.readouterr().out
     assert summary_record(tmp_path / "task", "x")["round"] == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}

@@ -11,9 +11,11 @@ from benchmarks.streams import drawn
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
-from orchestrator.views.campaign.stalls import command
+from orchestrator.views.campaign.stalls import command, replay_command
+from orchestrator.watch import Config, floor_warnings
 from orchestrator.watch.recording import stream_lines
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
+from tests.orchestrator.views.judging.stage import write_task
 
 
 def invoke(*words: str) -> Result:
@@ -58,13 +60,33 @@ def test_stalls_of_a_campaign(stage: Stage) -> None:
         else:
             story.end(node, Ending.INVALID)
     said = stage.run("stalls")
-    assert "1 of 4 attempts stalled (25 %); lost: $0.1200, 4,500 tokens." in said
+    assert "1 of 4 goes at attempts stalled (25 %); lost: $0.1200, 4,500 tokens." in said
     assert "would have waited at least 18m45s longer" in said
     assert "1 silent" in said
     assert "\x1b" not in said
     [stalled, well] = stage.json("stalls")["agents"]
     assert (stalled["stalls"], stalled["attempts"], stalled["saved_s"]) == (1, 1, 1124.8)
     assert (well["model"], well["attempts"]) == ("", 3)
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "90", "200"])
+def test_no_word_is_broken(stage: Stage, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    """A table where it fits, else a block for each agent; both hold every word whole."""
+    monkeypatch.setenv("COLUMNS", columns)
+    words = ["claude-code", "claude-sonnet-5-5", "blocks-and-more", "1 silent", "found after", "tokens lost", "12,345"]
+    node = stage.story.opened("1")
+    stage.story.tell(e.AgentIntended(node=node, agent=words[0], configuration=words[2]))
+    lost = Spent(microdollars=1, tokens=12_345)
+    found = e.StallFound(
+        node=node, agent=words[0], model=words[1], configuration=words[2], cause="silent", after_s=7, lost=lost
+    )
+    back = e.AttemptRequeued(node=node, ending=Ending.STALLED, why="silent", not_before="")
+    stage.story.tell(found, e.Refunded(hold=f"{node}#1", node=node, spent={}), back)
+    said = stage.run("stalls")
+    assert all(word in said for word in words)
+    shown = said.splitlines()[2:]
+    assert max(map(len, shown)) <= int(columns)
+    assert ("  model: claude-sonnet-5-5" in shown) == (columns != "200")
 
 
 def test_replay(streams: Path) -> None:
@@ -89,6 +111,38 @@ def test_replay_with_another_floor(streams: Path) -> None:
     assert 0 < found["lowest"] < 500
 
 
+def test_replay_with_the_task(tmp_path: Path) -> None:
+    """The [stall] of a task counts: of the one that is named, else of the one whose campaign recorded it."""
+    task = write_task(tmp_path, "[stall]\nfloor = 500\n")
+    folder = task / ".blastdoor" / "streams"
+    folder.mkdir(parents=True)
+    text = "".join(stream_lines(drawn("healthy", TUNING, 7).stream))
+    (folder / "1.1-1.jsonl").write_text(text)
+    (tmp_path / "copy.jsonl").write_text(text)
+    ended = "1 of 1 stream would have been ended"
+    inside = invoke("--replay", str(folder)).output
+    assert ended in inside
+    assert f"The watch had [stall] of {task}: floor 500 tokens/s." in inside
+    assert ended in invoke("--replay", str(tmp_path / "copy.jsonl"), str(task)).output
+    assert "The watch had the defaults of [stall]: floor 1 " in invoke("--replay", str(tmp_path / "copy.jsonl")).output
+    assert "with the flags given: floor 2 " in invoke("--replay", str(folder), "--floor", "2").output
+
+
+def test_the_command_of_a_warning(tmp_path: Path) -> None:
+    """What the warning says to type gives what it warned of, also where the floor was learnt."""
+    task = write_task(tmp_path, "[stall]\nfloor = 500\n")
+    folder = task / ".blastdoor" / "streams"
+    folder.mkdir(parents=True)
+    (folder / "1.1-1.jsonl").write_text("".join(stream_lines(drawn("healthy", TUNING, 7).stream)))
+    config = Config(floor=500)
+    typed = replay_command(task, config)
+    assert typed == f"blastdoor stalls --replay {folder} {task}"
+    [line] = floor_warnings(task / ".blastdoor", config, typed)
+    assert f"{typed} shows all" in line
+    assert "1 of 1 stream would have been ended" in invoke(*typed.split()[2:]).output
+    assert replay_command(task, Config(floor=2.5)).endswith(f"{task} --floor 2.5")
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -99,6 +153,7 @@ def test_replay_with_another_floor(streams: Path) -> None:
         (["--first-token", "3s"], "--first-token is for --replay FILE"),
         (["--replay", "{}/empty", "--floor", "-1"], "-1.0 is not in the range"),
         (["--replay", "{}/empty", "--window", "soon"], "'soon' is not a duration"),
+        (["--replay", "{}/empty", "{}/no-task"], "no-task: is not a folder"),
         (["--replay", "{}/empty", "--window", "0s"], "window must be a number of at least 1, not 0"),
     ],
 )

@@ -112,7 +112,7 @@ def test_what_needs_a_person_is_told() -> None:
     told(story, console)
     lines = [line.partition(" ")[2] for line in output(console).splitlines()[1:]]
     assert lines == [
-        "1.1 waits for your word: blastdoor accept 1.1, or blastdoor decline 1.1",
+        "1.1 waits for your word: blastdoor accept 1.1, or decline; blastdoor diff 1.1",
         "paused: a storm; blastdoor pause --off goes on",
     ]
 

@@ -226,13 +226,18 @@ def test_who_waits_is_said_first(tmp_path: Path) -> None:
     story.score(node, {"score": 9.0})
     story.tell(e.PromotionAsked(node=node, over="1"))
     found = [line.plain for line in Picture().lines(scene_of(story), 100, 30, seconds(story.events[-1][0]) + 61)]
-    assert found[1] == f"{node} waits for your word: blastdoor accept {node}, or blastdoor decline {node}"
+    assert found[1] == (
+        f"{node} score=9 (best 0.96) waits for your word: blastdoor accept {node}, or decline; blastdoor diff {node}"
+    )
     assert any(line.startswith(f"▸ {node}  waits for you   1m01s") for line in found)
     other = story.opened("1")
     story.score(other, {"score": 9.5})
     story.tell(e.PromotionAsked(node=other, over="1"))
     found = [line.plain for line in Picture().lines(scene_of(story), 120, 30, seconds(story.events[-1][0]))]
-    assert found[1].endswith("(1 more wait; blastdoor status)")
+    assert " ".join(found[1:3]).endswith(f"blastdoor diff {node} (1 more wait; blastdoor status)")
+    narrow = [line.plain for line in Picture().lines(scene_of(story), 60, 30, seconds(story.events[-1][0]))]
+    assert all(len(line) <= 60 for line in narrow)
+    assert f"blastdoor accept {node}, or decline; blastdoor diff {node}" in " ".join(narrow)
     assert lines(story, tmp_path)
 
 

@@ -45,6 +45,15 @@ def test_dry_run(tmp_path: Path) -> None:
     assert "7  (flag)" in blastdoor("run", tmp_path / "t", "--dry-run", "--attempts", "7").output
 
 
+def test_a_dry_run_names_the_model(tmp_path: Path) -> None:
+    """Whom it would ask, for how much, and where both come from; nothing where nobody is asked."""
+    folder = write_task(tmp_path, '[search]\nproposer = "llm"\n[model]\nusd = "$0.20"\n')
+    [line] = told("run", folder, "--dry-run")["models"]
+    assert line == "model claude-opus-5-5 (default), $0.20 an attempt (task)"
+    assert f"{line}\n" in blastdoor("run", folder, "--dry-run").output
+    assert told("run", folder, "--dry-run", "--proposer", "operators")["models"] == []
+
+
 def test_a_flag_wins_over_the_file(tmp_path: Path) -> None:
     """A proposer that the task has no space for is refused where it counts, and only there."""
     folder = write_task(tmp_path, '[search]\nproposer = "random"\n')
