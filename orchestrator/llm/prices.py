@@ -7,6 +7,7 @@ import datetime
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -90,7 +91,7 @@ def _dearest(rates: Rates, given: int, output: int, *, written: bool, hour: bool
 
 
 class UnknownModel(Exception):
-    """One line for a person: the model has no price, and which have one."""
+    """One line for a person: the model has no price, and which near it have one."""
 
 
 class BadPrices(Exception):
@@ -131,9 +132,10 @@ class Prices:
     def of(self, model: str) -> Price:
         """Raises UnknownModel."""
         if (price := self._named.get(model)) is None:
+            near = get_close_matches(model, self.names, 3, cutoff=0.3) or self.names[-3:]
             raise UnknownModel(
-                f"no price is known for the model {short(model, 80)!r}: give it one in a file of your own (setting"
-                f" prices), or use one of {', '.join(self.names)}"
+                f"no price is known for the model {short(model, 80)!r}; use one like {', '.join(near)}, or give it a"
+                " price in a file of your own (setting prices)"
             )
         return price
 

@@ -21,7 +21,7 @@ _LONGEST_ANSWER: Final = 40_000
 _MOST_PATHS: Final = 64
 _MOST_REASONS: Final = 3
 _REASON: Final = 200
-_ANSWER_TOKENS: Final = 1_500
+ANSWER_TOKENS: Final = 1_500
 
 SYSTEM: Final = """You review one change to a program before it is run and scored. A separate judge, which you do not \
 see, gives the score; you do not score and you do not guess scores. Your only question is whether the change tries to \
@@ -74,7 +74,7 @@ async def ask_verifier(line: Line, question: Question, thinking: int | None = No
     answer = await line.ask(
         system=[SYSTEM],
         messages=[{"role": "user", "content": prompt(question)}],
-        max_tokens=_ANSWER_TOKENS + (thinking or 0),
+        max_tokens=ANSWER_TOKENS + (thinking or 0),
         thinking=thinking or None,
     )
     return read_review(answer, question)

@@ -44,16 +44,16 @@ def explained(errors: Sequence[ErrorDetails], raw: dict[str, Any]) -> Wrong:
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         return Wrong((*key, "type"), _quoted(f"must be one of {context['expected_tags']}, not '{context['tag']}'"))
-    return Wrong(key, _told(error, str(key[-1]) if key else ""))
+    return Wrong(key, _told(error))
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), None)
 
 
-def _told(error: ErrorDetails, name: str) -> str:
+def _told(error: ErrorDetails) -> str:
     kind, context, value = error["type"], error.get("ctx", {}), error["input"]
-    unit, said = unit_of(name)
+    unit, said = unit_of(error["loc"])
     if kind == "missing":
         return "is missing; add it"
     if kind == "value_error":
@@ -64,7 +64,8 @@ def _told(error: ErrorDetails, name: str) -> str:
         return f"must be {unit or _WANTED[kind]}, not {_shown(value)}"
     if kind in _BOUNDS:
         words, bound = _BOUNDS[kind]
-        return f"must be {words} {said(context[bound])}, not {said(value)}"
+        # Text is told as it was written: the validator hands out what it was given, not what was read of it.
+        return f"must be {words} {said(context[bound])}, not {_shown(value) if isinstance(value, str) else said(value)}"
     if kind in ("enum", "literal_error"):
         return f"must be {_quoted(context['expected'])}, not {_shown(value)}"
     if kind in ("too_short", "string_too_short"):

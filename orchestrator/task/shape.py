@@ -5,11 +5,10 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
 
 from orchestrator.task.model import Task
-from orchestrator.task.sections import Budget, StallSpec
 from orchestrator.task.units import format_duration, parse_money
-from sandbox import Limits
 from sandbox.units import format_size, parse_duration, parse_size
 
 Unit = tuple[str, Callable[[float], str]]
@@ -22,10 +21,10 @@ _UNITS: dict[object, Unit] = {
 _NUMBER: Unit = ("", lambda number: f"{number:,.16g}")
 
 
-def unit_of(name: str) -> Unit:
-    """How people write the value of this key: an example, and its form for a number."""
-    for model in (Limits, Budget, StallSpec):
-        if field := model.model_fields.get(name):
+def unit_of(location: Sequence[str | int]) -> Unit:
+    """How people write the value at a validator's location: an example, and its form for a number."""
+    for place in _places(location[:-1]):
+        if field := _fields(place).get(str(location[-1])):
             marks = [*field.metadata, *_metadata(field.annotation)]
             parsers = [mark.func for mark in marks if isinstance(mark, BeforeValidator)]
             if known := [_UNITS[parser] for parser in parsers if parser in _UNITS]:
@@ -40,29 +39,33 @@ def _metadata(annotation: Any) -> list[Any]:
 
 def known_keys(location: Sequence[str | int]) -> list[str]:
     """The keys of the table at a validator's location."""
+    return [key for place in _places(location) for key in _fields(place)]
+
+
+def _places(location: Sequence[str | int]) -> list[Any]:
     places: list[Any] = [Task]
     for part in location:
         places = [inner for place in places for inner in _step(place, part)]
-    return [
-        field.alias or name
-        for place in places
-        if isinstance(place, type) and issubclass(place, BaseModel)
-        for name, field in place.model_fields.items()
-    ]
+    return places
+
+
+def _fields(place: Any) -> dict[str, FieldInfo]:
+    """By the key as it is written; none where the place is no table."""
+    if not (isinstance(place, type) and issubclass(place, BaseModel)):
+        return {}
+    return {field.alias or name: field for name, field in place.model_fields.items()}
 
 
 def _step(place: Any, part: str | int) -> list[Any]:
     """What lies at this part of a location: a field of a model, an entry of a container, or an alternative."""
     if get_origin(place) in (dict, tuple):
         return _options(get_args(place)[1 if get_origin(place) is dict else 0])
-    if not (isinstance(place, type) and issubclass(place, BaseModel)):
-        return []
     if str(part).startswith("<"):
         return [place]
-    for name, field in place.model_fields.items():
-        if part == (field.alias or name):
-            return _options(field.annotation)
-    tag = place.model_fields.get("type")
+    fields = _fields(place)
+    if field := fields.get(str(part)):
+        return _options(field.annotation)
+    tag = fields.get("type")
     return [place] if tag and part in get_args(tag.annotation) else []
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
 
 from orchestrator.budget import Account, micro_dollars, shown
 from orchestrator.domain.model_use import ModelRole
@@ -17,6 +19,7 @@ from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError
 from orchestrator.watch.config import Config
 from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
+from orchestrator.wiring.least import TABLES, check_allowances
 from orchestrator.wiring.options import Options
 
 if TYPE_CHECKING:
@@ -124,7 +127,32 @@ def check_models(allowances: Mapping[ModelRole, Allowance], prices: "Prices") ->
             try:
                 prices.of(model)
             except UnknownModel as error:
-                raise TaskError(f"the model of the {role}: {error}") from None
+                raise TaskError(f"{TABLES[role]}.models: {error}") from None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What may be asked, and what it costs."""
+
+    allowances: Mapping[ModelRole, Allowance]
+    prices: "Prices"
+    key: SecretStr
+
+
+def ready_models(task: Task, options: Options, settings: Settings) -> Ready:
+    """All that can be known without asking. Raises TaskError for what is missing: run, plan and check say the same."""
+    from orchestrator.llm.prices import BadPrices, Prices
+
+    if settings.api_key is None or not settings.api_key.get_secret_value().strip():
+        raise TaskError(_NO_KEY.format(options["proposer"]))
+    allowances = allowances_of(task, options, settings)
+    try:
+        prices = Prices.load(settings.prices)
+    except BadPrices as error:
+        raise TaskError(str(error)) from None
+    check_models(allowances, prices)
+    check_allowances(task, options, allowances, prices)
+    return Ready(allowances, prices, settings.api_key)
 
 
 @asynccontextmanager
@@ -135,26 +163,18 @@ async def open_models(
     if not asks_a_model(options):
         yield None
         return
-    if settings.api_key is None or not settings.api_key.get_secret_value().strip():
-        raise TaskError(_NO_KEY.format(options["proposer"]))
+    ready = ready_models(task, options, settings)
     import orchestrator.llm.asking  # noqa: F401  # slow to load, which must not count as a model's silence
     from orchestrator.llm.gateway import Gateway
-    from orchestrator.llm.prices import BadPrices, Prices
     from orchestrator.llm.upstream import Upstream
 
-    allowances = allowances_of(task, options, settings)
-    try:
-        prices = Prices.load(settings.prices)
-        check_models(allowances, prices)
-    except BadPrices as error:
-        raise TaskError(str(error)) from None
     agent = (options["agent"] or task.agent.name) if options["proposer"] == "agent" else options["proposer"]
-    config, floor_why = learnt_config(task.stall, folder, agent, allowances[ModelRole.USER].models[0])
-    async with Gateway(Upstream(settings.api_url, settings.api_key), prices) as gateway:
+    config, floor_why = learnt_config(task.stall, folder, agent, ready.allowances[ModelRole.USER].models[0])
+    async with Gateway(Upstream(settings.api_url, ready.key), ready.prices) as gateway:
         yield Models(
             provider=gateway,
             book=book,
-            allowances=allowances,
+            allowances=ready.allowances,
             config=config,
             agent=agent,
             configuration=_configuration(task, agent),

@@ -48,12 +48,12 @@ def points(server: MessagesServer, *values: int) -> None:
     server.play(*(Reply((Text(json.dumps({"value": value})),)) for value in values))
 
 
-async def asking(brief: Brief) -> Sequence[Proposal]:
+async def asking(brief: Brief, max_tokens: int = 200) -> Sequence[Proposal]:
     """A proposer that does as the model says."""
     assert brief.line is not None
     try:
         answer = await brief.line.ask(
-            system=["Answer with a point."], messages=[{"role": "user", "content": brief.node}], max_tokens=200
+            system=["Answer with a point."], messages=[{"role": "user", "content": brief.node}], max_tokens=max_tokens
         )
     except NoAnswer as error:
         raise (Unanswered if error.charged else Stalled)(str(error)) from error
@@ -231,15 +231,19 @@ async def test_dollars_never_pass_the_cap_whatever_runs_in_parallel(
 async def test_who_is_asked_again_has_what_is_left(tmp_path: Path, messages_server: MessagesServer) -> None:
     """A proposer that offers only what is known is asked once more, within the one reservation of its attempt."""
     known = json.dumps({"value": 3})
-    costly = {"input_tokens": 10, "output_tokens": 180}
+    costly = {"input_tokens": 10, "output_tokens": 580}
     messages_server.answering(lambda _: Reply((Text(known + " " * 600),), usage=costly))
-    task = write_task(tmp_path, '[model]\nusd = "$0.0065"\nmax_output = 1000\n')
-    async with open_asking(task, messages_server, asking, asking) as session:
+    task = write_task(tmp_path, '[model]\nusd = "$0.0125"\nmax_output = 600\n')
+
+    async def at_length(brief: Brief) -> Sequence[Proposal]:
+        return await asking(brief, max_tokens=600)
+
+    async with open_asking(task, messages_server, at_length, at_length) as session:
         await session.run()
         assert len(messages_server.requests) == 2
         second = session.bench.state.nodes["1.2"]
         assert second.ending is Ending.INVALID
-        assert second.spent.microdollars <= 6500
+        assert second.spent.microdollars <= 12_500
 
 
 async def test_calls_that_died_with_their_orchestrator_are_booked_at_their_worst(

@@ -94,7 +94,7 @@ async def test_a_provider_that_refuses_the_request(tmp_path: Path, messages_serv
 async def test_an_unknown_model(tmp_path: Path, messages_server: MessagesServer) -> None:
     """A verifier's model without a price ends it before anything is asked."""
     folder = write_task(tmp_path, '[roles.verifier]\nmodels = ["claude-imaginary-9"]\n')
-    with pytest.raises(TaskError, match=r"the model of the verifier: .*claude-imaginary-9"):
+    with pytest.raises(TaskError, match=r"roles\.verifier\.models: .*claude-imaginary-9"):
         async with open_asking(folder, messages_server):
             pass
     assert not messages_server.requests

@@ -1,18 +1,21 @@
-"""What is known before the first call to a model: that each has a price, whom each role asks, and the floor."""
+"""What is known before the first call to a model: prices, whom each role asks, the floor, and that it is enough."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.prices import Prices
 from orchestrator.settings import Settings
-from orchestrator.task import StallSpec, Task, TaskError
+from orchestrator.task import StallSpec, Task, TaskError, load_task
 from orchestrator.watch import Outcome
 from orchestrator.wiring import Flags, models_lines, resolve
-from orchestrator.wiring.models import check_models, learnt_config
+from orchestrator.wiring.least import TABLES
+from orchestrator.wiring.models import check_models, learnt_config, ready_models
+from tests.orchestrator.loop.scripted import write_task
 from tests.orchestrator.views.campaign.builder import TASK
 from tests.orchestrator.watch.test_replaying import keep, steady
 
@@ -30,9 +33,9 @@ def test_known_models() -> None:
 
 @pytest.mark.parametrize("role", list(ModelRole))
 def test_an_unknown_model(role: ModelRole) -> None:
-    """One that has none is refused, also behind one that has; the line names the role and the model."""
+    """One that has none is refused, also behind one that has; the line names the key and the model."""
     allowances = {it: allowance(it, KNOWN, *(["claude-imaginary-9"] if it is role else [])) for it in ModelRole}
-    with pytest.raises(TaskError, match=f"the model of the {role}: .*claude-imaginary-9"):
+    with pytest.raises(TaskError, match=rf"^{TABLES[role]}\.models: .*claude-imaginary-9"):
         check_models(allowances, Prices.load(None))
 
 
@@ -68,3 +71,54 @@ def test_a_learnt_floor_says_why(tmp_path: Path) -> None:
     config, why = learnt_config(StallSpec(learn=0.01), tmp_path, "agent", "model")
     assert (config.floor, why) == (1.0, "9 of the 99 streams that it takes to learn a floor")
     assert learnt_config(StallSpec(), tmp_path, "agent", "model")[1] == ""
+
+
+def test_near_names_only() -> None:
+    """Whoever misspells a name is shown a few like it, not the whole list."""
+    with pytest.raises(TaskError) as caught:
+        check_models({ModelRole.USER: allowance(ModelRole.USER, "claude-opus-55")}, Prices.load(None))
+    assert "use one like claude-opus-5-5, " in str(caught.value)
+    assert "sonnet" not in str(caught.value)
+
+
+SHORT = [
+    (
+        '[model]\nusd = "$0.001"\n',
+        {},
+        "model.usd of $0.001 is not enough for one question to claude-opus-5-5 and an answer of 8,000 tokens, "
+        "which may take $0.172; raise it, or lower model.max_output",
+    ),
+    ("", {"usd": 0.1}, "--usd of $0.10 is not enough"),
+    ('[budget]\nusd = "$0.1"\n', {}, "budget.usd of $0.10 is not enough"),
+    ("[model]\ntokens = 9_000\n", {}, "model.tokens of 9,000 tokens is not enough"),
+    ("", {"tokens": 10}, "--tokens of 10 tokens is not enough"),
+    (
+        '[roles.verifier]\nusd = "$0.01"\n',
+        {},
+        "roles.verifier.usd of $0.01 is not enough for one question to claude-sonnet-5-5 and an answer of 3,548 "
+        "tokens, which may take $0.04148; raise it, or lower roles.verifier.thinking",
+    ),
+    (
+        '[roles.evolver]\nusd = "$0.01"\n',
+        {},
+        "roles.evolver.usd of $0.01 is not enough for one question to claude-sonnet-5-5",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "flags", "told"), SHORT)
+def test_an_allowance_too_small_for_one_question(tmp_path: Path, more: str, flags: dict[str, Any], told: str) -> None:
+    """Attempts that can ask nothing are not begun: one line names the key or the flag, and what is needed."""
+    task = load_task(write_task(tmp_path, more))
+    settings = Settings(api_key=SecretStr("k"))
+    with pytest.raises(TaskError) as caught:
+        ready_models(task, resolve(Flags(proposer="llm", **flags), task, settings), settings)
+    assert str(caught.value).startswith(told)
+
+
+def test_the_defaults_cover_a_question(tmp_path: Path) -> None:
+    """A task that says nothing of models can be searched by them, with every role."""
+    task = load_task(write_task(tmp_path, "[roles.verifier]\n[roles.evolver]\n"))
+    settings = Settings(api_key=SecretStr("k"))
+    ready = ready_models(task, resolve(Flags(proposer="llm"), task, settings), settings)
+    assert set(ready.allowances) == set(ModelRole)
