@@ -70,7 +70,7 @@ async def test_stop_and_resume(tmp_path: Path, kind: type[e.Event], width: int) 
 
 
 async def test_interrupted_attempt(folder: Path) -> None:
-    """What was under way at the stop is interrupted and refunded; its time until then is spent, and no stall is to blame for it."""
+    """What was under way at the stop is interrupted and refunded; its time is spent, and is no stall loss."""
     async with scripted(folder, None, {"value": 1, "do": "wait"}) as session:
         session.stop_at(e.TrialIntended, 2)
         await session.run()
