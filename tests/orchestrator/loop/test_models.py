@@ -389,3 +389,14 @@ async def test_what_is_missing_is_said_before_anything_is_asked(
         ):
             pass
     assert not messages_server.requests
+
+
+async def test_a_provider_that_counts_too_much(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """What it says that it bills is in the books, also beyond what was set aside, and the campaign ends at once."""
+    told = {"input_tokens": 400_000, "output_tokens": 10}
+    messages_server.answering(lambda _: Reply((Text('{"value": 4}'),), usage_first=told, usage=told))
+    async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking, asking) as session:
+        with pytest.raises(Unusable, match="counts more than a request can hold: 400000 tokens of input"):
+            await session.run()
+        assert session.bench.book.accounts.used(Account.USD) >= 800_000
+    assert len(messages_server.requests) == 1
