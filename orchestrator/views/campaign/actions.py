@@ -61,7 +61,7 @@ def pause(task: Path, off: bool, as_json: bool) -> None:
         ask(reading, task, "pause", {"paused": not off}, what, as_json)
 
 
-@click.command("inject", cls=CampaignCommand)
+@click.command("inject", short_help="Add a change of your own to the tree as a node.", cls=CampaignCommand)
 @click.option("--diff", "source", required=True, metavar="FILE", help="A diff, blocks or whole files; - is stdin.")
 @click.option("--on", "parent", metavar="NODE", help="Node that it is applied to; the best when left out.")
 @click.option("--describe", "description", metavar="TEXT", help="What it does, in few words.")
@@ -81,7 +81,7 @@ def inject(task: Path, source: str, parent: str | None, description: str | None,
         ask(reading, task, "inject", body, f"the change becomes a node {where},", as_json)
 
 
-@click.command("requeue", cls=CampaignCommand)
+@click.command("requeue", short_help="Run the attempt of NODE again, now.", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument
@@ -93,7 +93,7 @@ def requeue(node: str, task: Path, as_json: bool) -> None:
         ask(reading, task, "requeue", {"node": found.id}, f"{found.id} ({_state(found)}) is run again", as_json)
 
 
-@click.command("release", cls=CampaignCommand)
+@click.command("release", short_help="Let NODE out of quarantine.", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument
@@ -106,7 +106,7 @@ def release(node: str, task: Path, as_json: bool) -> None:
         ask(reading, task, "release", {"node": found.id}, f"{found.id} leaves quarantine and is queued", as_json)
 
 
-@click.command("cancel", cls=CampaignCommand)
+@click.command("cancel", short_help="End the attempt of NODE; it is not charged.", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument

@@ -9,7 +9,9 @@ def offers_line(campaign: Campaign) -> str:
     if not campaign.offered:
         return ""
     share = f"{campaign.distinct / campaign.offered:.0%}"
-    line = f"{campaign.distinct:,} of {figures.plural(campaign.offered, 'change')} that were offered are new ({share})"
+    were, are = ("was", "is") if campaign.offered == 1 else ("were", "are")
+    offered = f"{figures.plural(campaign.offered, 'change')} that {were} offered"
+    line = f"{campaign.distinct:,} of {offered} {are} new ({share})"
     return line + (f", {campaign.unfit:,} did not apply" if campaign.unfit else "")
 
 

@@ -13,7 +13,7 @@ from orchestrator.change import Tree, difference
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import PlaybookVersion
 from orchestrator.domain.state import State
-from orchestrator.playbook import Pages, PlaybookError, corrected, pages_of, raw_of
+from orchestrator.playbook import Pages, PlaybookError, corrected, pages_of, pinned, raw_of
 from orchestrator.playbook.contest import open_contest
 from orchestrator.playbook.results import Tally, tallies
 from orchestrator.text import printable, printable_lines
@@ -35,7 +35,7 @@ from orchestrator.wiring import Reading
 _FAINT = "bright_black"
 
 
-@click.group("playbook")
+@click.group("playbook", short_help="Show and choose what agents work with.")
 def command() -> None:
     """What agents work with: its versions, what each brought, and which one is used."""
 
@@ -108,7 +108,14 @@ def use(number: int, task: Path, as_json: bool) -> None:
         chosen = _chosen(reading, number)
         if chosen.number == reading.state.campaign.playbook:
             raise click.UsageError(f"version {number} is the present one already")
-        ask(reading, task, "playbook use", {"version": number}, f"version {number} is used", as_json)
+        present = _chosen(reading, None)
+        own = _pages(reading, chosen)
+        what = f"version {number} is used"
+        if pinned(own, _pages(reading, present)) != own:
+            what = (
+                f"a new version is made of version {number} and the corrections of version {present.number}, and used"
+            )
+        ask(reading, task, "playbook use", {"version": number}, what, as_json)
 
 
 @command.command("correct", cls=CampaignCommand)

@@ -47,7 +47,7 @@ def answered(node: Node) -> str:
     return f"{'accepted' if node.promotion else 'declined'}{why}"
 
 
-@click.command("accept", cls=CampaignCommand)
+@click.command("accept", short_help="Let NODE, which waits for it, become the best.", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument
@@ -56,7 +56,7 @@ def accept(node: str, task: Path, as_json: bool) -> None:
     _answer(task, node, "accept", "", as_json)
 
 
-@click.command("decline", cls=CampaignCommand)
+@click.command("decline", short_help="Keep NODE, which waits for it, from becoming the best.", cls=CampaignCommand)
 @click.option("--why", default="", metavar="TEXT", help="The reason, to be kept with it.")
 @json_option
 @node_argument

@@ -294,7 +294,7 @@ def record(state: State, node: Node, history: History, metrics: Sequence[Metric]
     }
 
 
-@click.command("show", cls=CampaignCommand)
+@click.command("show", short_help="Show everything about NODE.", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument

@@ -270,7 +270,7 @@ def standing_of(reading: Reading) -> Standing:
     )
 
 
-@click.command("status", cls=CampaignCommand)
+@click.command("status", short_help="Tell where a campaign stands.", cls=CampaignCommand)
 @json_option
 @task_argument
 def command(task: Path, as_json: bool) -> None:

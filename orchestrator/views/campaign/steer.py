@@ -16,14 +16,15 @@ from orchestrator.wiring import Reading
 _QUOTES = 'the instruction goes into quotes, the task\'s folder behind it: blastdoor steer "…" TASK'
 
 
-@click.command("steer", cls=CampaignCommand)
+@click.command("steer", short_help="Tell all who propose from now on what to do.", cls=CampaignCommand)
 @click.option("--list", "is_list", is_flag=True, help="Show what was said so far; changes nothing.")
 @json_option
-@click.argument("words", nargs=-1, metavar="TEXT [TASK]")
+@click.argument("words", nargs=-1, metavar="[TEXT] [TASK]")
 def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
     """Tell all who propose from now on what to do, like "prefer numpy over loops".
 
     It counts as a new instruction: every later proposal is made with it, and an agent at work is told.
+    TEXT is needed but with --list.
     """
     text, task = _parted(words, is_list)
     with open_campaign(task) as reading:

@@ -15,7 +15,7 @@ from orchestrator.views.exits import Exit
 from orchestrator.views.running.parts import open_place
 
 
-@click.command("replay")
+@click.command("replay", short_help="Run NODE once more and say whether its score stands.")
 @click.option("--tolerance", type=click.FloatRange(min=0), default=1e-9, help="Relative difference that is no change.")
 @click.option("--runtime", help="Container runtime: runc or runsc.")
 @json_option

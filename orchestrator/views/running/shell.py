@@ -17,7 +17,7 @@ from orchestrator.views.parsing import Parsed
 from orchestrator.views.running.parts import Place, open_place
 
 
-@click.command("shell")
+@click.command("shell", short_help="Open a shell in a fresh chamber with NODE's files.")
 @click.option("-c", "line", metavar="LINE", help="Run this one line and leave.")
 @click.option("--wall", type=Parsed("duration", parse_duration), default="30m", help="How long the chamber stays.")
 @click.option("--runtime", help="Container runtime: runc or runsc.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.views.cli import main
+from orchestrator.views.cli import cli, main
 from orchestrator.views.exits import Exit
 
 
@@ -31,6 +31,14 @@ class Blastdoor:
         self.stdout, stderr = self._capfd.readouterr()
         assert isinstance(caught.value.code, int)
         return caught.value.code, stderr
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_the_list_of_commands_is_not_cut(name: str) -> None:
+    """What a command is for fits on its line of the help, in whole words."""
+    told = cli.commands[name].get_short_help_str(60)
+    assert told
+    assert not told.endswith("...")
 
 
 def test_exit_codes_are_as_documented() -> None:
@@ -180,4 +188,5 @@ def test_a_proposer_that_there_is_not(blastdoor: Blastdoor, monkeypatch: pytest.
     monkeypatch.setenv("BLASTDOOR_PROPOSER", "foo")
     code, line = blastdoor("status")
     assert code == Exit.BAD_INPUT
-    assert "proposer: must be 'grid', 'random', 'tpe', 'cmaes', 'gp', 'operators', 'mixed' or 'inject'" in line
+    assert "proposer: must be 'grid', 'random', 'tpe', 'cmaes', 'gp', 'operators', 'mixed', " in line
+    assert "'llm', 'llm-params', 'agent' or 'inject'" in line

@@ -74,10 +74,12 @@ def test_show(told: Stage) -> None:
 
 
 def test_use(told: Stage) -> None:
-    """A request, which says in one line what will happen and when."""
+    """A request, which says in one line what will happen and when; corrections of now are not lost by it."""
     said = told.run("playbook", "use", "1")
-    assert said == "request 1: version 1 is used at the next blastdoor resume; nobody works on it now\n"
-    assert inbox(told) == [("playbook use", {"version": 1})]
+    made = "a new version is made of version 1 and the corrections of version 2, and used"
+    assert said == f"request 1: {made} at the next blastdoor resume; nobody works on it now\n"
+    assert "request 2: version 3 is used at the next" in told.run("playbook", "use", "3")
+    assert inbox(told) == [("playbook use", {"version": 1}), ("playbook use", {"version": 3})]
 
 
 def test_correct(told: Stage) -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from orchestrator.domain import events as e
+from orchestrator.views.campaign.steer import command
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 from tests.orchestrator.views.campaign.test_actions import inbox
 
@@ -94,3 +96,8 @@ def test_show(steered: Stage, stage: Stage) -> None:
     stage.story.tell(e.Steered(text="be bold"))
     stage.story.attempt("1", 0.7)
     assert "instructions" not in stage.run("show", "1.4"), "random reads none"
+
+
+def test_usage() -> None:
+    """Its text is not asked for where it is not needed."""
+    assert "[OPTIONS] [TEXT] [TASK]" in CliRunner().invoke(command, ["--help"]).output
