@@ -1,29 +1,21 @@
 """From a task folder to a campaign that is ready to run: started, resumed, or given a new run."""
 
 import json
-import os
 import random
 import shutil
-import socket
-import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
-from importlib.metadata import version
 from pathlib import Path
 
-from orchestrator.budget import Account, Accounts, RateLimit, RefundPolicy, limits_of
+from orchestrator.budget import RateLimit, RefundPolicy
 from orchestrator.change import Tree
-from orchestrator.domain import events as e
-from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Role, Run
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
 from orchestrator.loop.backstop import side_by_side
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
-from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
 from orchestrator.loop.width import Shape, shape
@@ -31,6 +23,7 @@ from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.wiring.beginning import How, begin
 from orchestrator.wiring.ledgers import take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
@@ -47,12 +40,6 @@ _MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook
 
 class CannotOpen(Exception):
     """The campaign can not be opened as it was asked; the message is one line for a person."""
-
-
-class How(Enum):
-    START = "run"
-    RESUME = "resume"
-    NEW_RUN = "run --new-run"
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,7 @@ async def open_campaign(
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
             if models:
                 bench = with_playbooks(bench, task_folder)
-            _begin(book, bench, options, form, taken, how, start, lower_tier)
+            begin(book, bench, options, form, taken, how, start, lower_tier)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:
@@ -249,84 +236,3 @@ async def _bench(
         at_once=changes_at_once(options["proposer"], task),
         asks=bool(options["ask"]),
     )
-
-
-def _begin(
-    book: Book,
-    bench: Workbench,
-    options: Options,
-    form: Shape,
-    taken: Snapshot,
-    how: How,
-    start: str | None,
-    lower_tier: bool,
-) -> None:
-    """Seize the campaign, then say what begins."""
-    holder = f"pid {os.getpid()} on {socket.gethostname()}"
-    epoch = book.ledger.seize(holder)
-    session = e.SessionStarted(epoch=epoch, holder=holder)
-    if how is How.RESUME:
-        book.record(session)
-        reconcile(bench)
-        book.record(_caps(options, book.state.run.before, book.accounts), *_pages(bench, new_run=False))
-    elif how is How.NEW_RUN:
-        book.record(session)
-        reconcile(bench)
-        number = book.state.campaign.run + 1
-        started = _run_started(number, bench, options, form, taken, start, lower_tier)
-        limits = _caps(options, started.before, book.accounts)
-        # Together: whoever dies before it can still resume the old run.
-        book.record(*_drop_old_runs(book), started, limits, *_pages(bench, new_run=True))
-    else:
-        opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
-        started = _run_started(1, bench, options, form, taken, start, lower_tier)
-        book.record(
-            opened,
-            session,
-            started,
-            _caps(options, {}, book.accounts),
-            *_pages(bench, new_run=True),
-        )
-
-
-def _pages(bench: Workbench, *, new_run: bool) -> list[e.Event]:
-    return bench.playbooks.begun(new_run=new_run) if bench.playbooks else []
-
-
-def _run_started(
-    number: int, bench: Workbench, options: Options, form: Shape, taken: Snapshot, start: str | None, lower_tier: bool
-) -> e.RunStarted:
-    return e.RunStarted(
-        run=number,
-        task=bench.artifacts.put(bench.task.canonical().encode()),
-        digests={name: digest for name, digest in taken.digests.items() if name != "task"},
-        seed=options["seed"],
-        proposer=options["proposer"],
-        control=options["control"],
-        width=form.width,
-        depth=form.depth,
-        why=form.why,
-        options=json.dumps(options.given()),
-        lower_tier=lower_tier,
-        before={account.value: bench.book.accounts.used(account) for account in _OF_A_RUN},
-        start=start,
-    )
-
-
-def _drop_old_runs(book: Book) -> list[e.Event]:
-    why = "a new run was started"
-    return [e.AttemptEnded(node=name, ending=Ending.CANCELLED, why=why) for name in book.state.unfinished]
-
-
-_OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
-
-
-def _caps(options: Options, before: Mapping[str, int], accounts: Accounts) -> e.LimitsSet:
-    """A cap below what is used already is reached, no more: the rule that stops there says so."""
-    names = ("attempts", "tunes", "usd", "tokens", "seconds", "stall_losses")
-    caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
-    limits = {
-        account.value: max(units + before.get(account.value, 0), accounts.used(account))
-        for account, units in caps.items()
-    }
-    return e.LimitsSet(limits=limits, options=json.dumps(options.given()))

@@ -8,10 +8,11 @@ from orchestrator.loop.backstop import side_by_side, walls_of_agent, walls_of_se
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
+from orchestrator.wiring.beginning import How
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import allowances_of, asks_a_model, models_lines, worst_of_asking
-from orchestrator.wiring.opening import How, shape_of
+from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.playbooks import task_pages
 from orchestrator.wiring.proposers import make_proposer

@@ -1,0 +1,106 @@
+"""How a campaign begins, goes on, or gets another run: what is written before anything else."""
+
+import json
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from importlib.metadata import version
+
+from orchestrator.budget import Account, Accounts, limits_of
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.loop.book import Book
+from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.width import Shape
+from orchestrator.loop.workbench import Workbench
+from orchestrator.task import Snapshot
+from orchestrator.wiring.options import Options
+
+
+class How(Enum):
+    START = "run"
+    RESUME = "resume"
+    NEW_RUN = "run --new-run"
+
+
+def begin(
+    book: Book,
+    bench: Workbench,
+    options: Options,
+    form: Shape,
+    taken: Snapshot,
+    how: How,
+    start: str | None,
+    lower_tier: bool,
+) -> None:
+    """Seize the campaign, then say what begins."""
+    holder = f"pid {os.getpid()} on {socket.gethostname()}"
+    epoch = book.ledger.seize(holder)
+    session = e.SessionStarted(epoch=epoch, holder=holder)
+    if how is How.RESUME:
+        book.record(session)
+        reconcile(bench)
+        book.record(_caps(options, book.state.run.before, book.accounts), *_pages(bench, new_run=False))
+    elif how is How.NEW_RUN:
+        book.record(session)
+        reconcile(bench)
+        number = book.state.campaign.run + 1
+        started = _run_started(number, bench, options, form, taken, start, lower_tier)
+        limits = _caps(options, started.before, book.accounts)
+        # Together: whoever dies before it can still resume the old run.
+        book.record(*_drop_old_runs(book), started, limits, *_pages(bench, new_run=True))
+    else:
+        opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
+        started = _run_started(1, bench, options, form, taken, start, lower_tier)
+        book.record(
+            opened,
+            session,
+            started,
+            _caps(options, {}, book.accounts),
+            *_pages(bench, new_run=True),
+        )
+
+
+def _pages(bench: Workbench, *, new_run: bool) -> list[e.Event]:
+    return bench.playbooks.begun(new_run=new_run) if bench.playbooks else []
+
+
+def _run_started(
+    number: int, bench: Workbench, options: Options, form: Shape, taken: Snapshot, start: str | None, lower_tier: bool
+) -> e.RunStarted:
+    return e.RunStarted(
+        run=number,
+        task=bench.artifacts.put(bench.task.canonical().encode()),
+        digests={name: digest for name, digest in taken.digests.items() if name != "task"},
+        seed=options["seed"],
+        proposer=options["proposer"],
+        control=options["control"],
+        width=form.width,
+        depth=form.depth,
+        why=form.why,
+        options=json.dumps(options.given()),
+        lower_tier=lower_tier,
+        before={account.value: bench.book.accounts.used(account) for account in _OF_A_RUN},
+        start=start,
+    )
+
+
+def _drop_old_runs(book: Book) -> list[e.Event]:
+    why = "a new run was started"
+    return [e.AttemptEnded(node=name, ending=Ending.CANCELLED, why=why) for name in book.state.unfinished]
+
+
+_OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
+
+
+def _caps(options: Options, before: Mapping[str, int], accounts: Accounts) -> e.LimitsSet:
+    """A cap below what is used already is reached, no more: the rule that stops there says so."""
+    names = ("attempts", "tunes", "usd", "tokens", "seconds", "stall_losses")
+    caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
+    limits = {
+        account.value: max(units + before.get(account.value, 0), accounts.used(account))
+        for account, units in caps.items()
+    }
+    return e.LimitsSet(limits=limits, options=json.dumps(options.given()))
