@@ -19,7 +19,7 @@ from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError
 from orchestrator.watch.config import Config
 from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
-from orchestrator.wiring.least import TABLES, check_allowances
+from orchestrator.wiring.least import TABLES, check_allowances, least_of
 from orchestrator.wiring.options import Options
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ async def open_models(
             agent=agent,
             configuration=_configuration(task, agent),
             folder=folder,
+            least=least_of(task, ModelRole.USER, ready.allowances[ModelRole.USER].models[0], ready.prices),
         )
 
 

@@ -58,7 +58,7 @@ def test_unknown_model() -> None:
     told = str(error.value)
     assert "\n" not in told
     assert "setting prices" in told
-    assert "claude-sonnet-4-5" in told
+    assert "claude-sonnet-5-5" in told
 
 
 def test_own_file(tmp_path: Path) -> None:
