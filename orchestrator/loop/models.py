@@ -52,8 +52,8 @@ class FoundStalled(Exception):
 class Models:
     """`allowances` says what a role may use for one attempt; `agent` names who works with it, `configuration` how.
 
-    `folder` is the campaign's: the signals of each attempt are kept there, to be replayed. `used` is what each role has
-    used of the reservation that an attempt holds now. `floor_why` says where a floor that is to be learnt comes from.
+    `folder` is the campaign's: the signals of each attempt are kept there, to be replayed. `grants` is what attempts hold
+    for models. `floor_why` says where a floor that is to be learnt comes from.
     """
 
     provider: Provider
@@ -64,9 +64,12 @@ class Models:
     configuration: str
     folder: Path
     floor_why: str = ""
+    least: Spent = field(default_factory=Spent)
     clock: Callable[[], float] = time.monotonic
     tick_s: float = 0.5
     used: dict[tuple[str, int, ModelRole], Spent] = field(default_factory=dict)
+    granted: dict[tuple[str, int, ModelRole], Spent] = field(default_factory=dict)
+    _seen: list[Spent] = field(default_factory=list)
 
     @asynccontextmanager
     async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Watched"]:
@@ -93,17 +96,47 @@ class Models:
             outcome = Outcome.STALLED
             raise
         finally:
+            if role is ModelRole.USER and not watched.called:
+                self._asked_nothing(node)
             writer.close(self.clock(), outcome)
             (self.folder / "live" / f"{node}.pulse").unlink(missing_ok=True)
 
     def _left(self, node: str, role: ModelRole) -> Allowance:
         """Whoever is asked once more within an attempt has what the first asking left: no more is reserved."""
         whole, used = self.allowances[role], self.used.get(self._key(node, role), Spent())
+        if role is ModelRole.USER:
+            granted = self.granted.get(self._key(node, role), Spent())
+            whole = replace(
+                whole, microdollars=granted.microdollars, tokens=None if whole.tokens is None else granted.tokens
+            )
         return replace(
             whole,
             microdollars=max(0, whole.microdollars - used.microdollars),
             tokens=None if whole.tokens is None else max(0, whole.tokens - used.tokens),
         )
+
+    def grant(self, node: str, asking: Spent) -> None:
+        """What the attempt's present reservation holds for its proposer; without a grant it can ask nothing."""
+        self.granted[self._key(node, ModelRole.USER)] = asking
+
+    @property
+    def enough(self) -> Spent:
+        """What covers a question of a proposer, as far as is known: the dearest so far, or the least of all."""
+        known = [self.least, *self._seen]
+        return Spent(microdollars=max(it.microdollars for it in known), tokens=max(it.tokens for it in known))
+
+    def saw(self, call: Call) -> None:
+        if call.role is ModelRole.USER:
+            self._seen[:] = [self.enough, call.worst]
+
+    def _asked_nothing(self, node: str) -> None:
+        """Who had less than a whole allowance and made no call had too little: nobody else is sent out with that."""
+        granted, whole = self.granted.get(self._key(node, ModelRole.USER)), self.allowances[ModelRole.USER]
+        if granted and (granted.microdollars < whole.microdollars or granted.tokens < (whole.tokens or 0)):
+            self._seen.append(Spent(microdollars=granted.microdollars + 1, tokens=granted.tokens))
+
+    def may_propose(self, node: str) -> bool:
+        return bool(self.granted.get(self._key(node, ModelRole.USER), Spent()).microdollars)
 
     def count(self, node: str, role: ModelRole, spent: Spent) -> None:
         """Work of no attempt has a reservation for each asking."""
@@ -126,8 +159,11 @@ class Watched:
         self._watch = watch
         self._writer = writer
         self._deadline = deadline
+        self.called = False
 
     def intended(self, call: Call) -> None:
+        self.called = True
+        self._models.saw(call)
         self._models.book.record(
             e.ModelCallIntended(
                 node=self._node,

@@ -5,14 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator.budget import Account, Progress, RateLimit, Stop
+from orchestrator.budget import Account, Progress, RateLimit, Shortage, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import child_of, run_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.loop.book import stamp
+from orchestrator.loop.granting import asks_nobody, grant_of
 from orchestrator.loop.guards import guard_record
-from orchestrator.loop.money import hold_of, worst_of_attempt
+from orchestrator.loop.money import hold_of
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.rounds import Rounds, Stand
 from orchestrator.loop.selection import BestAtTasks
@@ -140,9 +141,9 @@ class Scheduler:
         if len(node) > _LONGEST_NAME:
             return f"the tree is as deep as names allow; go on with `run --new-run --from {parent}`"
         guards = state.guards_of(parent) if parent else []
-        amounts = worst_of_attempt(bench, opening.role, guards)
-        if shortage := bench.book.accounts.shortage(amounts):
-            return _LATER if shortage.could_fit_later else str(shortage)
+        grant = grant_of(bench, opening.role, guards, asks=not asks_nobody(bench, node, opening.parent))
+        if isinstance(grant, Shortage):
+            return _LATER if grant.could_fit_later else str(grant)
         opened = e.AttemptOpened(
             node=node,
             parent=parent,
@@ -154,7 +155,9 @@ class Scheduler:
         )
         specs = bench.task.guards if opening.role is Role.BASELINE else ()
         hung = [e.GuardAdded(node=node, guard=guard_record(spec)) for spec in specs]
-        bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=amounts.as_row()), *hung)
+        bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=grant.amounts.as_row()), *hung)
+        if bench.models and grant.asking:
+            bench.models.grant(node, grant.asking)
         if self._rate:
             self._rate.take(time.monotonic())
         self._start(node)
@@ -162,11 +165,14 @@ class Scheduler:
 
     def _resume(self, node: Node) -> str | None:
         bench = self._bench
-        amounts = worst_of_attempt(bench, node.role, bench.state.guards_of(node.id))
-        if shortage := bench.book.accounts.shortage(amounts):
-            return _LATER if shortage.could_fit_later else str(shortage)
+        asks = not asks_nobody(bench, node.id, node.parent or "")
+        grant = grant_of(bench, node.role, bench.state.guards_of(node.id), asks=asks)
+        if isinstance(grant, Shortage):
+            return _LATER if grant.could_fit_later else str(grant)
         hold = hold_of(node.model_copy(update={"take": node.take + 1}))
-        bench.book.record(e.AttemptResumed(node=node.id), e.Reserved(hold=hold, amounts=amounts.as_row()))
+        bench.book.record(e.AttemptResumed(node=node.id), e.Reserved(hold=hold, amounts=grant.amounts.as_row()))
+        if bench.models and grant.asking:
+            bench.models.grant(node.id, grant.asking)
         self._start(node.id)
         return None
 

@@ -16,9 +16,13 @@ def next_spare(state: State, parent: str) -> Draft | None:
     return next(spares(state, parent), None)
 
 
-def is_one_left(state: State, parent: str) -> bool:
-    """Whether one more attempt on this parent would need no asking, whatever those at work on it do first."""
-    undecided = sum(not node.drafts and node.phase is not Phase.ENDED for node in _children(state, parent))
+def is_one_left(state: State, parent: str, to: str = "") -> bool:
+    """Whether one more attempt on this parent would need no asking, whatever those at work on it do first.
+
+    `to` is that attempt, if it is there already.
+    """
+    others = (node for node in _children(state, parent) if node.id != to)
+    undecided = sum(not node.drafts and node.phase is not Phase.ENDED for node in others)
     return sum(1 for _ in spares(state, parent)) > undecided
 
 

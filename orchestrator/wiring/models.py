@@ -19,7 +19,7 @@ from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError
 from orchestrator.watch.config import Config
 from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
-from orchestrator.wiring.least import TABLES, check_allowances
+from orchestrator.wiring.least import TABLES, check_allowances, least_of
 from orchestrator.wiring.options import Options
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ async def open_models(
             configuration=_configuration(task, agent),
             folder=folder,
             floor_why=floor_why,
+            least=least_of(task, ModelRole.USER, ready.allowances[ModelRole.USER].models[0], ready.prices),
         )
 
 

@@ -11,7 +11,7 @@ from orchestrator.task import load_task, snapshot
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.engine import local_ceiling, spare_of
 from orchestrator.wiring.ledgers import has_ledger
-from orchestrator.wiring.models import allowances_of, asks_a_model, models_lines, worst_of_asking
+from orchestrator.wiring.models import asks_a_model, models_lines, ready_models, worst_of_asking
 from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.playbooks import task_pages
@@ -46,8 +46,10 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
     proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
+    ready = None
     if asks_a_model(options):
         refuse_secrets(task, tree, task_pages(task, folder))
+        ready = ready_models(task, options, settings)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
@@ -55,8 +57,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     spare = spare_of(config)
     seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
     usd = sum(config.rates.per_second(it.limits) * time for it, time in zip(walls, seconds, strict=True))
-    if asks_a_model(options):
-        usd += worst_of_asking(allowances_of(task, options, settings)).microdollars / 1e6
+    if ready:
+        usd += worst_of_asking(ready.allowances).microdollars / 1e6
     attempts = options["attempts"]
     return Plan(
         options=options,

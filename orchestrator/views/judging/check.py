@@ -24,6 +24,7 @@ from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
 from orchestrator.wiring import Flags, Site, docker_config, docker_site, resolve
+from orchestrator.wiring.models import asks_a_model, ready_models
 from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.parts import make_parts
 from orchestrator.wiring.proposers import make_proposer
@@ -80,6 +81,7 @@ async def examine(
     findings.add(Section.WIRING, Sign.OK, f"{FILE} is read: {task.name}", facts={"digest": task.digest})
     for warning in task.warnings:
         findings.add(Section.WIRING, Sign.WARN, warning)
+    _check_models(task, settings, findings)
     parts = await make_or_tell(make_parts(task, taken, site), findings)
     if parts is None:
         return
@@ -94,6 +96,17 @@ async def examine(
     width = min(_CHEATS_AT_ONCE, site.ceiling(at_once))
     await check_judge(parts, found, findings, cheats=cheats, width=width)
     check_gold(parts, found, findings)
+
+
+def _check_models(task: Task, settings: Settings, findings: Findings) -> None:
+    """Whoever asks a model needs a key, a price and an allowance; `run` would refuse to begin without."""
+    options = resolve(Flags(), task, settings)
+    if not asks_a_model(options):
+        return
+    try:
+        ready_models(task, options, settings)
+    except TaskError as error:
+        findings.add(Section.WIRING, Sign.FAIL, str(error))
 
 
 def _expected(task: Task, site: Site, settings: Settings) -> Expected:

@@ -404,3 +404,13 @@ def test_a_cheat_must_win_by_more_than_noise(runs: list[float], value: float, pa
 def test_what_the_shell_tells(told: str, found: tuple[float | None, int | None]) -> None:
     """Figures of another form, or none, are no figures."""
     assert _measured(told) == found
+
+
+async def test_a_model_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `run` would refuse to begin, the task is not fit to be searched; with a key it is."""
+    for name in ("ANTHROPIC_API_KEY", "BLASTDOOR_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    folder = write_task(tmp_path, METRIC, '[search]\nproposer = "llm"\n')
+    assert "there is no key for one" in the_failure(await examined(folder)).text
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    assert (await examined(folder)).good

@@ -9,6 +9,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Spent
+from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.line import Answer, App
 from orchestrator.loop.workbench import Workbench
 from orchestrator.proposers import Brief
@@ -66,6 +67,11 @@ class Verifying:
     token = "none"
     unanswered = False
     models: Sequence[str] = ("a-verifier",)
+    allowances: Mapping[ModelRole, Allowance] = {}
+
+    def may_propose(self, node: str) -> bool:
+        """Users are scripted: what they do costs nothing."""
+        return bool(node)
 
     @property
     def app(self) -> App:

@@ -107,3 +107,23 @@ def test_json_of_a_shell_needs_a_line(tmp_path: Path) -> None:
     ran = blastdoor("shell", "1.1", tmp_path, "--json")
     assert ran.exit_code == 2
     assert "-c LINE" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "line"),
+    [
+        ([], {}, "there is no key for one"),
+        ([], {"ANTHROPIC_API_KEY": "k", "BLASTDOOR_MODELS": '["claude-foo"]'}, "model.models: no price is known"),
+        (["--usd", "0.01"], {"ANTHROPIC_API_KEY": "k"}, "--usd of $0.01 is not enough"),
+    ],
+)
+def test_a_dry_run_refuses_what_a_run_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, str], line: str
+) -> None:
+    """No price is told for what can not be asked."""
+    for name in ("ANTHROPIC_API_KEY", "BLASTDOOR_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    blastdoor("init", tmp_path / "t")
+    assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", "--proposer", "llm", *words).exception)
