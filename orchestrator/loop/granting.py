@@ -40,7 +40,7 @@ def grant_of(bench: Workbench, role: Role, guards: list[Guard], *, asks: bool) -
     short = accounts.shortage(full)
     if short is None or short.could_fit_later:
         return short or Grant(full, whole)
-    if short := accounts.shortage(others + usage(models.enough)):
+    if short := accounts.shortage(others + usage(models.grants.enough)):
         return short
     asking = Spent(
         microdollars=whole.microdollars - _missing(bench, full, Account.USD),

@@ -5,16 +5,16 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import ModelRole
-from orchestrator.domain.records import Spent
 from orchestrator.llm.allowance import Allowance, Call, Ear, Used
 from orchestrator.llm.line import Line, Unusable
 from orchestrator.loop.book import Book
+from orchestrator.loop.grants import Grants
 from orchestrator.watch.config import Config
 from orchestrator.watch.detector import StallWatch
 from orchestrator.watch.pulse import Pulse
@@ -50,26 +50,26 @@ class FoundStalled(Exception):
 
 @dataclass(frozen=True)
 class Models:
-    """`allowances` says what a role may use for one attempt; `agent` names who works with it, `configuration` how.
+    """`grants` is what attempts hold for models; `agent` names who works with them, `configuration` how.
 
-    `folder` is the campaign's: the signals of each attempt are kept there, to be replayed. `grants` is what attempts hold
-    for models. `floor_why` says where a floor that is to be learnt comes from.
+    `folder` is the campaign's: the signals of each attempt are kept there, to be replayed. `floor_why` says where a
+    floor that is to be learnt comes from.
     """
 
     provider: Provider
     book: Book
-    allowances: Mapping[ModelRole, Allowance]
+    grants: Grants
     config: Config
     agent: str
     configuration: str
     folder: Path
     floor_why: str = ""
-    least: Spent = field(default_factory=Spent)
     clock: Callable[[], float] = time.monotonic
     tick_s: float = 0.5
-    used: dict[tuple[str, int, ModelRole], Spent] = field(default_factory=dict)
-    granted: dict[tuple[str, int, ModelRole], Spent] = field(default_factory=dict)
-    _seen: list[Spent] = field(default_factory=list)
+
+    @property
+    def allowances(self) -> Mapping[ModelRole, Allowance]:
+        return self.grants.allowances
 
     @asynccontextmanager
     async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Watched"]:
@@ -78,7 +78,7 @@ class Models:
         `node` is empty for work of no attempt. The line outlives nobody: after `lasts_s` its token is worth nothing.
         """
         now = self.clock()
-        allowance = replace(self._left(node, role), expires_at=now + lasts_s)
+        allowance = replace(self.grants.left(node, role), expires_at=now + lasts_s)
         # Each role has its own recordings: a verifier's pace says nothing of how the agent works.
         name = node if role is ModelRole.USER else "-".join(filter(None, (role, node)))
         agent = self.agent if role is ModelRole.USER else role
@@ -97,55 +97,9 @@ class Models:
             raise
         finally:
             if role is ModelRole.USER and not watched.called:
-                self._asked_nothing(node)
+                self.grants.asked_nothing(node)
             writer.close(self.clock(), outcome)
             (self.folder / "live" / f"{node}.pulse").unlink(missing_ok=True)
-
-    def _left(self, node: str, role: ModelRole) -> Allowance:
-        """Whoever is asked once more within an attempt has what the first asking left: no more is reserved."""
-        whole, used = self.allowances[role], self.used.get(self._key(node, role), Spent())
-        if role is ModelRole.USER:
-            granted = self.granted.get(self._key(node, role), Spent())
-            whole = replace(
-                whole, microdollars=granted.microdollars, tokens=None if whole.tokens is None else granted.tokens
-            )
-        return replace(
-            whole,
-            microdollars=max(0, whole.microdollars - used.microdollars),
-            tokens=None if whole.tokens is None else max(0, whole.tokens - used.tokens),
-        )
-
-    def grant(self, node: str, asking: Spent) -> None:
-        """What the attempt's present reservation holds for its proposer; without a grant it can ask nothing."""
-        self.granted[self._key(node, ModelRole.USER)] = asking
-
-    @property
-    def enough(self) -> Spent:
-        """What covers a question of a proposer, as far as is known: the dearest so far, or the least of all."""
-        known = [self.least, *self._seen]
-        return Spent(microdollars=max(it.microdollars for it in known), tokens=max(it.tokens for it in known))
-
-    def saw(self, call: Call) -> None:
-        if call.role is ModelRole.USER:
-            self._seen[:] = [self.enough, call.worst]
-
-    def _asked_nothing(self, node: str) -> None:
-        """Who had less than a whole allowance and made no call had too little: nobody else is sent out with that."""
-        granted, whole = self.granted.get(self._key(node, ModelRole.USER)), self.allowances[ModelRole.USER]
-        if granted and (granted.microdollars < whole.microdollars or granted.tokens < (whole.tokens or 0)):
-            self._seen.append(Spent(microdollars=granted.microdollars + 1, tokens=granted.tokens))
-
-    def may_propose(self, node: str) -> bool:
-        return bool(self.granted.get(self._key(node, ModelRole.USER), Spent()).microdollars)
-
-    def count(self, node: str, role: ModelRole, spent: Spent) -> None:
-        """Work of no attempt has a reservation for each asking."""
-        if node:
-            key = self._key(node, role)
-            self.used[key] = self.used.get(key, Spent()) + spent
-
-    def _key(self, node: str, role: ModelRole) -> tuple[str, int, ModelRole]:
-        return node, self.book.state.nodes[node].take if node else 0, role
 
 
 class Watched:
@@ -163,7 +117,8 @@ class Watched:
 
     def intended(self, call: Call) -> None:
         self.called = True
-        self._models.saw(call)
+        if call.role is ModelRole.USER:
+            self._models.grants.asked(call.worst)
         self._models.book.record(
             e.ModelCallIntended(
                 node=self._node,
@@ -180,7 +135,7 @@ class Watched:
         self._writer.hear(signal)
 
     def ended(self, call: Call, used: Used) -> None:
-        self._models.count(self._node, call.role, used.spent)
+        self._models.grants.count(self._node, call.role, used.spent)
         told = {name: getattr(used, name) for name in ("ending", "tokens", "spent", "first_s", "seconds")}
         self._models.book.record(
             e.ModelCallEnded(node=self._node, call=call.id, role=call.role, model=call.model, **told)

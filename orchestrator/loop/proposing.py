@@ -59,7 +59,7 @@ class Proposing:
         async with bench.parents.setdefault(node.parent or "", asyncio.Lock()):
             if spare := next_spare(bench.state, node.parent or ""):
                 bench.book.record(self._taken_up(spare))
-            elif bench.models and not bench.models.may_propose(node.id):
+            elif bench.models and not bench.models.grants.may_propose(node.id):
                 # Nothing is set aside to ask with: whoever is opened next sets it aside, and asks.
                 raise NothingNew("the change that it was to take up was taken back or taken up by another")
             else:

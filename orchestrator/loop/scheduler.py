@@ -157,7 +157,7 @@ class Scheduler:
         hung = [e.GuardAdded(node=node, guard=guard_record(spec)) for spec in specs]
         bench.book.record(opened, e.Reserved(hold=f"{node}#1", amounts=grant.amounts.as_row()), *hung)
         if bench.models and grant.asking:
-            bench.models.grant(node, grant.asking)
+            bench.models.grants.grant(node, grant.asking)
         if self._rate:
             self._rate.take(time.monotonic())
         self._start(node)
@@ -172,7 +172,7 @@ class Scheduler:
         hold = hold_of(node.model_copy(update={"take": node.take + 1}))
         bench.book.record(e.AttemptResumed(node=node.id), e.Reserved(hold=hold, amounts=grant.amounts.as_row()))
         if bench.models and grant.asking:
-            bench.models.grant(node.id, grant.asking)
+            bench.models.grants.grant(node.id, grant.asking)
         self._start(node.id)
         return None
 

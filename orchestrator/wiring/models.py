@@ -13,6 +13,7 @@ from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.records import Spent
 from orchestrator.llm.allowance import Allowance
 from orchestrator.loop.book import Book
+from orchestrator.loop.grants import Grants
 from orchestrator.loop.models import Models
 from orchestrator.settings import Settings
 from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError
@@ -169,18 +170,18 @@ async def open_models(
     from orchestrator.llm.upstream import Upstream
 
     agent = (options["agent"] or task.agent.name) if options["proposer"] == "agent" else options["proposer"]
-    config, floor_why = learnt_config(task.stall, folder, agent, ready.allowances[ModelRole.USER].models[0])
+    user = ready.allowances[ModelRole.USER]
+    config, floor_why = learnt_config(task.stall, folder, agent, user.models[0])
     async with Gateway(Upstream(settings.api_url, ready.key), ready.prices) as gateway:
         yield Models(
             provider=gateway,
             book=book,
-            allowances=ready.allowances,
+            grants=Grants(book, ready.allowances, least_of(task, ModelRole.USER, user.models[0], ready.prices)),
             config=config,
             agent=agent,
             configuration=_configuration(task, agent),
             folder=folder,
             floor_why=floor_why,
-            least=least_of(task, ModelRole.USER, ready.allowances[ModelRole.USER].models[0], ready.prices),
         )
 
 

@@ -30,9 +30,9 @@ async def test_what_was_paid_for_is_run(tmp_path: Path, messages_server: Message
 
 
 def descending(server: MessagesServer) -> None:
-    """The first change is the best. Usage that can not be is booked at the call's worst case, about $0.025."""
+    """The first change is the best. Without a last word on usage, the call's worst case is booked, about $0.025."""
     texts = [change(90), *(change(value, old='  "value": 90') for value in range(89, 30, -1))]
-    server.play(*(Reply((Text(it),), usage={"input_tokens": 10, "output_tokens": 9_000}) for it in texts))
+    server.play(*(Reply((Text(it),), usage={}) for it in texts))
 
 
 async def test_the_last_questions_get_what_is_left(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -46,7 +46,7 @@ async def test_the_last_questions_get_what_is_left(tmp_path: Path, messages_serv
         def see(event: e.ModelCallIntended) -> None:
             models = session.bench.models
             assert models is not None
-            granted = sum(it.microdollars for key, it in models.granted.items() if key[0] == event.node)
+            granted = sum(it.microdollars for key, it in models.grants.granted.items() if key[0] == event.node)
             lines.append((granted, accounts.held(Account.USD)))
             assert accounts.used(Account.USD) + accounts.held(Account.USD) <= 80_000
 
@@ -68,7 +68,7 @@ async def test_too_little_is_tried_once(tmp_path: Path, messages_server: Message
     async with open_llm(task, messages_server, attempts=50, usd=0.095, width=1) as session:
         models = session.bench.models
         assert models is not None
-        session.when(e.AttemptEnded, lambda event: models._seen.clear() if event.node == "1.1.2" else None)
+        session.when(e.AttemptEnded, lambda event: models.grants._seen.clear() if event.node == "1.1.2" else None)
         await session.run()
         nodes = [it for name, it in session.bench.state.nodes.items() if name != "1"]
         assert [it.spent.microdollars for it in nodes if it.ending is Ending.INVALID] == [0]
