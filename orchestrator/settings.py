@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from sandbox.units import Duration
 
@@ -22,6 +28,14 @@ _OTHERS = {"BLASTDOOR_BASE_IMAGE", "BLASTDOOR_DEBIAN_MIRROR"}
 
 def _dollars(value: object) -> object:
     return value.removeprefix("$") if isinstance(value, str) else value
+
+
+def _names(value: object) -> object:
+    """One name, or several with commas between them; a list in brackets is one, too."""
+    if not isinstance(value, str):
+        return value
+    listed = value.strip().removeprefix("[").removesuffix("]").split(",")
+    return tuple(name for name in (it.strip(" \t\"'") for it in listed) if name)
 
 
 def _of_postgres(url: SecretStr) -> SecretStr:
@@ -63,7 +77,7 @@ class Settings(BaseSettings):
         pattern=r"^https?://",
         description="where the Messages API is; another provider that speaks it can be named",
     )
-    models: tuple[str, ...] | None = Field(
+    models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] | None = Field(
         default=None, min_length=1, description="models of every role that the task names none for, the preferred first"
     )
     prices: Path | None = Field(default=None, description="a file with prices of your own, beside the dated ones")

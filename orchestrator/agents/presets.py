@@ -78,8 +78,8 @@ def agent_of(spec: AgentSpec, name: str | None = None) -> Agent:
         return Agent(name, image, (command[0],), lambda _: _plain(command), spec.env)
     if name not in _KNOWN:
         near = get_close_matches(name, _KNOWN, 1)
-        hint = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(_KNOWN)}"
-        raise TaskError(f'there is no agent "{name}"; {hint} For any other, give agent.command and agent.image')
+        hint = f'did you mean "{near[0]}"? For' if near else f"known are {', '.join(_KNOWN)}; for"
+        raise TaskError(f'there is no agent "{name}"; {hint} any other, give agent.command and agent.image')
     program, start = _KNOWN[name]
     return Agent(name, image, (program,), start, spec.env)
 

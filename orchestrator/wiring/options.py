@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orchestrator.settings import Settings
-from orchestrator.task import Task, format_duration
+from orchestrator.task import Task, TaskError, format_duration
 
 _DEFAULTS: dict[str, Any] = {"proposer": "random", "attempts": 20, "seed": 0, "rate": 20.0}
 
@@ -63,7 +63,10 @@ class Options:
 
 
 def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any] | None = None) -> Options:
-    """A flag wins over what the campaign was started with, that over the task, the user's settings, the default."""
+    """A flag wins over what the campaign was started with, that over the task, the user's settings, the default.
+
+    Raises TaskError for a flag that would mean nothing.
+    """
     places: list[tuple[str, Mapping[str, Any]]] = [
         ("flag", asdict(flags)),
         ("campaign", kept or {}),
@@ -76,4 +79,6 @@ def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any
     for name in asdict(flags):
         found = next(((place, it[name]) for place, it in places if it.get(name) is not None), ("default", None))
         sources[name], values[name] = found
+    if flags.agent is not None and values["proposer"] != "agent":
+        raise TaskError(f"--agent means nothing to the proposer {values['proposer']}; use it with --proposer agent")
     return Options(values, sources)

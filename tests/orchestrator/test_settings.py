@@ -75,3 +75,13 @@ def test_ledger_is_a_secret(own_settings: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ValidationError, match="ledgr") as caught:
         Settings()
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [("claude-a", ("claude-a",)), ("claude-a, claude-b", ("claude-a", "claude-b")), ('["a", "b"]', ("a", "b"))],
+)
+def test_models_in_a_variable(monkeypatch: pytest.MonkeyPatch, written: str, names: tuple[str, ...]) -> None:
+    """One name, several with commas, or a list: all that a person would try."""
+    monkeypatch.setenv("BLASTDOOR_MODELS", written)
+    assert Settings().models == names

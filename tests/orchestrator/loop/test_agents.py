@@ -225,6 +225,6 @@ async def test_an_image_without_what_it_needs(tmp_path: Path, messages_server: M
         async with campaign(folder, messages_server, WithAgents(has=False)):
             pass
     unknown: Sequence[str] = ("nobody",)
-    with pytest.raises(TaskError, match='there is no agent "nobody"'):
+    with pytest.raises(TaskError, match=r'there is no agent "nobody"; known are .*mini-swe-agent; for any other, give'):
         async with campaign(folder, messages_server, agent=unknown[0]):
             pass

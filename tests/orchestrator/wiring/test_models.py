@@ -12,9 +12,10 @@ from orchestrator.llm.prices import Prices
 from orchestrator.settings import Settings
 from orchestrator.task import StallSpec, Task, TaskError, load_task
 from orchestrator.watch import Outcome
+from orchestrator.watch.config import Config
 from orchestrator.wiring import Flags, models_lines, resolve
 from orchestrator.wiring.least import TABLES
-from orchestrator.wiring.models import check_models, learnt_config, ready_models
+from orchestrator.wiring.models import check_models, learnt_config, ready_models, watch_config
 from tests.orchestrator.loop.scripted import write_task
 from tests.orchestrator.views.campaign.builder import TASK
 from tests.orchestrator.watch.test_replaying import keep, steady
@@ -122,3 +123,15 @@ def test_the_defaults_cover_a_question(tmp_path: Path) -> None:
     settings = Settings(api_key=SecretStr("k"))
     ready = ready_models(task, resolve(Flags(proposer="llm"), task, settings), settings)
     assert set(ready.allowances) == set(ModelRole)
+
+
+def test_stall_defaults_are_the_detectors() -> None:
+    """What the task file says of stalls by default is what the detector does by default."""
+    assert watch_config(StallSpec()) == Config()
+
+
+def test_an_agent_for_a_proposer_that_has_none(tmp_path: Path) -> None:
+    """A flag that would mean nothing is not taken and listed as if it did."""
+    task = load_task(write_task(tmp_path))
+    with pytest.raises(TaskError, match="--agent means nothing to the proposer llm; use it with --proposer agent"):
+        resolve(Flags(proposer="llm", agent="claude-code"), task, Settings())
