@@ -30,9 +30,11 @@ async def test_what_was_paid_for_is_run(tmp_path: Path, messages_server: Message
 
 
 def descending(server: MessagesServer) -> None:
-    """The first change is the best. Without a last word on usage, the call's worst case is booked, about $0.025."""
+    """The first change is the best. More output than was asked for is not believed, and the worst case is booked,
+    about $0.025.
+    """
     texts = [change(90), *(change(value, old='  "value": 90') for value in range(89, 30, -1))]
-    server.play(*(Reply((Text(it),), usage={}) for it in texts))
+    server.play(*(Reply((Text(it),), usage={"output_tokens": 1_001}) for it in texts))
 
 
 async def test_the_last_questions_get_what_is_left(tmp_path: Path, messages_server: MessagesServer) -> None:
