@@ -21,7 +21,7 @@ from tests.orchestrator.loop.scripted import proposal, scripted, write_task
 
 ATTEMPTS = 2
 KEY = "sk-ant-api03-of-the-crash-test"
-_MODEL = '[model]\nmodels = ["claude-sonnet-5-5"]\nusd = "$0.05"\n'
+_MODEL = '[model]\nmodels = ["claude-sonnet-5-5"]\nusd = "$0.05"\nmax_output = 1000\n'
 
 
 def make(folder: Path) -> Path:
