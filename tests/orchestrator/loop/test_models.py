@@ -26,14 +26,14 @@ from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import TUNE, Act, make_site, proposal, scripted, write_task
 
 MODEL = "claude-sonnet-5-5"
-# A stall is found within a second here; in a real task it is minutes.
+# A stall is found within seconds here; in a real task it is minutes.
 STALL = """[stall]
 after = 2
-first_token = "400ms"
-grace = "200ms"
-window = "1s"
-thinking = "500ms"
-waiting = "2s"
+first_token = "2s"
+grace = "500ms"
+window = "2s"
+thinking = "2s"
+waiting = "5s"
 floor = 5
 """
 CHEAP = '[model]\nusd = "$0.05"\nmax_output = 1000\n'
