@@ -21,7 +21,7 @@ from tests.orchestrator.loop.verifying import proposed, says
 
 USER, VERIFIER = "claude-sonnet-5-5", "claude-haiku-5-5"
 ROLES = f'[roles.verifier]\nmodels = ["{VERIFIER}"]\n'
-SHORT = '[stall]\npropose = "20s"\nfirst_token = "400ms"\ngrace = "200ms"\nwindow = "1s"\nwaiting = "2s"\n'
+SHORT = '[stall]\npropose = "20s"\nfirst_token = "2s"\ngrace = "500ms"\nwindow = "2s"\nwaiting = "5s"\n'
 
 
 def answering(server: MessagesServer, finding: str | Step) -> None:
