@@ -69,6 +69,10 @@ class Verifying:
     models: Sequence[str] = ("a-verifier",)
     allowances: Mapping[ModelRole, Allowance] = {}
 
+    @property
+    def grants(self) -> "Verifying":
+        return self
+
     def may_propose(self, node: str) -> bool:
         """Users are scripted: what they do costs nothing."""
         return bool(node)

@@ -45,9 +45,10 @@ def test_dry_run(tmp_path: Path) -> None:
     assert "7  (flag)" in blastdoor("run", tmp_path / "t", "--dry-run", "--attempts", "7").output
 
 
-def test_a_dry_run_names_the_model(tmp_path: Path) -> None:
+def test_a_dry_run_names_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whom it would ask, for how much, and where both come from; nothing where nobody is asked."""
     folder = write_task(tmp_path, '[search]\nproposer = "llm"\n[model]\nusd = "$0.20"\n')
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "one that nobody is asked with")
     [line] = told("run", folder, "--dry-run")["models"]
     assert line == "model claude-opus-5-5 (default), $0.20 an attempt (task)"
     assert f"{line}\n" in blastdoor("run", folder, "--dry-run").output
