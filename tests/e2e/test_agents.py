@@ -266,14 +266,14 @@ for _ in range(200):
     held.append(socket.create_connection(("127.0.0.1", int(os.environ["BLASTDOOR_PORT"]))))
     held[-1].sendall(b"POST /v1/messages HTTP/1.1\\r\\ncontent-length: 2\\r\\n\\r\\n{}")
 """
-ESCAPE = """import urllib.request
-for place in ("http://1.1.1.1/", "http://127.0.0.1:2375/", "http://169.254.169.254/"):
-    try:
-        urllib.request.urlopen(place, timeout=2)
-        print("reached", place)
-    except OSError as error:
-        print("refused")
-import os
+ESCAPE = """import os, socket
+print("interfaces", [line.split(":")[0].strip() for line in open("/proc/net/dev").read().splitlines()[2:]])
+print("routes", [line.split()[0] for line in open("/proc/net/route").read().splitlines()[1:]])
+try:
+    socket.create_connection(("127.0.0.1", 2375), timeout=2)
+    print("reached the engine")
+except OSError:
+    print("no engine")
 print(sorted(name for name in os.environ if "KEY" in name or "TOKEN" in name))
 """
 
@@ -294,8 +294,9 @@ async def test_agents_that_lie_forge_and_flood(tmp_path: Path, messages_server: 
     assert ends[1].ending == "protocol broken"
     assert ends[3].ending == "submitted"
     told = messages_server.bodies[-1]["messages"][-1]["content"]
-    assert told.count("refused") == 3
-    assert "reached" not in told
+    assert "interfaces ['lo']" in told
+    assert "routes []" in told
+    assert "no engine" in told
     assert "['ANTHROPIC_API_KEY']" in told
     check_what_was_said(campaign)
 
