@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anthropic
 import httpx2
+import structlog
 
 from orchestrator.domain.model_use import Tokens
 from orchestrator.llm import asgi
@@ -17,6 +18,7 @@ from orchestrator.watch.signals import Hold, Kind, Signal
 if TYPE_CHECKING:
     from orchestrator.llm.open_line import OpenLine
 
+_log = structlog.get_logger()
 _MOST_BREAKPOINTS = 4
 _LEAST_BUDGET = 1024
 
@@ -47,8 +49,8 @@ async def ask(
                 if wait is None:
                     raise _no_answer(error) from None
                 await _wait_our_turn(line, wait)
-            except Exception as error:  # noqa: BLE001
-                # What a provider sent can break the client in any way: one without usage, or no stream at all.
+            except Exception as error:  # noqa: BLE001  what a provider sent can break the client in any way
+                _log.warning("no answer could be read", model=model, exc_info=True)
                 raise NoAnswer(f"no answer came ({type(error).__name__})", charged=False) from None
 
 

@@ -29,7 +29,8 @@ class Post:
         self._ids = itertools.count(1)
 
     def open(self) -> tuple[int, queue.Queue[Any]]:
-        number, answers = next(self._ids), queue.Queue()  # type: ignore[var-annotated]
+        number = next(self._ids)
+        answers: queue.Queue[Any] = queue.Queue()
         self._waiting[number] = answers
         return number, answers
 
