@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from orchestrator.agents.presets import IMAGE
 from orchestrator.budget import Account, micro_dollars, shown
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.records import Spent
@@ -16,7 +17,7 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.grants import Grants
 from orchestrator.loop.models import Models
 from orchestrator.settings import Settings
-from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError
+from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError, format_duration
 from orchestrator.watch.config import Config
 from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
@@ -179,12 +180,15 @@ async def open_models(
             grants=Grants(book, ready.allowances, least_of(task, ModelRole.USER, user.models[0], ready.prices)),
             config=config,
             agent=agent,
-            configuration=_configuration(task, agent),
+            configuration=configuration_of(task, options["proposer"]),
             folder=folder,
             floor_why=floor_why,
         )
 
 
-def _configuration(task: Task, agent: str) -> str:
-    """A short name for what shapes the work beside agent and model."""
-    return f"{agent}, {task.model.form}, {task.model.proposals} a call" if agent == "llm" else agent
+def configuration_of(task: Task, proposer: str) -> str:
+    """A short name for what shapes the work beside agent and model: stalls are counted by it."""
+    if proposer == "agent":
+        return f"{task.agent.image or IMAGE}, {format_duration(task.agent.limits.wall)} at most"
+    form = f"{task.model.form}, " if proposer == "llm" else ""
+    return f"{proposer}, {form}{task.model.proposals} a call"

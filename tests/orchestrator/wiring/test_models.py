@@ -15,7 +15,7 @@ from orchestrator.watch import Outcome
 from orchestrator.watch.config import Config
 from orchestrator.wiring import Flags, models_lines, resolve
 from orchestrator.wiring.least import TABLES
-from orchestrator.wiring.models import check_models, learnt_config, ready_models, watch_config
+from orchestrator.wiring.models import check_models, configuration_of, learnt_config, ready_models, watch_config
 from tests.orchestrator.loop.scripted import write_task
 from tests.orchestrator.views.campaign.builder import TASK
 from tests.orchestrator.watch.test_replaying import keep, steady
@@ -135,3 +135,13 @@ def test_an_agent_for_a_proposer_that_has_none(tmp_path: Path) -> None:
     task = load_task(write_task(tmp_path))
     with pytest.raises(TaskError, match="--agent means nothing to the proposer llm; use it with --proposer agent"):
         resolve(Flags(proposer="llm", agent="claude-code"), task, Settings())
+
+
+def test_what_stalls_are_counted_by() -> None:
+    """Agents in other images, or with other time, are told apart; so are ways to ask."""
+    plain = Task.model_validate(TASK)
+    mine = Task.model_validate({**TASK, "agent": {"image": "mine:1", "limits": {"wall": 60}}})
+    assert configuration_of(plain, "llm") == "llm, blocks, 3 a call"
+    assert configuration_of(plain, "llm-params") == "llm-params, 3 a call"
+    assert configuration_of(plain, "agent") == "blastdoor-agent:latest, 30m at most"
+    assert configuration_of(mine, "agent") == "mine:1, 1m at most"
