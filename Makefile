@@ -30,7 +30,7 @@ test: setup check ## set everything up and run all checks and tests
 	$(ENGINE) sh -c 'scripts/build-images agent && exec $(BIN)/pytest $(ARGS)'
 
 unit: setup ## run the fast tests; they need no engine
-	$(BIN)/pytest -m 'not (docker or postgres or crash or attack or e2e or slow or fuzz)' $(ARGS)
+	$(BIN)/pytest -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz)' $(ARGS)
 
 check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check $(SOURCES)

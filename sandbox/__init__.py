@@ -4,16 +4,18 @@ from sandbox.backend import Backend, Capabilities, Chamber, Channel, Listener, T
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
-from sandbox.config import BackendConfig, DockerConfig
+from sandbox.config import BackendConfig, DockerConfig, ModalConfig, SkyPilotConfig
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.happenings import NotDelivered
 from sandbox.inputs import InputStore
 from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
-from sandbox.price import Rates
+from sandbox.price import FREE, Rates, Terms
+from sandbox.purse import Purse
 from sandbox.wire.frames import Reply
 from sandbox.wire.log import Report, printable
 
 __all__ = [
+    "FREE",
     "Backend",
     "BackendConfig",
     "BakedImage",
@@ -33,16 +35,20 @@ __all__ = [
     "Limits",
     "Listener",
     "Lost",
+    "ModalConfig",
     "Mode",
     "Needs",
     "NotDelivered",
     "Outcome",
+    "Purse",
     "Rates",
     "Refused",
     "Reply",
     "Report",
     "SandboxError",
+    "SkyPilotConfig",
     "Talk",
+    "Terms",
     "Unavailable",
     "Usage",
     "check_outputs_folder",

@@ -14,13 +14,17 @@ from sandbox.wire.log import Report
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend can do, and who holds each limit there."""
+    """What a backend can do, and who holds each limit there.
+
+    `caveats` are sentences that people must be told where this backend is used: what is weaker here than elsewhere.
+    """
 
     boundary: str
     relay: bool
     live_log: bool
     stop: bool
     enforced: Mapping[str, Enforcer] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
 
     def enforcer(self, limit: str) -> Enforcer:
         return self.enforced.get(limit, Enforcer.NOBODY)

@@ -8,7 +8,12 @@ SandboxError
 
 
 class SandboxError(Exception):
-    """Base of all errors of this package; the message is one line for a person."""
+    """Base of all errors of this package; the message is one line for a person.
+
+    `usd` is what was spent all the same: a provider charges from create on, whether a chamber came of it or not.
+    """
+
+    usd: float = 0.0
 
 
 class Unavailable(SandboxError):

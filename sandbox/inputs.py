@@ -14,6 +14,11 @@ from sandbox.job import Input
 CHUNK = 1024 * 1024
 
 
+def default_inputs_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "blastdoor" / "inputs"
+
+
 class InputStore:
     """A folder of content-addressed trees. Adding is atomic; what is there never changes."""
 

@@ -1,5 +1,7 @@
 """Dollars per second of a resource, as data. Prices change: override them in the settings."""
 
+from dataclasses import dataclass
+
 from pydantic import BaseModel, Field
 
 from sandbox.errors import Refused
@@ -23,6 +25,18 @@ class Rates(BaseModel, extra="forbid", frozen=True):
         return total
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a provider charges for beyond the time that a job may take: all of it is reserved, little of it is used.
+
+    `opening_s` passes between create and ready, `closing_s` between the end and the last billed second, at worst.
+    """
+
+    opening_s: float = 0.0
+    closing_s: float = 0.0
+
+
+FREE = Terms()
 LOCAL = Rates()
 
 # Modal's public page, mid 2026.

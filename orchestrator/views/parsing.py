@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 
-class Parsed(click.ParamType[float]):
+class Parsed(click.ParamType):
     """Something as people write it: "$5", "90m", "30/min"."""
 
     def __init__(self, name: str, parse: Callable[[object], object]) -> None:

@@ -6,14 +6,21 @@ from pathlib import Path
 
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
-from sandbox import Backend, Input, Limits
+from sandbox import FREE, Backend, Input, Limits, Purse, Terms
+
+
+def _nothing_stands(purse: Purse) -> None:
+    """On one's own machine nothing is rented, so nobody has to pay for what stands."""
+    del purse
 
 
 @dataclass(frozen=True)
 class Site:
     """`ceiling` says how many chambers of such limits fit at once; `name` is part of every fingerprint.
 
-    `spare_s` is what a chamber can take beyond its job's own limits.
+    `spare_s` is what a chamber can take beyond its job's own limits, `terms` what the provider charges beyond that.
+    `judging` is where judge, gold and agents stay when the candidates are sent away: on one's own machine. `paid_by`
+    is told who pays for what stands longer than one chamber; until then nothing of that kind is made.
     """
 
     name: str
@@ -23,3 +30,11 @@ class Site:
     usd_per_second: Callable[[Limits], float]
     ceiling: Callable[[Limits], int]
     spare_s: float = 100.0
+    terms: Terms = FREE
+    judging: "Site | None" = None
+    paid_by: Callable[[Purse], None] = _nothing_stands
+
+    @property
+    def home(self) -> "Site":
+        """Where trusted things run."""
+        return self.judging or self

@@ -14,8 +14,9 @@ DISMISS_S = 5.0
 class Guard:
     """A process beside us that ends our chambers when we are gone, even if a candidate outwits its own PID 1."""
 
-    def __init__(self, owner: str, host: str) -> None:
-        self._command = (sys.executable, "-m", "sandbox.backends.docker_warden", owner, host)
+    def __init__(self, owner: str, warden: str, *words: str) -> None:
+        """`warden` is the module that sweeps; `words` are its arguments after the owner, and never a secret."""
+        self._command = (sys.executable, "-m", warden, owner, *words)
         self._owner = owner
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
@@ -56,7 +57,7 @@ class Guard:
         self._heard = True
 
     async def dismiss(self) -> None:
-        """It sweeps once more and goes; while the engine does not answer, it stays behind and keeps trying."""
+        """It sweeps once more and goes; while the provider does not answer, it stays behind and keeps trying."""
         if self._process and self._process.stdin:
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Backend settings as a tagged union. The vendor's package is imported when a backend is opened, not before."""
+"""Settings of a Docker engine."""
 
 import os
 from collections.abc import Callable
@@ -9,14 +9,10 @@ from pydantic import BaseModel, Field
 
 from sandbox.backend import Backend
 from sandbox.baking import BakedImage, ImageSpec
+from sandbox.inputs import default_inputs_folder
 from sandbox.link import Deadlines
 from sandbox.price import LOCAL, Rates
 from sandbox.units import Duration
-
-
-def default_inputs_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "blastdoor" / "inputs"
 
 
 def default_docker_host() -> str:
@@ -48,6 +44,3 @@ class DockerConfig(BaseModel, extra="forbid", frozen=True):
         from sandbox.backends.docker_bake import bake
 
         return await bake(self.host, spec, progress)
-
-
-BackendConfig = DockerConfig

@@ -1,0 +1,13 @@
+"""Who pays for what stands longer than one chamber: idle warm sandboxes, warm clusters."""
+
+from typing import Protocol
+
+
+class Purse(Protocol):
+    """Asked before a standing thing exists, told once what it cost. Names are unique and are found at the provider."""
+
+    def reserve(self, name: str, worst_usd: float) -> bool:
+        """Set the worst case aside, on record. False when it does not fit: then it must not be made."""
+
+    def settle(self, name: str, usd: float) -> None:
+        """It is gone, confirmed by the provider, and cost this much."""

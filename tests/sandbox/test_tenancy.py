@@ -1,0 +1,68 @@
+"""Who is alive where a provider keeps no lease of ours."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from sandbox.tenancy import Mark, Tenancy
+
+
+def test_living_owner_is_never_over(tmp_path: Path) -> None:
+    """Not even past the end that was set: on one's own place the lock decides (T77)."""
+    mine, other = Tenancy(tmp_path, clock=lambda: 1000.0), Tenancy(tmp_path, clock=lambda: 9000.0)
+    assert not other.is_over(mine.mark(10))
+    assert not mine.is_over(mine.mark(10))
+
+
+def test_released_owner_is_over(tmp_path: Path) -> None:
+    mine, other = Tenancy(tmp_path), Tenancy(tmp_path)
+    mark = mine.mark(1000)
+    mine.release()
+    assert other.is_over(mark)
+
+
+def test_killed_owner_is_over_at_once(tmp_path: Path) -> None:
+    """kill -9 lets go of the lock, and a child of the dead one does not keep it."""
+    script = (
+        "import subprocess, sys; from pathlib import Path; from sandbox.tenancy import Tenancy\n"
+        "mine = Tenancy(Path(sys.argv[1]))\n"
+        "child = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        "print(mine.owner, child.pid, flush=True); sys.stdin.read()\n"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    name, child = owner.stdout.readline().split()
+    try:
+        other = Tenancy(tmp_path)
+        mark = Mark(name, other.place, 2**40)
+        assert not other.is_over(mark)
+        owner.kill()
+        owner.wait()
+        assert other.is_over(mark)
+    finally:
+        os.kill(int(child), signal.SIGKILL)
+
+
+def test_owner_elsewhere_is_over_at_its_end_only(tmp_path: Path) -> None:
+    now = [1000.0]
+    here, elsewhere = Tenancy(tmp_path / "a", clock=lambda: now[0]), Tenancy(tmp_path / "b", clock=lambda: now[0])
+    mark = elsewhere.mark(10)
+    assert mark.place != here.place
+    assert not here.is_over(mark)
+    elsewhere.release()
+    assert not here.is_over(mark)
+    now[0] = 1011.0
+    assert here.is_over(mark)
+
+
+def test_foreign_name_is_left_alone(tmp_path: Path) -> None:
+    here = Tenancy(tmp_path)
+    assert not here.is_over(Mark("../../etc/passwd", here.place, 0))
+
+
+def test_place_is_agreed_upon(tmp_path: Path) -> None:
+    assert len({Tenancy(tmp_path).place for _ in range(5)}) == 1
