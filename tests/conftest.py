@@ -11,6 +11,9 @@ from tests.messages import MessagesServer
 
 MEMORY = Path("/dev/shm")
 
+# Workers of pytest-xdist set it to the width of the terminal that they report to.
+os.environ.pop("COLUMNS", None)
+
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivatePostgres]:
