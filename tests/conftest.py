@@ -11,8 +11,12 @@ from tests.messages import MessagesServer
 
 MEMORY = Path("/dev/shm")
 
-# Workers of pytest-xdist set it to the width of the terminal that they report to.
-os.environ.pop("COLUMNS", None)
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see a pipe of no width, whatever runs them: workers of pytest-xdist are told the size of its terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("LINES", raising=False)
 
 
 @pytest.fixture(scope="session")
