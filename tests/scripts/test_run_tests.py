@@ -26,7 +26,7 @@ def test_own_marks_narrow_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(words)
         return Ended()
 
-    monkeypatch.setattr(run_tests.subprocess, "run", run)
+    monkeypatch.setattr("run_tests.subprocess.run", run)
     assert run_tests.main(["-m", "crash or e2e"]) == 0
     assert [words[-1] for words in asked] == [
         "(alone and not slurm) and (crash or e2e)",
