@@ -8,6 +8,7 @@ import pytest
 
 from private_postgres import PrivatePostgres, postgres
 from tests.messages import MessagesServer
+from tests.modal_emulator import ModalEmulator
 
 MEMORY = Path("/dev/shm")
 
@@ -35,3 +36,27 @@ def messages_server() -> Iterator[MessagesServer]:
     """Speaks the Messages API on loopback, as the test scripts it; its key is `messages_server.key`."""
     with MessagesServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def modal_process() -> Iterator[ModalEmulator]:
+    """One for all tests: it takes a second to start."""
+    emulator = ModalEmulator()
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def modal_emulator(modal_process: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModalEmulator]:
+    """A Modal on loopback, without sandboxes and faults. Who uses it is marked `modal`.
+
+    This process, and those that the test starts, are told of it. A call that it does not know fails the test.
+    """
+    for name in [name for name in os.environ if name.startswith("MODAL_")]:
+        monkeypatch.delenv(name)
+    for name, value in modal_process.environment().items():
+        monkeypatch.setenv(name, value)
+    yield modal_process
+    unknown = modal_process.unimplemented()
+    modal_process.forget()
+    assert not unknown, f"called, but not in the emulator: {sorted(set(unknown))}"
