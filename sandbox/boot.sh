@@ -16,6 +16,8 @@ pick() {
 whole() { IFS= read -r line 2>/dev/null <"$2" && say "fact $1 $line"; }
 
 say 'blastdoor 1'
+# What a wrapper before us has to say of itself.
+for fact in "$@"; do say "fact $fact"; done
 pick cpu 'model name' /proc/cpuinfo
 pick cpu 'CPU implementer' /proc/cpuinfo
 pick cpu 'CPU part' /proc/cpuinfo
