@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 # Said by the chamber before any hostile byte arrived, then ours: limits and digests.
 HARDWARE = ("cpu", "cores", "memory", "kernel", "gpu")
 FIELDS = (*HARDWARE, "backend", "limits", "steps", "image", "inputs", "judge", "gold")
-DEFAULT_BINDS = ("image", "inputs", "judge", "gold", "limits", "steps")
+DEFAULT_BINDS = ("backend", "image", "inputs", "judge", "gold", "limits", "steps")
 
 Fingerprint = Mapping[str, str]
 
