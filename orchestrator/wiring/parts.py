@@ -1,5 +1,8 @@
 """Small parts, made from a task and its options."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from orchestrator.budget import Stop, stops
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
@@ -17,7 +20,7 @@ from orchestrator.task import PruningSpec, Snapshot, Task, TaskError
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
-from sandbox import Job, Limits
+from sandbox import Input, Job, Limits
 
 
 def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:
@@ -78,24 +81,33 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
     check_site(task, site)
-    image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
+    image, judge_image = await site.bake(task.image), await site.home.bake(task.judge.image)
     jobs = Jobs(
         task=task,
         snapshot=taken,
         image=image,
         judge_image=judge_image,
-        inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
-        tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
+        inputs=_add(site, taken.inputs),
+        tune_inputs=_add(site, taken.tune_inputs),
         backend=site.name,
-        heldout_inputs=tuple(site.add_input(name, path) for name, path in taken.heldout_inputs.items()),
+        heldout_inputs=_add(site, taken.heldout_inputs),
     )
+    home = make_door(site.home, judge_image, task.stall.provision)
     judge = DataJudge(
-        door=make_door(site, judge_image, task.stall.provision),
+        door=home,
         jobs={mode: jobs.judge(mode) for mode in Mode},
         files=judge_files(taken.judge, taken.gold, judge_helpers(Tier(task.judge.mode))),
     )
     door = make_door(site, image, task.stall.provision)
-    return Parts(task=task, jobs=jobs, door=door, judge=judge, ranking=make_ranking(task))
+    return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))
+
+
+def _add(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
+    """Candidate and judge read the same inputs, each where it runs; in either place they go by their content."""
+    if site.home.add_input != site.add_input:
+        for name, path in inputs.items():
+            site.home.add_input(name, path)
+    return tuple(site.add_input(name, path) for name, path in inputs.items())
 
 
 def check_site(task: Task, site: Site) -> None:

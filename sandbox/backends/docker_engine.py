@@ -119,6 +119,26 @@ class Engine:
         """The image's record. Raises Refused when it is missing."""
         return await self._call(f"image {name}", lambda: self._api.inspect_image(name))
 
+    async def save_image(self, name: str, archive: Path) -> None:
+        """An image with all its layers, as one archive that another engine can load."""
+
+        def save() -> None:
+            with archive.open("wb") as target:
+                target.writelines(self._api.get_image(name))
+
+        await self._call(f"save image {name}", save)
+
+    async def load_image(self, archive: Path) -> None:
+        """What another engine has saved. Nothing is run."""
+
+        def load() -> None:
+            with archive.open("rb") as content:
+                for answer in self._api.load_image(content):
+                    if "error" in answer:
+                        raise Unavailable(f"load image: the engine failed: {str(answer['error'])[:400]}")
+
+        await self._call("load image", load)
+
     async def derive_image(self, parent: str, name: str, changes: Sequence[str], labels: dict[str, str]) -> None:
         """An image that is its parent with other settings, given as Dockerfile instructions. Nothing is run."""
 
