@@ -1,11 +1,11 @@
 """Candidate and judge against each other on a machine with a GPU, without an engine: prints one JSON object.
 
-    python3 examples/gpu_reduce/try_on_gpu.py [--under COMMAND]
+    python3 examples/gpu_reduce/try_on_gpu.py [--like-a-chamber]
 
 Standard library only. What it needs: NVIDIA's driver, and libnvrtc on the loader's path or in a wheel of NVIDIA's. The
 kernels are checked in full on sizes around those of warps, blocks and tiles, timed by the GPU's own events, then
-called by the judge with frames and a clock as the orchestrator would. `--under` is put before the candidate's command,
-to try it in a posture like a chamber's (scripts/like_a_chamber.py). It is a trial of this example, and no boundary.
+called by the judge with frames and a clock as the orchestrator would. `--like-a-chamber`, as root, has the candidate
+run in what of a chamber's posture needs no engine (scripts/like_a_chamber.py): a trial of this example, no boundary.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import os
 import platform
 import random
 import secrets
-import shlex
 import shutil
 import statistics
 import struct
@@ -31,6 +30,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 GUEST = HERE.parent.parent / "orchestrator/judge/guest"
+POSTURE = HERE.parent.parent / "scripts/like_a_chamber.py"
 SIZES = ((0, 5), (1, 1), (31, 33), (32, 127), (129, 64), (1023, 2), (1025, 70), (4097, 3), (65_537, 9), (2, 70_001))
 FULL = (262_144, 65_536)
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -139,6 +139,12 @@ class Side:
     def nulls(self) -> list[float]:
         return [self.ask(b"N")[0] for _ in range(36)][4:]
 
+    def used(self) -> dict[str, str]:
+        """Threads and the most memory so far, as the kernel counts them."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        fields = dict(line.split(":", 1) for line in status)
+        return {name: " ".join(fields[name].split()) for name in ("Threads", "VmHWM", "Seccomp", "CapBnd", "Uid")}
+
     def end(self) -> int:
         self._to.close()
         return self._process.wait()
@@ -173,9 +179,9 @@ def judged(folder: Path, under: Sequence[str], values: Any) -> dict[str, Any]:
         calls += 1
         elapsed, answer = candidate.ask(wish)
         _, wish = judge.ask(b"R" + struct.pack("<d", elapsed) + answer)
-    ended = [judge.end(), candidate.end()]
-    result = json.loads(values.decode(wish[1:])["result.json"])
-    return {"result": result, "calls": calls, "median_s": median, "jitter_s": jitter, "load_s": load_s, "ended": ended}
+    report = {"result": json.loads(values.decode(wish[1:])["result.json"]), "calls": calls, "used": candidate.used()}
+    report |= {"median_s": median, "jitter_s": jitter, "load_s": load_s}
+    return report | {"ended": [judge.end(), candidate.end()]}
 
 
 def machine() -> dict[str, str]:
@@ -187,8 +193,8 @@ def machine() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--under", default="", help="words to put before the candidate's command")
-    under = shlex.split(parser.parse_args().under)
+    parser.add_argument("--like-a-chamber", action="store_true", help="the candidate runs in a chamber's posture")
+    under = [sys.executable, str(POSTURE)] if parser.parse_args().like_a_chamber else []
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(GUEST))
     values = importlib.import_module("blastdoor_values")
