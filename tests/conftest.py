@@ -13,6 +13,13 @@ from tests.modal_emulator import ModalEmulator
 MEMORY = Path("/dev/shm")
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see a pipe of no width, whatever runs them: workers of pytest-xdist are told the size of its terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("LINES", raising=False)
+
+
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivatePostgres]:
     """A real server, installed where it is missing. Who uses it is marked `postgres`; nobody is skipped without it.
