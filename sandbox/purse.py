@@ -4,7 +4,10 @@ from typing import Protocol
 
 
 class Purse(Protocol):
-    """Asked before a standing thing exists, told once what it cost. Names are unique and are found at the provider."""
+    """Asked before a standing thing exists, told once what it cost. Names are unique and are found at the provider.
+
+    Both are called in the thread of the event loop, and neither waits for anybody.
+    """
 
     def reserve(self, name: str, worst_usd: float) -> bool:
         """Set the worst case aside, on record. False when it does not fit: then it must not be made."""

@@ -51,7 +51,8 @@ async def check_guard(bench: Workbench, node: str, guard: Guard) -> None:
 async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str, bytes]) -> Checked:
     """Run one guard, recording nothing. In the candidate's chamber, its exit code is the candidate's own word."""
     try:
-        ran = await parts.door.run(parts.jobs.guard(guard), _bundle(parts, guard, tree, outputs))
+        door = parts.home if guard.place == "judge" else parts.door
+        ran = await door.run(parts.jobs.guard(guard), _bundle(parts, guard, tree, outputs))
     except NotStarted as error:
         raise Free(error.ending, f"no chamber for the guard {guard.name}: {error}") from error
     except (TooLarge, Refused) as error:

@@ -56,11 +56,16 @@ class BaselineFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What runs a candidate and what judges it; needs no campaign. `asking` is what an attempt may use of models."""
+    """What runs a candidate and what judges it; needs no campaign. `asking` is what an attempt may use of models.
+
+    Candidates go through `door`, wherever that leads; judges, what stands beside them and agents go through `home`,
+    which never leaves the orchestrator's own machine.
+    """
 
     task: Task
     jobs: Jobs
     door: Door
+    home: Door
     judge: DataJudge
     ranking: Ranking
     asking: Spent = field(default_factory=Spent)

@@ -1,4 +1,4 @@
-"""What tests of the backend share."""
+"""Shared by the tests of Modal."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +9,12 @@ import pytest_asyncio
 from sandbox.backends.modal import ModalBackend
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator
+from tests.modal_emulator.bare import Bare
+
+
+@pytest_asyncio.fixture
+async def bare(modal_emulator: ModalEmulator) -> Bare:
+    return await Bare.connect(modal_emulator.environment())
 
 
 @pytest.fixture
