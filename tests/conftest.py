@@ -64,6 +64,6 @@ def modal_emulator(modal_process: ModalEmulator, monkeypatch: pytest.MonkeyPatch
     for name, value in modal_process.environment().items():
         monkeypatch.setenv(name, value)
     yield modal_process
-    unknown = modal_process.unimplemented()
+    blemishes = modal_process.blemishes()
     modal_process.forget()
-    assert not unknown, f"called, but not in the emulator: {sorted(set(unknown))}"
+    assert not blemishes, f"calls that the emulator has not, or at which it broke: {blemishes}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 GPU = ("gpu", "gpu_count", "gpu_memory", "gpu_driver", "cuda")
 HARDWARE = ("cpu", "cores", "memory", "kernel", *GPU)
 FIELDS = (*HARDWARE, "backend", "limits", "steps", "image", "inputs", "judge", "gold")
-DEFAULT_BINDS = ("image", "inputs", "judge", "gold", "limits", "steps", *GPU)
+DEFAULT_BINDS = ("backend", "image", "inputs", "judge", "gold", "limits", "steps", *GPU)
 
 Fingerprint = Mapping[str, str]
 

@@ -10,7 +10,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.site import Site
-from sandbox import DockerConfig, InputStore, Limits, Rates
+from sandbox import BackendConfig, DockerConfig, InputStore, Limits, Rates
 from sandbox import ImageSpec as BakeSpec
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
@@ -56,7 +56,7 @@ async def docker_site(
         await backend.close()
 
 
-def spare_of(config: DockerConfig) -> float:
+def spare_of(config: BackendConfig) -> float:
     """Upload and collection have deadlines of their own; the kill takes a moment."""
     return config.deadlines.upload + config.deadlines.collect + _KILL_S
 

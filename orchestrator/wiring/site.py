@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
-from sandbox import FREE, Backend, Input, Limits, Purse, Terms
+from sandbox import FREE, Backend, Gpu, Input, Limits, Purse, Terms
 
 
 def _nothing_stands(purse: Purse) -> None:
@@ -20,7 +20,8 @@ class Site:
 
     `spare_s` is what a chamber can take beyond its job's own limits, `terms` what the provider charges beyond that.
     `judging` is where judge, gold and agents stay when the candidates are sent away: on one's own machine. `paid_by`
-    is told who pays for what stands longer than one chamber; until then nothing of that kind is made.
+    is told who pays for what stands longer than one chamber; until then nothing of that kind is made. `gpu` is what a
+    candidate's chamber gets of it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Site:
     terms: Terms = FREE
     judging: "Site | None" = None
     paid_by: Callable[[Purse], None] = _nothing_stands
+    gpu: Gpu | None = None
 
     @property
     def home(self) -> "Site":

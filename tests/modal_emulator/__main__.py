@@ -11,7 +11,6 @@ import sys
 from typing import Any
 
 from grpclib import Status
-from grpclib.server import Server
 from modal_proto.api_grpc import ModalClientBase
 from modal_proto.task_command_router_grpc import TaskCommandRouterBase
 
@@ -19,6 +18,7 @@ from tests.modal_emulator.control_plane import ControlPlane
 from tests.modal_emulator.engine import Engine
 from tests.modal_emulator.faults import Fault, Faults
 from tests.modal_emulator.images import Files, Images
+from tests.modal_emulator.listener import Listener
 from tests.modal_emulator.router import Router
 from tests.modal_emulator.sandboxes import Sandboxes, new_id
 from tests.modal_emulator.service import Journal, serve
@@ -67,6 +67,7 @@ class Emulator:
         """Everything works again."""
         self._faults.clear()
         self._router.speaking.set()
+        self._control.expired = False
         for server in self._servers.values():
             await server.listen()
 
@@ -83,42 +84,20 @@ class Emulator:
     async def calls(self) -> list[str]:
         return self._journal.calls
 
-    async def unimplemented(self) -> list[str]:
-        return self._journal.unimplemented
+    async def blemishes(self) -> dict[str, list[str]]:
+        return {"unimplemented": self._journal.unimplemented, "broken": self._journal.broken}
+
+    async def remember_keys(self) -> None:
+        self._journal.remembers = True
+
+    async def expire_token(self) -> None:
+        self._control.expired = True
 
     async def forget(self) -> None:
         """A new test begins: nothing runs, nothing was called, nothing is broken."""
         await self.heal()
         await self._sandboxes.clear()
-        self._journal.calls.clear()
-        self._journal.unimplemented.clear()
-
-
-class Listener:
-    """A gRPC server that can be cut off and come back on the same port."""
-
-    def __init__(self, service: Any) -> None:
-        self._service = service
-        self._server: Server | None = None
-        self._port = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
-
-    async def listen(self) -> None:
-        if self._server is None:
-            self._server = Server([self._service])
-            await self._server.start("127.0.0.1", self._port)
-            sockets = self._server._server.sockets  # type: ignore[union-attr]
-            self._port = sockets[0].getsockname()[1]
-
-    async def cut(self) -> None:
-        if self._server:
-            self._server.close()
-            for handler in list(self._server._handlers):
-                handler.close()
-            self._server = None
+        self._journal.clear()
 
 
 async def _command(emulator: Emulator, line: str) -> str:

@@ -31,6 +31,7 @@ class ControlPlane:
         self.journal = journal
         self.token = (new_id("ak"), new_id("as"))
         self.router_url = ""
+        self.expired = False
         self._sandboxes = sandboxes
         self._images = images
         self._files = files
@@ -39,7 +40,7 @@ class ControlPlane:
 
     def admit(self, rpc: str, metadata: Metadata) -> None:
         given = (metadata.get("x-modal-token-id"), metadata.get("x-modal-token-secret"))
-        if given != self.token:
+        if given != self.token or self.expired:
             raise GRPCError(Status.UNAUTHENTICATED, "Token ID or secret is malformed or unknown")
 
     async def ClientHello(self, request: Empty) -> api_pb2.ClientHelloResponse:

@@ -119,7 +119,8 @@ class Exec:
             return
         self._written += len(fresh)
         with contextlib.suppress(ConnectionError):
-            self._writer.write(fresh)
+            if fresh:
+                self._writer.write(fresh)
             if eof and not self._input_ended:
                 self._input_ended = True
                 self._writer.write_eof()

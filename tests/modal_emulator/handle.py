@@ -88,8 +88,17 @@ class ModalEmulator:
         """RPCs in the order in which they were called."""
         return list(self._do("calls"))
 
-    def unimplemented(self) -> list[str]:
-        return list(self._do("unimplemented"))
+    def remember_keys(self) -> None:
+        """A retry is known by its key and gets the first try's answer, as Modal may or may not do."""
+        self._do("remember_keys")
+
+    def expire_token(self) -> None:
+        self._do("expire_token")
+
+    def blemishes(self) -> dict[str, list[str]]:
+        """Calls that the emulator has not, and calls at which it broke: both must fail the test."""
+        found: dict[str, list[str]] = self._do("blemishes")
+        return {kind: calls for kind, calls in found.items() if calls}
 
     def forget(self) -> None:
         self._do("forget")

@@ -20,11 +20,23 @@ Effect = Callable[[Message], Awaitable[Message]] | Callable[[Message], AsyncIter
 
 
 class Journal:
-    """What was called, in order, and what was called that is not there."""
+    """What was called, in order; what was called that is not there; where the emulator itself broke.
+
+    With `remembers`, a retry is known by its key and gets the first try's answer. Whether Modal does that is not
+    known, so both ways can be had; the unkind one is the default.
+    """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.unimplemented: list[str] = []
+        self.broken: list[str] = []
+        self.answers: dict[tuple[str, str], Message] = {}
+        self.remembers = False
+
+    def clear(self) -> None:
+        for kept in (self.calls, self.unimplemented, self.broken, self.answers):
+            kept.clear()
+        self.remembers = False
 
 
 class Service(Protocol):
@@ -57,20 +69,37 @@ def _method(service: Service, rpc: str) -> Callable[[Any, "Stream[Any, Any]"], A
             if inspect.isasyncgenfunction(effect):
                 await _stream(service, rpc, effect(request), stream)
             else:
-                task = asyncio.create_task(_once(service, rpc, effect, request))
-                task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, if nobody waits
-                await stream.send_message(await asyncio.shield(task))
+                await stream.send_message(await _once(service, rpc, effect, request, stream.metadata or {}))
         except Cut:
             stream._stream.connection._transport.abort()
 
     return method
 
 
-async def _once(service: Service, rpc: str, effect: Any, request: Message) -> Message:
+async def _once(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
+    task = asyncio.create_task(_whole(service, rpc, effect, request, metadata))
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, if nobody waits for it
+    return await asyncio.shield(task)
+
+
+async def _whole(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
     await service.faults.strike(rpc, "before")
-    answer = await effect(request)
+    key = (rpc, str(metadata.get("x-idempotency-key")))
+    answer = service.journal.answers.get(key) if service.journal.remembers else None
+    if answer is None:
+        answer = service.journal.answers[key] = await _done(service, rpc, effect(request))
     await service.faults.strike(rpc, "after")
     return answer
+
+
+async def _done(service: Service, rpc: str, work: Awaitable[Message]) -> Message:
+    try:
+        return await work
+    except (GRPCError, asyncio.CancelledError):
+        raise
+    except Exception as failure:
+        service.journal.broken.append(f"{rpc}: {failure!r}")
+        raise
 
 
 async def _stream(service: Service, rpc: str, answers: AsyncIterator[Message], stream: "Stream[Any, Any]") -> None:

@@ -32,6 +32,7 @@ from orchestrator.domain.events.campaign import (
     RunStarted,
     SessionEnded,
     SessionStarted,
+    SiteOpened,
     Steered,
 )
 from orchestrator.domain.events.model import (
@@ -69,6 +70,7 @@ Event = Annotated[
     CampaignOpened
     | RunStarted
     | LimitsSet
+    | SiteOpened
     | SessionStarted
     | SessionEnded
     | AttemptOpened
@@ -175,6 +177,7 @@ __all__ = [
     "SessionEnded",
     "SessionStarted",
     "Settled",
+    "SiteOpened",
     "StallFound",
     "Steered",
     "TrialEnded",
