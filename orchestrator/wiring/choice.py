@@ -69,7 +69,7 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
             values[name] = None
     if backend == "skypilot" and values["infra"] is None:
         raise TaskError(
-            "--backend skypilot needs --infra, SkyPilot's own word for where: aws, gcp/us-central1, k8s, slurm/cluster"
+            "--backend skypilot needs --infra, SkyPilot's word for where, like aws, gcp/us-central1 or slurm/cluster"
         )
     choice_of(values)
 
