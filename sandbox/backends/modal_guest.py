@@ -5,8 +5,8 @@ from importlib import resources
 
 from sandbox.backend import Capabilities
 from sandbox.errors import Refused
+from sandbox.gpus import gpu_differences
 from sandbox.job import Enforcer, Job, Limits
-from sandbox.posture import gpu_differences
 
 # Nothing of it may end by itself, and it takes in orphans whose parents are gone.
 ENTRYPOINT = ("sh", "-c", "while :; do sleep 60; done")
