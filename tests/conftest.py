@@ -3,16 +3,12 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from private_postgres import PrivatePostgres, postgres
 from tests.messages import MessagesServer
 from tests.modal_emulator import ModalEmulator
-
-if TYPE_CHECKING:
-    from tests.modal_emulator.bare import Bare
 
 MEMORY = Path("/dev/shm")
 
@@ -71,11 +67,3 @@ def modal_emulator(modal_process: ModalEmulator, monkeypatch: pytest.MonkeyPatch
     blemishes = modal_process.blemishes()
     modal_process.forget()
     assert not blemishes, f"calls that the emulator has not, or at which it broke: {blemishes}"
-
-
-@pytest.fixture
-async def bare(modal_emulator: ModalEmulator) -> "Bare":
-    """Modal's SDK without our backend."""
-    from tests.modal_emulator.bare import Bare  # only here: it loads the SDK
-
-    return await Bare.connect(modal_emulator.environment())
