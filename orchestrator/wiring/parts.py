@@ -81,6 +81,7 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
     check_site(task, site)
+    provision_s, task = task.stall.provision, patient(task, site)
     image, judge_image = await site.bake(task.image), await site.home.bake(task.judge.image)
     jobs = Jobs(
         task=task,
@@ -92,7 +93,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
         backend=site.name,
         heldout_inputs=_add(site, taken.heldout_inputs),
     )
-    home = make_door(site.home, judge_image, task.stall.provision)
+    home = make_door(site.home, judge_image, provision_s)
     judge = DataJudge(
         door=home,
         jobs={mode: jobs.judge(mode) for mode in Mode},
@@ -100,6 +101,12 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     )
     door = make_door(site, image, task.stall.provision)
     return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))
+
+
+def patient(task: Task, site: Site) -> Task:
+    """A rented machine takes its time: nobody is found stalled before the provider's own terms are over."""
+    provision = max(task.stall.provision, site.terms.opening_s)
+    return task.model_copy(update={"stall": task.stall.model_copy(update={"provision": provision})})
 
 
 def _add(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
@@ -123,4 +130,4 @@ def check_site(task: Task, site: Site) -> None:
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
     control = Job(command=("true",), image=image.name, limits=Limits(wall=10, build=10, grace=1))
-    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s)
+    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s, site.terms)

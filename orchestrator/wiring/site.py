@@ -14,13 +14,18 @@ def _nothing_stands(purse: Purse) -> None:
     del purse
 
 
+async def _nothing_to_end() -> None:
+    """Likewise."""
+
+
 @dataclass(frozen=True)
 class Site:
     """`ceiling` says how many chambers of such limits fit at once; `name` is part of every fingerprint.
 
     `spare_s` is what a chamber can take beyond its job's own limits, `terms` what the provider charges beyond that.
     `judging` is where judge, gold and agents stay when the candidates are sent away: on one's own machine. `paid_by`
-    is told who pays for what stands longer than one chamber; until then nothing of that kind is made.
+    is told who pays for what stands longer than one chamber; until then nothing of that kind is made. `stand_down` ends
+    all of that; each is settled when its end is confirmed.
     """
 
     name: str
@@ -33,6 +38,7 @@ class Site:
     terms: Terms = FREE
     judging: "Site | None" = None
     paid_by: Callable[[Purse], None] = _nothing_stands
+    stand_down: Callable[[], Awaitable[None]] = _nothing_to_end
 
     @property
     def home(self) -> "Site":

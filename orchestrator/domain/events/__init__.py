@@ -51,6 +51,8 @@ from orchestrator.domain.events.money import (
     Refunded,
     Reserved,
     Settled,
+    StandingEnded,
+    StandingIntended,
 )
 from orchestrator.domain.events.trial import (
     CertificationOpened,
@@ -77,6 +79,8 @@ Event = Annotated[
     | Settled
     | Refunded
     | Charged
+    | StandingIntended
+    | StandingEnded
     | Proposed
     | OffersCounted
     | ModelCallIntended
@@ -176,6 +180,8 @@ __all__ = [
     "SessionStarted",
     "Settled",
     "StallFound",
+    "StandingEnded",
+    "StandingIntended",
     "Steered",
     "TrialEnded",
     "TrialIntended",
