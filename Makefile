@@ -27,7 +27,7 @@ demo: setup ## set everything up and run a real campaign
 	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
 test: setup check ## set everything up and run all checks and tests
-	$(ENGINE) sh -c 'scripts/build-images agent && exec $(BIN)/pytest $(ARGS)'
+	$(ENGINE) sh -c 'scripts/build-images agent && exec scripts/run-tests $(ARGS)'
 
 unit: setup ## run the fast tests; they need no engine
 	$(BIN)/pytest -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz)' $(ARGS)

@@ -6,10 +6,20 @@ from pathlib import Path
 
 import pytest
 
+import private_slurm
 from private_postgres import PrivatePostgres, postgres
+from private_slurm import PrivateSlurm
 from tests.messages import MessagesServer
+from tests.modal_emulator import ModalEmulator
 
 MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see a pipe of no width, whatever runs them: workers of pytest-xdist are told the size of its terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("LINES", raising=False)
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +40,43 @@ def database(postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) 
     return postgres_server
 
 
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
+    """A real cluster and SkyPilot's real server, installed where they are missing. Who uses it is marked `slurm`.
+
+    A process that rents there is given `slurm.environment()`; SkyPilot must not have been imported before.
+    """
+    log = tmp_path_factory.mktemp("slurm") / "apt.log"
+    with private_slurm.slurm(log, os.environ.get("DOCKER_HOST")) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def messages_server() -> Iterator[MessagesServer]:
     """Speaks the Messages API on loopback, as the test scripts it; its key is `messages_server.key`."""
     with MessagesServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def modal_process() -> Iterator[ModalEmulator]:
+    """One for all tests: it takes a second to start."""
+    emulator = ModalEmulator()
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def modal_emulator(modal_process: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModalEmulator]:
+    """A Modal on loopback, without sandboxes and faults. Who uses it is marked `modal`.
+
+    This process, and those that the test starts, are told of it. A call that it does not know fails the test.
+    """
+    for name in [name for name in os.environ if name.startswith("MODAL_")]:
+        monkeypatch.delenv(name)
+    for name, value in modal_process.environment().items():
+        monkeypatch.setenv(name, value)
+    yield modal_process
+    blemishes = modal_process.blemishes()
+    modal_process.forget()
+    assert not blemishes, f"calls that the emulator has not, or at which it broke: {blemishes}"

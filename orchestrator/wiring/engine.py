@@ -3,18 +3,21 @@
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.site import Site
-from sandbox import DockerConfig, InputStore, Limits, Rates
+from sandbox import BackendConfig, DockerConfig, InputStore, Limits, Rates
 from sandbox import ImageSpec as BakeSpec
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
 _MEMORY_SHARE = 0.8
 _KILL_S = 10.0
+# A folder for each, by NVIDIA's driver. No two chambers share one.
+_GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 def docker_config(settings: Settings, **changed: Any) -> DockerConfig:
@@ -53,7 +56,7 @@ async def docker_site(
         await backend.close()
 
 
-def spare_of(config: DockerConfig) -> float:
+def spare_of(config: BackendConfig) -> float:
     """Upload and collection have deadlines of their own; the kill takes a moment."""
     return config.deadlines.upload + config.deadlines.collect + _KILL_S
 
@@ -62,4 +65,9 @@ def local_ceiling(limits: Limits) -> int:
     """How many chambers of such limits this machine can hold without one slowing another."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _MEMORY_SHARE
     by_cpu = (os.cpu_count() or 1) / limits.cpus
-    return max(1, int(min(by_cpu, memory / limits.memory)))
+    by_gpu = [_gpus_here() / limits.gpu.count] if limits.gpu else []
+    return max(1, int(min([by_cpu, memory / limits.memory, *by_gpu])))
+
+
+def _gpus_here() -> int:
+    return len(list(_GPUS.glob("*")))

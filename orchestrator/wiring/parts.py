@@ -1,5 +1,6 @@
 """Small parts, made from a task and its options."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
 from orchestrator.pruning import Rule
-from orchestrator.task import PruningSpec, Snapshot, Task, TaskError
+from orchestrator.task import PruningSpec, Snapshot, Task
+from orchestrator.wiring.fitting import QueuedDoor, check_site, fitted, of_candidates
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
@@ -80,8 +82,9 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
+    task = fitted(task, site.gpu, site.terms.opening_s)
+    await site.quote(of_candidates(task))
     check_site(task, site)
-    provision_s, task = task.stall.provision, patient(task, site)
     image, judge_image = await site.bake(task.image), await site.home.bake(task.judge.image)
     jobs = Jobs(
         task=task,
@@ -93,7 +96,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
         backend=site.name,
         heldout_inputs=_add(site, taken.heldout_inputs),
     )
-    home = make_door(site.home, judge_image, provision_s)
+    home = _home(site, judge_image, task)
     judge = DataJudge(
         door=home,
         jobs={mode: jobs.judge(mode) for mode in Mode},
@@ -101,12 +104,6 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     )
     door = make_door(site, image, task.stall.provision)
     return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))
-
-
-def patient(task: Task, site: Site) -> Task:
-    """A rented machine takes its time: nobody is found stalled before the provider's own terms are over."""
-    provision = max(task.stall.provision, site.terms.opening_s)
-    return task.model_copy(update={"stall": task.stall.model_copy(update={"provision": provision})})
 
 
 def _add(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
@@ -117,15 +114,11 @@ def _add(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
     return tuple(site.add_input(name, path) for name, path in inputs.items())
 
 
-def check_site(task: Task, site: Site) -> None:
-    """Raises TaskError for what the task needs and the backend lacks."""
-    can = site.backend.capabilities
-    for wanted, name in ((task.pruning, "[pruning]"), (task.stall.heartbeat, "stall.heartbeat")):
-        if wanted and not (can.stop and can.live_log):
-            raise TaskError(f"{name} needs a backend that can stop a trial, which {site.name} can not; take it out")
-    if task.judge.mode == "relay" and not can.relay:
-        where = f"this backend ({can.boundary}) has no relay"
-        raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')
+def _home(site: Site, image: Image, task: Task) -> Door:
+    door = make_door(site.home, image, task.stall.provision)
+    if site.judging is None:
+        return door
+    return QueuedDoor(**vars(door), turns=asyncio.Semaphore(site.judging.ceiling(task.judge.limits)))
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:

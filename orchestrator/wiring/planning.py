@@ -18,7 +18,7 @@ from orchestrator.wiring.playbooks import task_pages
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
-from sandbox import DockerConfig
+from orchestrator.wiring.sites import backend_config, price_of
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,12 @@ class Plan:
     models: list[str]
 
 
-def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, config: DockerConfig) -> Plan:
+def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> Plan:
     """Raises TaskError for a task that would not run. Starts nothing, writes nothing."""
     task = load_task(folder)
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
+    config = backend_config(settings, options.site)
     proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
     ready = None
     if asks_a_model(options):
@@ -56,7 +57,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings, conf
     walls = walls_of_search(task) + (walls_of_agent(task) if options["proposer"] == "agent" else [])
     spare = spare_of(config)
     seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
-    usd = sum(config.rates.per_second(it.limits) * time for it, time in zip(walls, seconds, strict=True))
+    price = price_of(config, settings.usd_per_hour_most)
+    usd = sum(price(it.limits) * time for it, time in zip(walls, seconds, strict=True))
     if ready:
         usd += worst_of_asking(ready.allowances).microdollars / 1e6
     attempts = options["attempts"]

@@ -39,6 +39,9 @@ _PROVIDER_ERRORS = (
     OSError,
 )
 
+# Without NVIDIA's hook, and without its devices in CDI's folders.
+_NO_GPU_RUNTIME = ("could not select device driver", "no known GPU vendor", "failed to discover GPU vendor")
+
 
 @contextlib.contextmanager
 def translating_docker_errors(doing: str) -> Iterator[None]:
@@ -58,8 +61,10 @@ def _translated(error: Exception, doing: str) -> SandboxError:
         return Lost(f"{doing}: the engine no longer knows it")
     if isinstance(error, docker.errors.APIError):
         text = " ".join(str(error.explanation or error).split())[:400]
-        if "could not select device driver" in text:
+        if any(words in text for words in _NO_GPU_RUNTIME):
             return Refused(f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit")
+        if "nvidia-container-cli" in text or "nvidia.com/gpu" in text:
+            return Refused(f"{doing}: the engine's GPU runtime has no such GPU; does nvidia-smi work there? ({text})")
         if "nknown runtime" in text or "unknown or invalid runtime" in text:
             return Refused(f"{doing}: the engine lacks the runtime that was asked for; register it in its daemon.json")
         if error.is_client_error() or error.status_code == 501:
@@ -113,6 +118,26 @@ class Engine:
     async def image(self, name: str) -> Mapping[str, Any]:
         """The image's record. Raises Refused when it is missing."""
         return await self._call(f"image {name}", lambda: self._api.inspect_image(name))
+
+    async def save_image(self, name: str, archive: Path) -> None:
+        """An image with all its layers, as one archive that another engine can load."""
+
+        def save() -> None:
+            with archive.open("wb") as target:
+                target.writelines(self._api.get_image(name))
+
+        await self._call(f"save image {name}", save)
+
+    async def load_image(self, archive: Path) -> None:
+        """What another engine has saved. Nothing is run."""
+
+        def load() -> None:
+            with archive.open("rb") as content:
+                for answer in self._api.load_image(content):
+                    if "error" in answer:
+                        raise Unavailable(f"load image: the engine failed: {str(answer['error'])[:400]}")
+
+        await self._call("load image", load)
 
     async def derive_image(self, parent: str, name: str, changes: Sequence[str], labels: dict[str, str]) -> None:
         """An image that is its parent with other settings, given as Dockerfile instructions. Nothing is run."""

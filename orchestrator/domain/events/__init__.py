@@ -32,6 +32,7 @@ from orchestrator.domain.events.campaign import (
     RunStarted,
     SessionEnded,
     SessionStarted,
+    SiteOpened,
     Steered,
 )
 from orchestrator.domain.events.model import (
@@ -71,6 +72,7 @@ Event = Annotated[
     CampaignOpened
     | RunStarted
     | LimitsSet
+    | SiteOpened
     | SessionStarted
     | SessionEnded
     | AttemptOpened
@@ -179,6 +181,7 @@ __all__ = [
     "SessionEnded",
     "SessionStarted",
     "Settled",
+    "SiteOpened",
     "StallFound",
     "StandingEnded",
     "StandingIntended",

@@ -130,6 +130,9 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
     e.RunStarted: _run_started,
     e.LimitsSet: lambda event: f"caps: {_amounts(event.limits)}",
+    e.SiteOpened: lambda event: (
+        f"candidates run on {event.site.backend} ({event.site.boundary}), the judge on {event.site.judge}"
+    ),
     e.SessionStarted: lambda event: f"session {event.epoch} of {event.holder} starts",
     e.SessionEnded: lambda event: f"session ends{_because(event.why)}",
     e.AttemptOpened: lambda event: f"{event.node} opened ({event.role} {event.number})",

@@ -43,6 +43,7 @@ from orchestrator.views.campaign.playbook import playbook_record, playbook_secti
 from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.views.campaign.roles import roles_record, roles_section
+from orchestrator.views.campaign.sites import sites_section
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -100,6 +101,7 @@ def report(material: Material) -> str:
         *(("Instructions", body) for body in [_instructions(state)] if body),
         *(("A person's word", body) for body in [_answers(nodes)] if body),
         ("Playbook", playbook_section(state, material.ranking, run.number)),
+        ("Where it ran", sites_section(run)),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]

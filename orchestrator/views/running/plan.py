@@ -10,11 +10,11 @@ from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import print_json
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import Flags, How, docker_config, plan_campaign
+from orchestrator.wiring import Flags, How, plan_campaign
 
 
 def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: bool) -> int:
-    plan = plan_campaign(task, how, flags, settings, docker_config(settings))
+    plan = plan_campaign(task, how, flags, settings)
     if as_json:
         print_json({**asdict(plan), "options": dict(plan.options.values), "sources": dict(plan.options.sources)})
         return Exit.OK
