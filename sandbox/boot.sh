@@ -118,6 +118,20 @@ if [ "$mode" = relay ]; then
     exit 0
 fi
 
+# Where we are not PID 1, root's processes stay, and `kill -1` succeeds for as long as there is anybody: look for the
+# living of our own user then. A zombie is dead.
+others() {
+    for process in /proc/[0-9]*; do
+        { [ -O "$process" ] && [ "$process" != "/proc/$$" ]; } || continue
+        while read -r key state _; do
+            [ "$key" = State: ] || continue
+            [ "$state" = Z ] || return 0
+            break
+        done 2>/dev/null <"$process/status"
+    done
+    return 1
+}
+
 {
     trap : TERM
     if build_step; then
@@ -134,7 +148,7 @@ while read -r order <&3; do
         kill -KILL -1 2>/dev/null
         wait
         # A killed process may still be finishing a write, and orphans must be reaped: collect only from the dead.
-        while kill -KILL -1 2>/dev/null; do sh -c :; done
+        while kill -KILL -1 2>/dev/null && { [ $$ = 1 ] || others; }; do sh -c :; done
         say archive
         tar -cf - -C /work/out . >&4
         exit 0

@@ -31,6 +31,8 @@ from modal.exception import (
     VersionError,
 )
 
+from sandbox.backends.modal_ender import NotMade
+from sandbox.backends.modal_order import Order
 from sandbox.baking import last_word
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.demux import Stream
@@ -83,20 +85,6 @@ def _translated(error: Exception, doing: str) -> SandboxError:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One sandbox, as it is asked for. `memory` in MiB; request and limit are always the same."""
-
-    name: str
-    tags: Mapping[str, str]
-    image: modal.Image
-    cpus: float
-    memory: int
-    gpu: str | None
-    lifetime_s: int
-    command: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Ended:
     """How a sandbox ended, in the provider's own word for it."""
 
@@ -137,6 +125,15 @@ class Sandbox:
         work = self._inner.exec.aio(*command, text=False, timeout=timeout_s)
         return Command(await call("exec", work, within_s))
 
+    async def ask(self, command: Sequence[str], within_s: float) -> bytes:
+        """What a short command of our own says on stdout."""
+
+        async def said() -> bytes:
+            asked = await self.start(command, int(within_s), within_s)
+            return b"".join([piece async for piece in asked.read(Stream.STDOUT)])
+
+        return await call("ask", said(), within_s)
+
     async def tags(self) -> dict[str, str]:
         return await call("tags", self._inner.get_tags.aio(), CALL_S)
 
@@ -160,12 +157,17 @@ class Sandbox:
                 break
         # Only our own side of the connection: nothing depends on it.
         with contextlib.suppress(SandboxError):
-            await call("detach", self._inner.detach.aio(), CALL_S)
+            await call("detach", self._inner.detach.aio(), CALL_S)  # type: ignore[no-untyped-call]  # it has no types
+
+
+def _original(sandbox: modal.Sandbox) -> object:
+    found: object = synchronizer._translate_in(sandbox)  # type: ignore[no-untyped-call]  # the package's own, untyped
+    return found
 
 
 def _status_of(sandbox: modal.Sandbox) -> str:
     """The package shows an exit code only; the status that came with it tells memory from a kill, and lies beneath."""
-    result = getattr(getattr(synchronizer._translate_in(sandbox), "_impl", None), "result", None)
+    result = getattr(getattr(_original(sandbox), "_impl", None), "result", None)
     if result is None:
         return ""
     return str(type(result).GenericStatus.Name(result.status)).removeprefix("GENERIC_STATUS_")
@@ -198,7 +200,7 @@ class ModalEngine:
         await _close(self._client)
 
     async def create(self, order: Order, within_s: float) -> Sandbox:
-        """A lost reply is safe to retry: the name is unique and ours."""
+        """A lost reply is safe to retry: the name is unique and ours. Raises NotMade when nothing came of it."""
         until = time.monotonic() + within_s
         for left in reversed(range(CREATE_TRIES)):
             try:
@@ -209,9 +211,9 @@ class ModalEngine:
                 raise Lost(f"create: {order.name} exists and is gone again; try again") from None
             except _PROVIDER_ERRORS as error:
                 failure = _translated(error, "create")
-                if not isinstance(failure, Unavailable) or isinstance(error, AuthError | ResourceExhaustedError):
-                    raise failure from error
-                if not left or until - time.monotonic() < CREATE_PAUSE_S:
+                if isinstance(failure, Refused) or isinstance(error, AuthError | ResourceExhaustedError):
+                    raise NotMade(failure) from error
+                if isinstance(failure, Lost) or not left or until - time.monotonic() < CREATE_PAUSE_S:
                     raise failure from error
             await asyncio.sleep(CREATE_PAUSE_S)
         raise Unavailable("create: Modal does not answer")
@@ -233,9 +235,7 @@ class ModalEngine:
 
     async def find(self, name: str) -> Sandbox | None:
         """The running sandbox of this name."""
-        looking = modal.Sandbox.from_name.aio(
-            self._name, name, environment_name=self._environment, client=self._client
-        )
+        looking = modal.Sandbox.from_name.aio(self._name, name, environment_name=self._environment, client=self._client)
         try:
             return Sandbox(await call("look up", looking, CALL_S))
         except Lost:
@@ -276,9 +276,7 @@ def image_id(image: modal.Image) -> str:
     return image.object_id
 
 
-def registry_image(
-    base: str, apt: Sequence[str] = (), pip: Sequence[str] = (), run: Sequence[str] = ()
-) -> modal.Image:
+def registry_image(base: str, apt: Sequence[str] = (), pip: Sequence[str] = (), run: Sequence[str] = ()) -> modal.Image:
     """Defined, not yet built. Wheels only, as on Docker: no package's own code runs to install it."""
     image = modal.Image.from_registry(base)
     if apt:

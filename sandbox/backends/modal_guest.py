@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from importlib import resources
 
 from sandbox.backend import Capabilities
-from sandbox.job import Enforcer, Limits
+from sandbox.errors import Refused
+from sandbox.job import Enforcer, Job, Limits
+from sandbox.gpus import gpu_differences
 
 # Nothing of it may end by itself, and it takes in orphans whose parents are gone.
 ENTRYPOINT = ("sh", "-c", "while :; do sleep 60; done")
+TOOLS = ("sh", "head", "tar", "env", "setpriv", "mkdir", "chown")
 MUST_BE_HELD = ("pids", "open_files")
 NO_CAPABILITIES = "0000000000000000"
 
@@ -15,9 +18,9 @@ NO_CAPABILITIES = "0000000000000000"
 OUT_OF_MEMORY = (
     "sh",
     "-c",
-    "while read -r name count; do [ \"$name\" != oom_kill ] || echo \"$count\"; done"
+    'while read -r name count; do [ "$name" != oom_kill ] || echo "$count"; done'
     " </sys/fs/cgroup/memory.events 2>/dev/null ||"
-    " while read -r name count; do [ \"$name\" != oom_kill ] || echo \"$count\"; done"
+    ' while read -r name count; do [ "$name" != oom_kill ] || echo "$count"; done'
     " </sys/fs/cgroup/memory/memory.oom_control",
 )
 
@@ -38,9 +41,15 @@ def command(uid: int, limits: Limits, boot: str) -> tuple[str, ...]:
     return ("sh", "-c", wrapper, "blastdoor", *map(str, numbers), boot)
 
 
-def lacking(facts: Mapping[str, str]) -> str:
-    """The tools that the image would need and has not."""
-    return ", ".join(facts.get("lacks", "").split())
+def compare(facts: Mapping[str, str], job: Job, uid: int) -> None:
+    """Raises Refused when the image can not become a chamber, or less is held than must be."""
+    if lacks := ", ".join(facts.get("lacks", "").split()):
+        raise Refused(f"the image {job.image} lacks {lacks}; on Modal an image needs {', '.join(TOOLS)}")
+    found = differences(facts, uid)
+    if "gpu" in facts:
+        found += gpu_differences(job.limits.gpu, facts)
+    if found:
+        raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
 
 
 def differences(facts: Mapping[str, str], uid: int) -> list[str]:

@@ -1,5 +1,7 @@
 """Our grip on one sandbox."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -8,6 +10,8 @@ from sandbox.errors import Lost, SandboxError
 from sandbox.live import Death
 
 MEMORY = "KERNEL_OOM_KILL"
+DYING_S = 5.0
+LOOK_S = 0.2
 
 
 class EndedWord(Protocol):
@@ -49,16 +53,21 @@ class ModalHold:
 
         A candidate can reach neither that counter nor the sandbox's first process, which are root's.
         """
-        del timeout  # each question has a time of its own
         if death := self._death_of(await self._sandbox.ended()):
             return death
         try:
-            counted = await self._out_of_memory()
+            return Death.MEMORY if await self._out_of_memory() else Death.ITS_OWN_DOING
         except SandboxError:
-            counted = False  # a sandbox that dies takes no questions; what Modal says next decides
-        if counted:
-            return Death.MEMORY
-        return self._death_of(await self._sandbox.ended()) or Death.ITS_OWN_DOING
+            # A sandbox that is about to end takes no questions; what Modal says of its end decides.
+            return await self._death_within(min(timeout, DYING_S))
+
+    async def _death_within(self, seconds: float) -> Death:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if death := self._death_of(await self._sandbox.ended()):
+                return death
+            await asyncio.sleep(LOOK_S)
+        return Death.ITS_OWN_DOING
 
     def _death_of(self, ended: EndedWord | None) -> Death | None:
         if ended is None:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from grpclib import Status
@@ -33,7 +34,8 @@ class Emulator:
         self._journal = Journal()
         self._faults = faults
         self._sandboxes = Sandboxes(engine, name)
-        self._control = ControlPlane(self._sandboxes, Images(engine, files, name), files, faults, self._journal)
+        self._images = Images(engine, files, name)
+        self._control = ControlPlane(self._sandboxes, self._images, files, faults, self._journal)
         self._router = Router(engine, self._sandboxes, self._control)
         self._servers = {
             "control": Listener(serve(ModalClientBase, self._control)),
@@ -41,6 +43,7 @@ class Emulator:
         }
 
     async def start(self) -> dict[str, str]:
+        await self._images.ready()
         await self._sandboxes.ready()
         for server in self._servers.values():
             await server.listen()
@@ -78,6 +81,9 @@ class Emulator:
         for name in which:
             await self._servers[name].cut()
 
+    async def offer(self, wheel: str) -> None:
+        self._images.offer(Path(wheel))
+
     async def sandboxes(self) -> list[dict[str, Any]]:
         return [sandbox.bill() for sandbox in self._sandboxes.all()]
 
@@ -97,6 +103,7 @@ class Emulator:
         """A new test begins: nothing runs, nothing was called, nothing is broken."""
         await self.heal()
         await self._sandboxes.clear()
+        await self._images.clear()
         self._journal.clear()
 
 

@@ -76,6 +76,10 @@ class ModalEmulator:
     def heal(self) -> None:
         self._do("heal")
 
+    def offer(self, wheel: Path) -> None:
+        """Images that are built from now on find this package as if it came from an index."""
+        self._do("offer", wheel=str(wheel))
+
     def sandboxes(self) -> list[dict[str, Any]]:
         """All that were made since the test began, newest first, as an invoice would list them."""
         found: list[dict[str, Any]] = self._do("sandboxes")
