@@ -97,7 +97,7 @@ class LiveChamber:
     @property
     def broken(self) -> bool:
         """A waiting chamber whose streams have ended will never serve."""
-        return self._session.over
+        return self._session.deaf
 
     async def greet(self) -> None:
         """Wait until it is ready for a bundle."""
