@@ -97,6 +97,12 @@ class Emulator:
     async def blemishes(self) -> dict[str, list[str]]:
         return {"unimplemented": self._journal.unimplemented, "broken": self._journal.broken}
 
+    async def look_for(self, needles: list[str]) -> None:
+        self._journal.sought = [needle.encode() for needle in needles]
+
+    async def found(self) -> list[str]:
+        return sorted(needle.decode() for needle in self._journal.found)
+
     async def remember_keys(self) -> None:
         self._journal.remembers = True
 
