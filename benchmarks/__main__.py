@@ -16,6 +16,7 @@ from benchmarks import (
     heldout,
     latency,
     ledger,
+    modal,
     operators,
     packing,
     pruning,
@@ -50,6 +51,7 @@ def main() -> int:
         "allocation": lambda: allocation.measure(chosen.seeds or allocation.SEEDS),
         "ledger": ledger.measure,
         "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
+        "modal": modal.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:
