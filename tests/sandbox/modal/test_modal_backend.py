@@ -215,7 +215,7 @@ async def test_a_provider_that_is_away(
     monkeypatch.setattr(modal_engine, "FRESH_S", 0.0)
     await ran(backend, ":")
     modal_emulator.cut()
-    with pytest.raises(Unavailable, match="connect: Modal d(oes|id) not answer") as caught:
+    with pytest.raises(Unavailable, match=r"connect: Modal d(oes|id) not answer") as caught:
         await backend.open(job())
     assert (caught.value.usd, caught.value.unended) == (0.0, False)
     modal_emulator.heal()
