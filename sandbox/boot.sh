@@ -56,7 +56,9 @@ gpu_facts_of_proc() {
             'Device Minor') minor=$value ;;
             esac
         done 2>/dev/null <"$gpu"
-        [ -e "/dev/nvidia${minor##*[!0-9]}" ] && one_gpu "$model" '' && say "fact gpu_id $id"
+        [ -e "/dev/nvidia${minor##*[!0-9]}" ] || continue
+        one_gpu "$model" ''
+        say "fact gpu_id $id"
     done
     [ "$count" != 0 ] && IFS= read -r line </proc/driver/nvidia/version &&
         for word in $line; do

@@ -30,7 +30,8 @@ UNUSED = (
 )
 ROOT_OPTIONS = ["--variant=minbase", *(f"--dpkgopt=path-exclude={path}" for path in UNUSED)]
 # Built for whoever asks for them; one that others stand on comes first.
-OPTIONAL = ("judge", "cuda", "toolkit", "agent")
+CHAMBERS = ("judge", "cuda", "toolkit", "agent")
+OPTIONAL = (*CHAMBERS, "orchestrator")
 ENVIRONMENT = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -51,11 +52,14 @@ def plan(base: str | None, wanted: Sequence[str] = ()) -> list[Image]:
     Those of OPTIONAL are only there for whoever asks for them, or for one that stands on them.
     """
     images = _usual(base)
-    for name in OPTIONAL:
-        if name in wanted or any(_default_base(other) == f"blastdoor-{name}:latest" for other in wanted):
+    needed = {f"blastdoor-{name}:latest" for name in wanted} | {
+        _default_base(name) for name in CHAMBERS if name in wanted
+    }
+    for name in CHAMBERS:
+        if f"blastdoor-{name}:latest" in needed:
             parent = next(image for image in images if image.tag == _default_base(name))
             images.append(derived(name, parent.tag, parent.digest))
-    return images
+    return [*images, *_orchestrator(base)] if "orchestrator" in wanted else images
 
 
 def _default_base(name: str) -> str:
@@ -68,29 +72,43 @@ def _usual(base: str | None) -> list[Image]:
     applets = (IMAGES / "busybox/applets.txt").read_text().split()
     busybox = Image("blastdoor-busybox", digest(SUITE, *applets), lambda image: import_busybox(image, applets))
     if base is None:
-        packages = (IMAGES / "base/packages.txt").read_text().split()
-        root = Image(
-            "blastdoor-base",
-            digest(SUITE, ENVIRONMENT, *ROOT_OPTIONS, *packages),
-            lambda image: import_base(image, packages),
-        )
+        root = debian_root("blastdoor-base", IMAGES / "base/packages.txt")
         trial = derived("trial", root.tag, root.digest)
         return [root, trial, derived("attack", trial.tag, trial.digest), busybox]
     trial = derived("trial", base, base)
     return [trial, derived("attack", trial.tag, trial.digest), busybox]
 
 
-def derived(name: str, parent: str, parent_digest: str) -> Image:
+def _orchestrator(base: str | None) -> list[Image]:
+    """What the deployment starts: our own package. Chambers know nothing of it."""
+    folder = REPOSITORY / "deploy/orchestrator"
+    sources = image_files.sources(REPOSITORY)
+    if base is not None:
+        return [derived("orchestrator", base, base, folder, sources)]
+    root = debian_root("blastdoor-orchestrator-base", folder / "packages.txt")
+    return [root, derived("orchestrator", root.tag, root.digest, folder, sources)]
+
+
+def debian_root(name: str, listed: Path) -> Image:
+    packages = listed.read_text().split()
+    seal = digest(SUITE, ENVIRONMENT, *ROOT_OPTIONS, *packages)
+    return Image(name, seal, lambda image: import_base(image, packages))
+
+
+def derived(
+    name: str, parent: str, parent_digest: str, folder: Path | None = None, sources: Sequence[Path] = ()
+) -> Image:
     """Its files are fetched first, with the network of this machine; the build itself has none."""
-    folder = IMAGES / name
+    folder = folder or IMAGES / name
 
     def build(image: Image) -> None:
         with tempfile.TemporaryDirectory(prefix="blastdoor-") as context:
             image_files.gather(folder, Path(context), STATE / "apt.log")
+            image_files.copy(sources, REPOSITORY, Path(context))
             command = ["build", "--quiet", "--network", "none", "--build-arg", f"BASE={parent}"]
             docker(*command, "--label", f"{LABEL}={image.digest}", "--tag", image.tag, context)
 
-    definition = [path.read_text() for path in sorted(folder.iterdir())]
+    definition = [path.read_text() for path in (*sorted(folder.iterdir()), *sources)]
     return Image(f"blastdoor-{name}", digest(*definition, parent_digest), build)
 
 

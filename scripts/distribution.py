@@ -15,6 +15,13 @@ PACKAGES = {
     "npm": "npm",
     "initdb": "postgresql",
     "postgres": "postgresql",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "sbatch": "slurm-client",
+    "munged": "munge",
+    "sshd": "openssh-server",
+    "rsync": "rsync",
+    "curl": "curl",
 }
 CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))

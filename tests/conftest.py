@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import private_slurm
 from private_postgres import PrivatePostgres, postgres
+from private_slurm import PrivateSlurm
 from tests.messages import MessagesServer
 from tests.modal_emulator import ModalEmulator
 
@@ -36,6 +38,17 @@ def database(postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) 
     """New campaigns of this test, and of processes that it starts, keep their ledger there."""
     monkeypatch.setenv("BLASTDOOR_LEDGER", postgres_server.url())
     return postgres_server
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
+    """A real cluster and SkyPilot's real server, installed where they are missing. Who uses it is marked `slurm`.
+
+    A process that rents there is given `slurm.environment()`; SkyPilot must not have been imported before.
+    """
+    log = tmp_path_factory.mktemp("slurm") / "apt.log"
+    with private_slurm.slurm(log, os.environ.get("DOCKER_HOST")) as cluster:
+        yield cluster
 
 
 @pytest.fixture

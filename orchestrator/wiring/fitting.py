@@ -55,11 +55,12 @@ def check_site(task: Task, site: Site) -> None:
             f'judge.mode is "shared", so judge and gold would be sent to {site.name} beside the candidate;'
             ' use judge.mode = "data", or --backend docker'
         )
-    for limits in _of_candidates(task):
+    for limits in of_candidates(task):
         site.usd_per_second(limits)
 
 
-def _of_candidates(task: Task) -> list[Limits]:
+def of_candidates(task: Task) -> list[Limits]:
+    """The limits of all that runs away from home."""
     trials = [task.target(mode).limits for mode in Mode]
     return trials + [guard.limits for guard in task.guards if guard.place != "judge"]
 

@@ -18,7 +18,7 @@ from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
 from orchestrator.pruning import Rule
 from orchestrator.task import PruningSpec, Snapshot, Task
-from orchestrator.wiring.fitting import QueuedDoor, check_site, fitted
+from orchestrator.wiring.fitting import QueuedDoor, check_site, fitted, of_candidates
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
@@ -83,6 +83,7 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
     task = fitted(task, site.gpu, site.terms.opening_s)
+    await site.quote(of_candidates(task))
     check_site(task, site)
     image, judge_image = await site.bake(task.image), await site.home.bake(task.judge.image)
     jobs = Jobs(
@@ -122,4 +123,4 @@ def _home(site: Site, image: Image, task: Task) -> Door:
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
     control = Job(command=("true",), image=image.name, limits=Limits(wall=10, build=10, grace=1))
-    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s)
+    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s, site.terms)

@@ -1,6 +1,6 @@
 """The site that was chosen, open: one's own engine, or a rented place for candidates with the engine as its home."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -25,6 +25,14 @@ class _Rented(Backend, Protocol):
     """A backend that keeps something standing once somebody pays for it."""
 
     purse: Purse | None
+
+    async def stand_down(self) -> None: ...
+
+
+class _Quoting(Backend, Protocol):
+    """A backend whose prices must be asked for."""
+
+    async def usd_per_second(self, limits: Limits) -> float: ...
 
 
 def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
@@ -68,9 +76,24 @@ async def open_site(settings: Settings, choice: SiteChoice, progress: Progress =
     async with docker_site(docker_config(settings), settings.image, progress) as home:
         backend = cast(_Rented, await rented.connect())
         try:
-            yield _rented_site(rented, choice, settings, backend, home, progress)
+            site = _rented_site(rented, choice, settings, backend, home, progress)
+            yield _quoted(site, cast(_Quoting, backend)) if isinstance(rented, SkyPilotConfig) else site
         finally:
             await backend.close()
+
+
+def _quoted(site: Site, backend: _Quoting) -> Site:
+    """What SkyPilot rents costs what is asked at the place and time: it is asked for before anything is reserved."""
+    prices: dict[Limits, float] = {}
+
+    async def quote(asked: Iterable[Limits]) -> None:
+        for limits in asked:
+            prices[limits] = await backend.usd_per_second(limits)
+
+    def price(limits: Limits) -> float:
+        return prices.get(limits, max(prices.values(), default=0.0))
+
+    return replace(site, quote=quote, usd_per_second=price)
 
 
 def site_name(settings: Settings, choice: SiteChoice) -> str:
@@ -110,14 +133,15 @@ def _rented_site(
         terms=config.terms,
         judging=home,
         paid_by=paid_by,
+        stand_down=backend.stand_down,
         gpu=choice.gpu,
     )
 
 
 def price_of(config: BackendConfig, usd_per_hour_most: float | None) -> Callable[[Limits], float]:
-    """Dollars of a second at worst: what is reserved. It raises Refused for what costs more than was allowed.
+    """Dollars of a second at worst, as far as data tell. It raises Refused for what costs more than was allowed.
 
-    What SkyPilot rents has no price before, only that ceiling.
+    What SkyPilot rents has a price only once it is asked; until then that is the ceiling.
     """
     if isinstance(config, SkyPilotConfig):
         worst = (config.usd_per_hour or 0.0) / 3600

@@ -43,6 +43,16 @@ class Guarding(Protocol):
     async def dismiss(self) -> None: ...
 
 
+class Shipping(Protocol):
+    """Who knows images and inputs by what they hold, and brings them to machines."""
+
+    async def identify(self, job: Job) -> Job: ...
+
+    async def ship(self, machine: Machine, job: Job, missing: Missing) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class SkyPilotBackend:
     """Use `await SkyPilotBackend.connect(config)`; `close` it in the end. `purse` pays for clusters that stand."""
 
@@ -52,15 +62,16 @@ class SkyPilotBackend:
         provisioner: Provisioner,
         tenancy: Tenancy,
         guard: Guarding,
+        shipper: Shipping | None = None,
         pause_s: float = PAUSE_S,
     ) -> None:
         self._config = config
-        self._provisioner = provisioner
+        self.provisioner = provisioner
         self._guard = guard
         self._pause_s = pause_s
         self._office = Office(config, provisioner, tenancy, pause_s)
         self._pool = Pool(self._office, config.warm, config.lifetime, config.deadlines.provision)
-        self._shipper = Shipper(config.image_host, InputStore(config.inputs_folder))
+        self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
         self._making: set[asyncio.Task[RentedChamber]] = set()
         self._closed = False
         self.tenancy = tenancy
@@ -119,14 +130,21 @@ class SkyPilotBackend:
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
-            # Whoever gives up leaves no machine: it is ended before they may go.
+            # Whoever gives up leaves no machine: it is ended before they may go, or they hear that it may not be.
+            known = self._office.left
             making.cancel()
             with contextlib.suppress(SandboxError, asyncio.CancelledError):
                 await (await making).kill()
+            if self._office.left - known:
+                raise self._office.unended() from None
             raise
 
     async def reap(self) -> list[str]:
-        return await reap(self._provisioner, self.tenancy, self._pause_s)
+        return await reap(self.provisioner, self.tenancy, self._pause_s)
+
+    async def stand_down(self) -> None:
+        """End the clusters that stand for many trials; the purse is told of each."""
+        await self._pool.close()
 
     async def close(self) -> None:
         """End everything; what SkyPilot does not let us end now is left to the warden, and to its own end."""

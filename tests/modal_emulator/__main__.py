@@ -5,9 +5,11 @@ end of stdin it removes its containers and goes, so it does not outlive the test
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from grpclib import Status
@@ -33,7 +35,8 @@ class Emulator:
         self._journal = Journal()
         self._faults = faults
         self._sandboxes = Sandboxes(engine, name)
-        self._control = ControlPlane(self._sandboxes, Images(engine, files, name), files, faults, self._journal)
+        self._images = Images(engine, files, name)
+        self._control = ControlPlane(self._sandboxes, self._images, files, faults, self._journal)
         self._router = Router(engine, self._sandboxes, self._control)
         self._servers = {
             "control": Listener(serve(ModalClientBase, self._control)),
@@ -41,6 +44,7 @@ class Emulator:
         }
 
     async def start(self) -> dict[str, str]:
+        await self._images.ready()
         await self._sandboxes.ready()
         for server in self._servers.values():
             await server.listen()
@@ -54,11 +58,11 @@ class Emulator:
         return self._faults.add(Fault(rpc, when, kind, Status[status], times, seconds))  # type: ignore[arg-type]
 
     async def reached(self, fault: int, seconds: float) -> bool:
-        try:
-            await asyncio.wait_for(self._faults.get(fault).reached.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+        struck = self._faults.get(fault).reached
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await struck.wait()
+        return struck.is_set()
 
     async def release(self, fault: int) -> None:
         self._faults.get(fault).released.set()
@@ -78,6 +82,9 @@ class Emulator:
         for name in which:
             await self._servers[name].cut()
 
+    async def offer(self, wheel: str) -> None:
+        self._images.offer(Path(wheel))
+
     async def sandboxes(self) -> list[dict[str, Any]]:
         return [sandbox.bill() for sandbox in self._sandboxes.all()]
 
@@ -86,6 +93,12 @@ class Emulator:
 
     async def blemishes(self) -> dict[str, list[str]]:
         return {"unimplemented": self._journal.unimplemented, "broken": self._journal.broken}
+
+    async def look_for(self, needles: list[str]) -> None:
+        self._journal.sought = [needle.encode() for needle in needles]
+
+    async def found(self) -> list[str]:
+        return sorted(needle.decode() for needle in self._journal.found)
 
     async def remember_keys(self) -> None:
         self._journal.remembers = True
@@ -97,6 +110,7 @@ class Emulator:
         """A new test begins: nothing runs, nothing was called, nothing is broken."""
         await self.heal()
         await self._sandboxes.clear()
+        await self._images.clear()
         self._journal.clear()
 
 

@@ -76,6 +76,10 @@ class ModalEmulator:
     def heal(self) -> None:
         self._do("heal")
 
+    def offer(self, wheel: Path) -> None:
+        """Images that are built from now on find this package as if it came from an index."""
+        self._do("offer", wheel=str(wheel))
+
     def sandboxes(self) -> list[dict[str, Any]]:
         """All that were made since the test began, newest first, as an invoice would list them."""
         found: list[dict[str, Any]] = self._do("sandboxes")
@@ -87,6 +91,14 @@ class ModalEmulator:
     def calls(self) -> list[str]:
         """RPCs in the order in which they were called."""
         return list(self._do("calls"))
+
+    def look_for(self, *needles: str) -> None:
+        """From now on, whatever a client sends is searched for these."""
+        self._do("look_for", needles=needles)
+
+    def found(self) -> list[str]:
+        """Those that a client did send."""
+        return list(self._do("found"))
 
     def remember_keys(self) -> None:
         """A retry is known by its key and gets the first try's answer, as Modal may or may not do."""

@@ -5,15 +5,17 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from grpclib import GRPCError, Status
 from modal_proto import api_pb2
 
 from tests.modal_emulator.engine import Engine, EngineError
-from tests.modal_emulator.sandboxes import LABEL, new_id
+from tests.modal_emulator.sandboxes import new_id
+from tests.modal_emulator.stand_in import BASE, WHEELS, build, stand_in
 
-BASES: Mapping[str, str] = {"python:3.11-slim-bookworm": "blastdoor-trial:latest"}
 BUILDER_VERSION = "2025.06"
+_OFFERED = ".offered-wheels"
 
 
 class Files:
@@ -54,14 +56,29 @@ def _add(archive: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
 
 
 class Images:
-    def __init__(self, engine: Engine, files: Files, emulator: str, bases: Mapping[str, str] = BASES) -> None:
+    def __init__(self, engine: Engine, files: Files, emulator: str) -> None:
         self._engine = engine
         self._files = files
         self._emulator = emulator
-        self._bases = dict(bases)
+        self._base = ""
         self._known: dict[str, str] = {}  # image id at Modal -> image on the engine
         self._built: dict[str, str] = {}  # digest of a definition -> image id at Modal
-        self._failed: dict[str, str] = {}
+        self._made: set[str] = set()
+        self._wheels: dict[str, bytes] = {}
+
+    async def ready(self) -> None:
+        self._base = await stand_in(self._engine)
+
+    def offer(self, wheel: Path) -> None:
+        """Builds from now on find it as if it came from an index."""
+        self._wheels[wheel.name] = wheel.read_bytes()
+
+    async def clear(self) -> None:
+        """What was built goes; sandboxes that used it are gone before."""
+        for name in self._made:
+            await self._engine.json("DELETE", f"/images/{name}", force="true")
+        for kept in (self._made, self._known, self._built, self._wheels):
+            kept.clear()
 
     def local(self, image_id: str) -> str:
         if image_id not in self._known:
@@ -85,32 +102,25 @@ class Images:
     async def _make(self, image: api_pb2.Image, key: str) -> str:
         tags = {base.docker_tag: self.local(base.image_id) for base in image.base_images}
         lines = [self._line(line, tags) for line in image.dockerfile_commands]
-        if len(lines) == 1:
+        if len(lines) == 1 and lines[0].startswith("FROM "):
             return lines[0].split()[1]
-        name = f"blastdoor-modal-emulator:{key[:32]}"
+        name = f"blastdoor-modal-emulator:{self._emulator}-{key[:12]}"
         extra = {file.filename: file.data for file in image.context_files}
-        extra["Dockerfile.emulator"] = ("\n".join(lines) + "\n").encode()
+        if self._wheels:
+            extra |= {f"{_OFFERED}/{wheel}": data for wheel, data in self._wheels.items()}
+            first = next(place for place, line in enumerate(lines) if line.startswith("FROM "))
+            lines.insert(first + 1, f"COPY {_OFFERED} {WHEELS}")
+        extra["Dockerfile"] = ("\n".join(lines) + "\n").encode()
         mounts = [image.context_mount_id] if image.context_mount_id else []
-        body = self._files.archive(mounts, extra)
-        said = []
-        query = {
-            "t": name,
-            "dockerfile": "Dockerfile.emulator",
-            "networkmode": "host",
-            "buildargs": json.dumps(dict(image.build_args)),
-            "labels": json.dumps({f"{LABEL}.image": self._emulator}),
-        }
-        async for step in self._engine.lines("POST", "/build", body, **query):
-            said.append(step.get("stream", ""))
-            if "error" in step:
-                raise EngineError(500, "".join(said[-20:]) + step["error"])
+        await build(self._engine, name, self._files.archive(mounts, extra), json.dumps(dict(image.build_args)))
+        self._made.add(name)
         return name
 
     def _line(self, line: str, tags: Mapping[str, str]) -> str:
-        """Only what FROM names is changed: a layer of ours, or a base that stands for one in a registry."""
+        """Only what FROM names is changed: a layer of ours, or the base that stands for one in a registry."""
         word, _, rest = line.strip().partition(" ")
         if word.upper() != "FROM":
             return line
-        name, *others = rest.replace("--platform=linux/amd64", "").split()
-        local = tags.get(name) or self._bases.get(name) or name
+        name, *others = [item for item in rest.split() if not item.startswith("--platform")]
+        local = tags.get(name) or (self._base if name == BASE else name)
         return " ".join(["FROM", local, *others])

@@ -8,6 +8,7 @@ from modal.exception import AlreadyExistsError, ImageBuildError, NotFoundError, 
 
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import APP, Bare, until
+from tests.sandbox.make_wheel import make_wheel
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker]
 
@@ -169,6 +170,15 @@ async def test_images_are_built_in_layers(bare: Bare, tmp_path: Path) -> None:
     assert await said(sandbox, "sh", "-c", "cat /one /two; echo $THREE") == "one\nhello3"
     loose = await bare.create(image=bare.image.add_local_file(note, "/loose"))
     assert await said(loose, "cat", "/loose") == "hello"
+
+
+async def test_a_package_is_installed(bare: Bare, modal_emulator: ModalEmulator, tmp_path: Path) -> None:
+    """pip in a build finds what the test offers, and nothing else: there is no network."""
+    modal_emulator.offer(make_wheel(tmp_path, "tiny"))
+    image = bare.image.pip_install("tiny==1.0", extra_options="--only-binary=:all:")
+    assert await said(await bare.create(image=image), "python", "-c", "import tiny; print(tiny.NAME)") == "tiny"
+    with pytest.raises(ImageBuildError):
+        await bare.image.pip_install("nowhere==1.0").build.aio(bare.app)
 
 
 async def test_an_image_that_can_not_be_built(bare: Bare) -> None:

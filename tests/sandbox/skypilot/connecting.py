@@ -1,0 +1,72 @@
+"""A backend on the yard, with or without a real machine behind it."""
+
+from pathlib import Path
+from typing import Any
+
+from sandbox import Job, SkyPilotConfig
+from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.backends.skypilot_machine import Machine
+from sandbox.box.report import Missing
+from sandbox.tenancy import Tenancy
+from tests.sandbox.skypilot.yard import YardProvisioner
+
+PAUSE_S = 0.001
+
+
+class NoGuard:
+    """The yard ends nobody's machines: that a dead owner's are found is what is tested."""
+
+    async def post(self) -> None: ...
+
+    async def ready(self) -> None: ...
+
+    async def dismiss(self) -> None: ...
+
+
+class NothingToShip:
+    """Paper machines have every image."""
+
+    async def identify(self, job: Job) -> Job:
+        return job.model_copy(update={"image": "sha256:" + "0" * 64})
+
+    async def ship(self, machine: Machine, job: Job, missing: Missing) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Purse:
+    """Has so much, and remembers what it was asked and told."""
+
+    def __init__(self, usd: float = 1e9) -> None:
+        self.left = usd
+        self.reserved: dict[str, float] = {}
+        self.settled: dict[str, list[float]] = {}
+
+    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+        if worst_usd > self.left:
+            return False
+        self.left -= worst_usd
+        self.reserved[name] = worst_usd
+        return True
+
+    def settle(self, name: str, usd: float) -> None:
+        self.settled.setdefault(name, []).append(usd)
+
+
+def settings(folder: Path, **wanted: Any) -> SkyPilotConfig:
+    return SkyPilotConfig(
+        **{"infra": "slurm/yard", "owners_folder": folder / "owners", "inputs_folder": folder / "inputs"} | wanted
+    )
+
+
+async def connected(provisioner: YardProvisioner, config: SkyPilotConfig, *, paper: bool = True) -> SkyPilotBackend:
+    backend = SkyPilotBackend(
+        config,
+        provisioner,
+        Tenancy(config.owners_folder),
+        NoGuard(),
+        NothingToShip() if paper else None,
+        PAUSE_S,
+    )
+    await backend.begin()
+    return backend

@@ -1,0 +1,48 @@
+"""The SkyPilot backend keeps the contract on a machine that is this one, with a real engine; SkyPilot itself is not."""
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.conformance.check import NotConforming
+from sandbox.conformance.contract import CONTRACT
+from sandbox.conformance.skypilot import SkyPilotSubject
+from sandbox.errors import Refused
+from tests.sandbox.skypilot.connecting import connected, settings
+from tests.sandbox.skypilot.grounds import ThisMachine
+from tests.sandbox.skypilot.yard import Yard, YardProvisioner
+
+pytestmark = pytest.mark.docker
+
+ROWS = [name for name in CONTRACT if name not in SkyPilotSubject.lacks]
+
+
+def subject_on(yard: Yard, folder: Path) -> SkyPilotSubject:
+    async def connect() -> SkyPilotBackend:
+        return await connected(YardProvisioner(yard), settings(folder), paper=False)
+
+    return SkyPilotSubject("slurm/yard", connect)
+
+
+@pytest.mark.parametrize("row", ROWS)
+async def test_row(row: str, tmp_path: Path) -> None:
+    yard = Yard(ThisMachine)
+    subject = subject_on(yard, tmp_path)
+    try:
+        await CONTRACT[row](subject)
+    finally:
+        await subject.close()
+    assert yard.clusters == {}
+    assert yard.requests == {}
+
+
+async def test_what_it_lacks_is_lacking(tmp_path: Path) -> None:
+    """What is named as missing is refused before anything is rented, or would take longer than the row waits."""
+    refused = ["live_log_and_reports", "stop_with_partial_outputs", "stop_ignored"]
+    refused += ["frame_round_trips", "frame_out_of_turn"]
+    yard = Yard(ThisMachine)
+    for row in refused:
+        with pytest.raises((Refused, NotConforming)):
+            await CONTRACT[row](subject_on(yard, tmp_path))
+    assert yard.launched == []

@@ -1,0 +1,209 @@
+"""A provisioner of our own in SkyPilot's place: clusters, requests under way, a bill, and faults at any step.
+
+A launch is a request first and a cluster later, as it is with SkyPilot: whoever looks in between sees only the request.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import Protocol
+
+from sandbox.backends.skypilot_provisioner import Ask, Landed, Wanted
+from sandbox.errors import Lost, Unavailable
+
+LOOKS_UNTIL_UP = 3
+
+
+class Fault(Enum):
+    """What becomes of one call."""
+
+    BEFORE = auto()  # it fails, and nothing has happened
+    AFTER = auto()  # it has happened, and the reply is lost
+    KILLED = auto()  # the owner is killed at this step, before it happens
+    KILLED_AFTER = auto()  # the owner is killed at this step, when it has happened
+
+
+class Dead(BaseException):
+    """The owner is no more: nothing that it still tries has any effect."""
+
+
+class Ground(Protocol):
+    """What is behind a cluster's name: somewhere commands run."""
+
+    async def send(self, source: Path, target: str) -> None: ...
+
+    async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]: ...
+
+    async def submit(self, command: str) -> int: ...
+
+    async def is_over(self, number: int) -> bool: ...
+
+    async def cancel(self, number: int) -> None: ...
+
+    async def raze(self) -> None: ...
+
+
+@dataclass
+class Cluster:
+    ground: Ground
+    usd_per_hour: float
+    since: float
+    wanted: Wanted
+
+
+@dataclass
+class Request:
+    name: str
+    wanted: Wanted
+    looks: int = LOOKS_UNTIL_UP
+
+
+@dataclass
+class Yard:
+    """The provider that several owners share."""
+
+    make: Callable[[str], Ground]
+    usd_per_hour: float = 3600.0
+    quoted: float | None = 3600.0
+    answers: bool = True
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    requests: dict[str, Request] = field(default_factory=dict)
+    bill: dict[str, float] = field(default_factory=dict)
+    launched: list[tuple[str, Wanted]] = field(default_factory=list)
+    _ids: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def look(self) -> None:
+        """Time passes at the provider: what was asked for comes up."""
+        for id_, request in list(self.requests.items()):
+            request.looks -= 1
+            if request.looks <= 0:
+                self.up(id_)
+
+    def ask(self, name: str, wanted: Wanted) -> str:
+        id_ = f"request-{next(self._ids)}"
+        self.requests[id_] = Request(name, wanted)
+        self.launched.append((name, wanted))
+        return id_
+
+    def up(self, id_: str) -> None:
+        request = self.requests.pop(id_)
+        self.clusters[request.name] = Cluster(
+            self.make(request.name), self.usd_per_hour, time.monotonic(), request.wanted
+        )
+
+    async def down(self, name: str) -> None:
+        cluster = self.clusters.pop(name, None)
+        if cluster:
+            await cluster.ground.raze()
+            seconds = time.monotonic() - cluster.since
+            self.bill[name] = self.bill.get(name, 0.0) + seconds * cluster.usd_per_hour / 3600
+
+
+class YardProvisioner:
+    """Implements `Provisioner` for one owner. `fate` decides about each call, by the name of its method."""
+
+    def __init__(self, yard: Yard, fate: Callable[[str], Fault | None] = lambda _: None) -> None:
+        self.yard = yard
+        self.dead = False
+        self._fate = fate
+
+    async def check(self, place: str) -> None:
+        await self._begin("check")
+
+    async def quote(self, place: str, ask: Ask) -> float | None:
+        await self._begin("quote")
+        return self.yard.quoted
+
+    async def launch(self, name: str, place: str, wanted: Wanted, timeout: float) -> Landed:
+        fault = await self._begin("launch")
+        id_ = self.yard.ask(name, wanted)
+        # Sometimes the reply is lost while the launch is under way, sometimes when the cluster is up.
+        if fault and sum(map(ord, name)) % 2:
+            self._finish("launch", fault)
+        await asyncio.sleep(0.01)
+        if id_ not in self.yard.requests:
+            raise Unavailable("launch: somebody cancelled the request")
+        self.yard.up(id_)
+        self._finish("launch", fault)
+        return Landed(self.yard.clusters[name].usd_per_hour, "a pretended machine")
+
+    async def clusters(self) -> list[str]:
+        fault = await self._begin("clusters")
+        self.yard.look()
+        found = list(self.yard.clusters)
+        self._finish("clusters", fault)
+        return found
+
+    async def requests(self) -> dict[str, str]:
+        fault = await self._begin("requests")
+        found = {id_: request.name for id_, request in self.yard.requests.items()}
+        self._finish("requests", fault)
+        return found
+
+    async def cancel_requests(self, ids: list[str]) -> None:
+        fault = await self._begin("cancel_requests")
+        for id_ in ids:
+            self.yard.requests.pop(id_, None)
+        self._finish("cancel_requests", fault)
+
+    async def down(self, name: str) -> None:
+        fault = await self._begin("down")
+        await self.yard.down(name)
+        self._finish("down", fault)
+
+    async def submit(self, name: str, command: str) -> int:
+        fault = await self._begin("submit")
+        number = await self._ground(name).submit(command)
+        self._finish("submit", fault)
+        return number
+
+    async def is_over(self, name: str, number: int) -> bool:
+        await self._begin("is_over")
+        return await self._ground(name).is_over(number)
+
+    async def cancel(self, name: str, number: int) -> None:
+        await self._begin("cancel")
+        await self._ground(name).cancel(number)
+
+    async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
+        fault = await self._begin("send")
+        await self._ground(name).send(source, target)
+        self._finish("send", fault)
+
+    async def call(self, name: str, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
+        fault = await self._begin("call")
+        answer = await self._ground(name).call(command, cap, timeout)
+        self._finish("call", fault)
+        return answer
+
+    def _ground(self, name: str) -> Ground:
+        if name not in self.yard.clusters:
+            raise Lost(f"the cluster {name} is gone")
+        return self.yard.clusters[name].ground
+
+    async def _begin(self, method: str) -> Fault | None:
+        await asyncio.sleep(0)
+        if self.dead:
+            raise Dead
+        if not self.yard.answers:
+            raise Unavailable(f"{method}: the yard was told not to answer")
+        fault = self._fate(method)
+        if fault is Fault.BEFORE:
+            raise Unavailable(f"{method}: failed on purpose")
+        if fault is Fault.KILLED:
+            self._die()
+        return fault
+
+    def _finish(self, method: str, fault: Fault | None) -> None:
+        if fault is Fault.AFTER:
+            raise Unavailable(f"{method}: the reply was lost on purpose")
+        if fault is Fault.KILLED_AFTER:
+            self._die()
+
+    def _die(self) -> None:
+        self.dead = True
+        raise Dead

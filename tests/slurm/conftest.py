@@ -1,0 +1,26 @@
+"""What the tests of rented machines share."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from private_slurm import PrivateSlurm
+
+
+@pytest.fixture
+def rented(slurm: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[PrivateSlurm]:
+    """This process rents from the cluster; nothing of the test may be left on it."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    for name, value in slurm.environment().items():
+        monkeypatch.setenv(name, value)
+    yield slurm
+    assert slurm.jobs() == []
+
+
+@pytest.fixture
+def sky(rented: PrivateSlurm) -> Any:
+    """SkyPilot's own package, imported where it finds this cluster."""
+    import sky
+
+    return sky
