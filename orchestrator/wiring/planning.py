@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.door import longest
+from orchestrator.domain.records import Spent
 from orchestrator.loop.backstop import side_by_side, walls_of_agent, walls_of_search
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.tariff import Tariff
+from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.engine import local_ceiling, spare_of
+from orchestrator.wiring.engine import docker_config, local_ceiling, spare_of
+from orchestrator.wiring.fitting import fitted
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import asks_a_model, models_lines, ready_models, worst_of_asking
 from orchestrator.wiring.opening import shape_of
@@ -19,6 +21,7 @@ from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.sites import backend_config, price_of
+from sandbox import FREE, BackendConfig, DockerConfig
 
 
 @dataclass(frozen=True)
@@ -54,26 +57,31 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
     if options["control"]:
         make_proposer(options["control"], task, control=True)
     form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
-    walls = walls_of_search(task) + (walls_of_agent(task) if options["proposer"] == "agent" else [])
-    spare = spare_of(config)
-    seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
-    price = price_of(config, settings.usd_per_hour_most)
-    usd = sum(price(it.limits) * time for it, time in zip(walls, seconds, strict=True))
+    tariffs = {True: _tariff(config, settings, task), False: _tariff(docker_config(settings), settings, task)}
+    asked = fitted(task, options.site.gpu, tariffs[True].opening_s)
+    walls = walls_of_search(asked) + (walls_of_agent(asked) if options["proposer"] == "agent" else [])
+    worst = sum((tariffs[it.away].worst_within(it.limits, builds=it.builds) for it in walls), Spent())
     if ready:
-        usd += worst_of_asking(ready.allowances).microdollars / 1e6
+        worst += Spent(microdollars=worst_of_asking(ready.allowances).microdollars)
+    usd, seconds = worst.microdollars / 1e6, worst.milliseconds / 1000
     attempts = options["attempts"]
     return Plan(
         options=options,
         shape=form,
-        attempt_s=sum(seconds),
+        attempt_s=seconds,
         attempt_usd=usd,
         attempts=attempts,
         usd=usd * (attempts or 0),
-        wall_s=sum(seconds) * (attempts or 0) / form.width,
+        wall_s=seconds * (attempts or 0) / form.width,
         measured_s=_measured(folder, settings) if how is not How.START else None,
         beyond=task.certify.certify().beyond,
         models=models_lines(task, options, settings),
     )
+
+
+def _tariff(config: BackendConfig, settings: Settings, task: Task) -> Tariff:
+    terms = FREE if isinstance(config, DockerConfig) else config.terms
+    return Tariff(price_of(config, settings.usd_per_hour_most), task.stall.provision, spare_of(config), terms)
 
 
 def _measured(folder: Path, settings: Settings) -> float | None:
