@@ -10,6 +10,8 @@ from pathlib import Path
 PACKAGES = {
     "dockerd": "docker.io",
     "docker": "docker.io",
+    "docker-compose": "docker-compose",
+    "systemd-analyze": "systemd",
     "runsc": "runsc",
     "mmdebstrap": "mmdebstrap",
     "npm": "npm",
