@@ -97,7 +97,7 @@ class LiveChamber:
     @property
     def broken(self) -> bool:
         """A waiting chamber whose streams have ended will never serve."""
-        return self._session.over
+        return self._session.deaf
 
     async def greet(self) -> None:
         """Wait until it is ready for a bundle."""
@@ -142,10 +142,10 @@ class LiveChamber:
 
         What is rented is charged until its end is confirmed, so that is waited for in any case.
         """
-        if self._session.over and self._hold.billed_since is None:
+        silent = self._session.over
+        if silent and self._hold.billed_since is None:
             return
-        ended = await asyncio.shield(ending)
-        if not ended and not self._session.over:
+        if not await asyncio.shield(ending) and not silent:
             raise Unavailable(f"{self.name} could not be ended, the provider does not answer; it is tried again")
 
     async def _told(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:

@@ -122,10 +122,15 @@ class WarmPool(Generic[W]):
         if self._sweeper:
             self._sweeper.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for shelf in self._shelves.values():
+        await self.empty()
+
+    async def empty(self) -> None:
+        """End all that is ready or being made; what is asked for afterwards is made anew."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        shelves, self._shelves = self._shelves, {}
+        for shelf in shelves.values():
             while shelf.ready:
                 await shelf.ready.pop().kill()
-        self._shelves.clear()
 
     async def _pop_healthy(self, shelf: _Shelf[W]) -> W | None:
         while shelf.ready:

@@ -14,6 +14,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Run, SiteRecord
 from orchestrator.loop.book import Book
 from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.purse import settle_left
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Workbench
 from orchestrator.task import Snapshot, Task
@@ -45,12 +46,12 @@ def begin(
     session = e.SessionStarted(epoch=epoch, holder=holder)
     if how is How.RESUME:
         book.record(session)
-        reconcile(bench)
+        _close_what_was_left(bench)
         caps = _caps(options, book.state.run.before, book.accounts)
         book.record(caps, *_site(site, book.state.run), *_pages(bench, new_run=False))
     elif how is How.NEW_RUN:
         book.record(session)
-        reconcile(bench)
+        _close_what_was_left(bench)
         number = book.state.campaign.run + 1
         started = _run_started(number, bench, task, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
@@ -67,6 +68,12 @@ def begin(
             *_site(site),
             *_pages(bench, new_run=True),
         )
+
+
+def _close_what_was_left(bench: Workbench) -> None:
+    """What a dead owner had under way was ended at its provider when we connected; only now it is booked."""
+    reconcile(bench)
+    settle_left(bench.book, worst=False)
 
 
 def _pages(bench: Workbench, *, new_run: bool) -> list[e.Event]:

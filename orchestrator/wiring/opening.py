@@ -17,6 +17,8 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
+from orchestrator.loop.money import worst_of_search
+from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
@@ -95,6 +97,9 @@ async def open_campaign(
             if models:
                 bench = with_playbooks(bench, task_folder)
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier)
+            if bench.purse:
+                site.paid_by(bench.purse)
+                stack.callback(bench.purse.close)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:
@@ -252,4 +257,6 @@ async def _bench(
         models=models,
         at_once=changes_at_once(options["proposer"], task),
         asks=bool(options["ask"]),
+        purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),
+        stand_down=site.stand_down,
     )

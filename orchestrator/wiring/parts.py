@@ -123,4 +123,4 @@ def _home(site: Site, image: Image, task: Task) -> Door:
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
     control = Job(command=("true",), image=image.name, limits=Limits(wall=10, build=10, grace=1))
-    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s)
+    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s, site.terms)

@@ -26,6 +26,8 @@ class _Rented(Backend, Protocol):
 
     purse: Purse | None
 
+    async def stand_down(self) -> None: ...
+
 
 class _Quoting(Backend, Protocol):
     """A backend whose prices must be asked for."""
@@ -131,6 +133,7 @@ def _rented_site(
         terms=config.terms,
         judging=home,
         paid_by=paid_by,
+        stand_down=backend.stand_down,
         gpu=choice.gpu,
     )
 

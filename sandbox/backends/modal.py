@@ -1,7 +1,6 @@
 """Chambers as sandboxes at Modal: a fresh one for each trial, billed by the second from the moment it is asked for."""
 
 import asyncio
-import contextlib
 import itertools
 import secrets
 import time
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from sandbox.config import ModalConfig
 
 QUESTION_S = 20.0
+LOOK_AGAIN_S = 1.0
 
 Made = tuple[LiveChamber, ModalHold]
 
@@ -51,6 +51,7 @@ class ModalBackend:
         self._warm: WarmPool[Standing] = WarmPool(config.warm, config.warm_idle)
         self._open: set[LiveChamber] = set()
         self._making: set[asyncio.Task[Made]] = set()
+        self._unmaking: set[asyncio.Task[BaseException]] = set()
         self._unpaid: dict[str, tuple[float, float]] = {}  # standing by name: asked for when, dollars a second
         self._closed = False
         self._guard = Guard(tenancy.owner, "sandbox.backends.modal_warden", config.app, config.environment or "")
@@ -122,7 +123,7 @@ class ModalBackend:
         """End everything; what Modal does not let us end now is left to the warden, and at last to its lifetime."""
         self._closed = True
         await self._warm.close()
-        await asyncio.gather(*self._making, return_exceptions=True)
+        await asyncio.gather(*self._making, *self._unmaking, return_exceptions=True)
         await asyncio.gather(*(chamber.kill() for chamber in list(self._open)))
         try:
             await self._ender.close()
@@ -142,67 +143,86 @@ class ModalBackend:
         making.add_done_callback(self._making.discard)
         try:
             return await asyncio.shield(making)
-        except asyncio.CancelledError:
-            with contextlib.suppress(SandboxError):  # its own failure was cleaned up where it happened
-                await (await making)[0].kill()
-            raise
+        except asyncio.CancelledError as cancelled:
+            unmaking = asyncio.create_task(_unmake(making, cancelled))
+            self._unmaking.add(unmaking)
+            unmaking.add_done_callback(self._unmaking.discard)
+            raise await asyncio.shield(unmaking) from None
 
     async def _make_unshielded(self, job: Job, seconds: int, name: str) -> Made:
-        rate = self._config.rates.per_second(job.limits)
-        image = await self._images.of(job)
+        limits = job.limits
+        rate = self._config.rates.per_second(limits)
         order = modal_order.Order(
             name=name,
             tags=tags_of(self._tenancy.mark(seconds), name),
-            image=image,
-            cpus=job.limits.cpus,
-            memory=modal_order.memory(job.limits),
-            gpu=modal_order.gpu(self._config, job.limits.gpu),
+            image=await self._images.of(job),
+            cpus=limits.cpus,
+            memory=modal_order.memory(limits),
+            gpu=modal_order.gpu(self._config, limits.gpu),
             lifetime_s=seconds,
             command=modal_guest.ENTRYPOINT,
         )
+        await self._engine.check()
+        return await self._booted(job, order, *await self._created(order, rate), rate)
+
+    async def _created(self, order: modal_order.Order, rate: float) -> "tuple[Sandbox, float]":
+        """The sandbox, and when it was asked for."""
         asked = time.monotonic()
-        if name in self._unpaid:
-            self._unpaid[name] = (asked, rate)
-        self._ender.expect(name)
+        if order.name in self._unpaid:
+            self._unpaid[order.name] = (asked, rate)
+        self._ender.expect(order.name)
         try:
             sandbox = await self._engine.create(order, self._config.deadlines.provision)
-            self._ender.made(name, sandbox)
-            return await self._boot_in(sandbox, job, seconds, name, rate, asked)
         except NotMade as error:
-            self._ender.never_made(name)
+            self._ender.never_made(order.name)
+            if order.name in self._unpaid:
+                self._unpaid[order.name] = (asked, 0.0)
             raise error.reason from error
-        except BaseException as error:
-            usd = await self._write_off(name, rate, asked, seconds)
-            if isinstance(error, SandboxError):
-                error.usd = usd
+        except SandboxError as error:
+            await self._write_off(order.name, rate, asked, error)
             raise
+        self._ender.made(order.name, sandbox)
+        return sandbox, asked
 
-    async def _boot_in(self, sandbox: "Sandbox", job: Job, seconds: int, name: str, rate: float, asked: float) -> Made:
+    async def _booted(self, job: Job, order: modal_order.Order, sandbox: "Sandbox", asked: float, rate: float) -> Made:
         uid = next(self._uids)
         command = modal_guest.command(uid, job.limits, self._boot)
-        streams = await sandbox.start(command, seconds, self._config.deadlines.provision)
+        try:
+            streams = await sandbox.start(command, order.lifetime_s, self._config.deadlines.provision)
+        except SandboxError as error:
+            await self._write_off(order.name, rate, asked, error)
+            raise
         link = ModalLink(streams, lambda: _is_over(sandbox))
-        hold = ModalHold(name, sandbox, link, rate, asked, lambda: _ran_out_of_memory(sandbox), self._end)
+        hold = ModalHold(order.name, sandbox, link, rate, asked, lambda: _ran_out_of_memory(sandbox), self._end)
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
         self._open.add(chamber)
         try:
             await chamber.greet()
             modal_guest.compare(chamber.facts, job, uid)
-        except BaseException:
-            await chamber.kill()
-            raise
+        except BaseException as error:
+            raise await chamber.give_up(modal_guest.told(error)) from error
         return chamber, hold
 
     async def _end(self, name: str) -> None:
         await self._ender.end(name)
 
-    async def _write_off(self, name: str, rate: float, asked: float, seconds: int) -> float:
-        """End what may have come of it: the dollars that it cost, or those of its whole lifetime when none can tell."""
+    async def _write_off(self, name: str, rate: float, asked: float, error: SandboxError) -> None:
+        """End what may have come of it. The error says what it cost, and whether its end is sure.
+
+        One that is not found did not come to be, unless nobody ever answered: then it may still come.
+        """
+        unanswered = time.monotonic() - asked >= self._config.deadlines.provision
+        ended = False
         try:
-            await self._ender.end(name)
+            ended = await self._ender.end(name)
+            if not ended:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                ended = await self._ender.end(name)
         except SandboxError:
-            return rate * seconds
-        return rate * (time.monotonic() - asked)
+            unanswered = True
+        error.unended = unanswered and not ended
+        if ended or error.unended:
+            error.usd = rate * (time.monotonic() - asked)
 
     async def _make_ahead(self, job: Job, seconds: int) -> Standing:
         """Its worst case is set aside, under its name, before it exists."""
@@ -225,6 +245,15 @@ class ModalBackend:
         if (unpaid := self._unpaid.pop(name, None)) and self.purse:
             asked, rate = unpaid
             self.purse.settle(name, rate * (time.monotonic() - asked))
+
+
+async def _unmake(making: "asyncio.Task[Made]", cancelled: BaseException) -> BaseException:
+    """What to raise when nobody wants it any more: the cancellation, unless its end is in doubt."""
+    try:
+        chamber, _ = await making
+    except SandboxError as error:  # cleaned up where it happened
+        return error if error.unended else cancelled
+    return await chamber.give_up(cancelled)
 
 
 async def _is_over(sandbox: "Sandbox") -> bool:

@@ -63,7 +63,7 @@ class Ender:
         self._records[name].sandbox = sandbox
 
     def never_made(self, name: str) -> None:
-        self._gone(name)
+        self._records.pop(name, None)
 
     async def end(self, name: str) -> bool:
         """Whether it is gone for certain; else it is looked for again. Raises Unavailable, and tries again too."""

@@ -31,16 +31,18 @@ from modal.exception import (
     VersionError,
 )
 
+from sandbox.backends.modal_bounds import within
 from sandbox.backends.modal_ender import NotMade
 from sandbox.backends.modal_order import Order
 from sandbox.baking import last_word
-from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.demux import Stream
 
 CONNECT_S = 20.0
 CALL_S = 10.0
 END_TRY_S = 7.0
 END_PAUSES_S = (0.2, 1.0)
+FRESH_S = 5.0
 CREATE_TRIES = 3
 CREATE_PAUSE_S = 0.3
 LOOKS_AT_ONCE = 16
@@ -50,7 +52,7 @@ T = TypeVar("T")
 
 # Besides the package's own tree: what it lets through of the libraries beneath it.
 _PROVIDER_ERRORS = (modal.Error, GRPCError, StreamTerminatedError, OSError, TimeoutError, ValueError, BufferError)
-_NO_CHANCE = (InvalidError, PermissionDeniedError, RequestSizeError, UnimplementedError, AlreadyExistsError)
+_NO_CHANCE = (InvalidError, RequestSizeError, UnimplementedError, AlreadyExistsError)
 
 
 @contextlib.contextmanager
@@ -68,7 +70,9 @@ def _translated(error: Exception, doing: str) -> SandboxError:
     text = " ".join(str(error).split())[:300]
     match error:
         case AuthError():
-            return Unavailable(f"{doing}: Modal does not accept the token (expired?); {HOW_TO_GET_A_TOKEN}")
+            return Denied(f"{doing}: Modal does not accept the token (expired?); {HOW_TO_GET_A_TOKEN}")
+        case PermissionDeniedError():
+            return Denied(f"{doing}: Modal does not allow it to this token: {text}")
         case ResourceExhaustedError():
             return Unavailable(f"{doing}: a quota, a rate limit or the capacity of Modal is exhausted ({text})")
         case NotFoundError() | ConflictError() | SandboxTerminatedError() | SandboxTimeoutError():
@@ -181,13 +185,14 @@ class ModalEngine:
         self._app = app
         self._name = name
         self._environment = environment
+        self._heard = 0.0
 
     @classmethod
     async def connect(cls, app: str, environment: str | None) -> Self:
         """A client of our own, never the process-wide one. The app is made when it is not there yet."""
         token = modal_settings.get("token_id"), modal_settings.get("token_secret")
         if not all(token):
-            raise Unavailable(f"there is no token for Modal; {HOW_TO_GET_A_TOKEN}")
+            raise Denied(f"there is no token for Modal; {HOW_TO_GET_A_TOKEN}")
         client = await call("connect", modal.Client.from_credentials.aio(*token), CONNECT_S)
         try:
             lookup = modal.App.lookup.aio(app, client=client, environment_name=environment, create_if_missing=True)
@@ -199,19 +204,30 @@ class ModalEngine:
     async def close(self) -> None:
         await _close(self._client)
 
+    async def check(self) -> None:
+        """Whether anybody answers, asked before something is made: one that is away is known at once, at no cost.
+
+        Not asked again within moments: whoever opens many chambers need not.
+        """
+        if time.monotonic() - self._heard > FRESH_S:
+            await call("connect", self._client.hello.aio(), CALL_S)  # type: ignore[no-untyped-call]  # it has no types
+            self._heard = time.monotonic()
+
     async def create(self, order: Order, within_s: float) -> Sandbox:
         """A lost reply is safe to retry: the name is unique and ours. Raises NotMade when nothing came of it."""
         until = time.monotonic() + within_s
         for left in reversed(range(CREATE_TRIES)):
             try:
-                return Sandbox(await _raw("create", self._creating(order), until - time.monotonic()))
+                made = Sandbox(await within("create", self._creating(order), until - time.monotonic()))
+                self._heard = time.monotonic()
+                return made
             except AlreadyExistsError:
                 if found := await self.find(order.name):
                     return found
                 raise Lost(f"create: {order.name} exists and is gone again; try again") from None
             except _PROVIDER_ERRORS as error:
                 failure = _translated(error, "create")
-                if isinstance(failure, Refused) or isinstance(error, AuthError | ResourceExhaustedError):
+                if isinstance(failure, Refused | Denied) or isinstance(error, ResourceExhaustedError):
                     raise NotMade(failure) from error
                 if isinstance(failure, Lost) or not left or until - time.monotonic() < CREATE_PAUSE_S:
                     raise failure from error
@@ -293,28 +309,7 @@ def with_folder(image: modal.Image, local: str, remote: str) -> modal.Image:
 
 async def call(doing: str, work: Awaitable[T], within_s: float) -> T:
     with translating_modal_errors(doing):
-        return await _raw(doing, work, within_s)
-
-
-async def _raw(doing: str, work: Awaitable[T], within_s: float) -> T:
-    """Waits for no clean-up of the package's own: cancelling may hang as well as what is cancelled."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait([task], timeout=max(within_s, 0.0))
-    finally:
-        if not task.done():
-            task.cancel()
-            task.add_done_callback(_forget)
-    if not task.done():
-        raise Unavailable(f"{doing}: Modal did not answer within {within_s:.0f} s")
-    if task.cancelled():
-        raise Unavailable(f"{doing}: the connection to Modal was closed")
-    return task.result()
-
-
-def _forget(task: "asyncio.Future[Any]") -> None:
-    if not task.cancelled():
-        task.exception()
+        return await within(doing, work, within_s)
 
 
 async def _close(client: modal.Client) -> None:

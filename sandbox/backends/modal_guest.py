@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from importlib import resources
 
 from sandbox.backend import Capabilities
-from sandbox.errors import Refused
-from sandbox.job import Enforcer, Job, Limits
+from sandbox.errors import Refused, Unavailable
 from sandbox.gpus import gpu_differences
+from sandbox.job import Enforcer, Job, Limits
 
 # Nothing of it may end by itself, and it takes in orphans whose parents are gone.
 ENTRYPOINT = ("sh", "-c", "while :; do sleep 60; done")
@@ -31,6 +31,7 @@ CAVEATS = (
     "There is no seccomp profile of ours, and loopback sockets can not be taken away:"
     " the boundary is Modal's own sandbox.",
     "That the network is blocked is Modal's word; what the sandbox sees of it is a fact of the chamber.",
+    "A GPU is compared with what was asked for only where the sandbox's own tools report one.",
     "A killed owner's sandbox does not end by itself: the warden ends it, and its lifetime does in any case.",
 )
 
@@ -50,6 +51,13 @@ def compare(facts: Mapping[str, str], job: Job, uid: int) -> None:
         found += gpu_differences(job.limits.gpu, facts)
     if found:
         raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
+
+
+def told(error: BaseException) -> BaseException:
+    """A wrapper that could not give up its rights says so in its last words, and no other try would help."""
+    if isinstance(error, Unavailable) and "setpriv:" in str(error):
+        return Refused(f"the sandbox does not let go of root's rights: {error}")
+    return error
 
 
 def differences(facts: Mapping[str, str], uid: int) -> list[str]:

@@ -6,10 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from sandbox.backends.modal_link import ModalLink
-from sandbox.errors import Lost, SandboxError
+from sandbox.errors import Lost, SandboxError, TakenAway, Unavailable
 from sandbox.live import Death
 
 MEMORY = "KERNEL_OOM_KILL"
+# With request and limit the same, an eviction is no doing of the candidate's.
+TAKEN_AWAY = frozenset(
+    {"INIT_FAILURE", "INTERNAL_FAILURE", "MEMORY_MANAGER_EVICTION", "MEMORY_THRASHING_EVICTION", "IDLE_TIMEOUT"}
+)
 DYING_S = 5.0
 LOOK_S = 0.2
 
@@ -57,24 +61,26 @@ class ModalHold:
             return death
         try:
             return Death.MEMORY if await self._out_of_memory() else Death.ITS_OWN_DOING
-        except SandboxError:
+        except SandboxError as error:
             # A sandbox that is about to end takes no questions; what Modal says of its end decides.
-            return await self._death_within(min(timeout, DYING_S))
+            return await self._death_within(min(timeout, DYING_S), error)
 
-    async def _death_within(self, seconds: float) -> Death:
+    async def _death_within(self, seconds: float, error: SandboxError) -> Death:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if death := self._death_of(await self._sandbox.ended()):
                 return death
             await asyncio.sleep(LOOK_S)
-        return Death.ITS_OWN_DOING
+        raise Unavailable(f"{self.name} runs, and its machine does not answer ({error})") from error
 
     def _death_of(self, ended: EndedWord | None) -> Death | None:
         if ended is None:
             return None
         if ended.status == MEMORY:
             return Death.MEMORY
-        raise Lost(f"{self.name} was ended by Modal or by somebody else ({ended.status or 'no reason given'})")
+        if ended.status in TAKEN_AWAY:
+            raise TakenAway(f"{self.name} was taken away by Modal ({ended.status})")
+        raise Lost(f"{self.name} was ended by somebody else ({ended.status or 'no reason given'})")
 
     async def processor_seconds(self) -> float | None:
         """Modal does not tell."""

@@ -72,6 +72,9 @@ class ModalLink:
         readers = [asyncio.create_task(self._read(stream)) for stream in Stream]
         try:
             await asyncio.gather(*readers)
+        except Lost:
+            # Modal says itself that the command is gone; why, its record of the sandbox tells.
+            await self._pieces.put(None)
         except SandboxError as error:
             await self._pieces.put(None if await self._gone() else error)
         else:

@@ -92,6 +92,14 @@ class ModalEmulator:
         """RPCs in the order in which they were called."""
         return list(self._do("calls"))
 
+    def look_for(self, *needles: str) -> None:
+        """From now on, whatever a client sends is searched for these."""
+        self._do("look_for", needles=needles)
+
+    def found(self) -> list[str]:
+        """Those that a client did send."""
+        return list(self._do("found"))
+
     def remember_keys(self) -> None:
         """A retry is known by its key and gets the first try's answer, as Modal may or may not do."""
         self._do("remember_keys")

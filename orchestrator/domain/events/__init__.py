@@ -52,6 +52,8 @@ from orchestrator.domain.events.money import (
     Refunded,
     Reserved,
     Settled,
+    StandingEnded,
+    StandingIntended,
 )
 from orchestrator.domain.events.trial import (
     CertificationOpened,
@@ -79,6 +81,8 @@ Event = Annotated[
     | Settled
     | Refunded
     | Charged
+    | StandingIntended
+    | StandingEnded
     | Proposed
     | OffersCounted
     | ModelCallIntended
@@ -179,6 +183,8 @@ __all__ = [
     "Settled",
     "SiteOpened",
     "StallFound",
+    "StandingEnded",
+    "StandingIntended",
     "Steered",
     "TrialEnded",
     "TrialIntended",

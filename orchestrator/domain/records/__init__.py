@@ -4,10 +4,12 @@ from orchestrator.domain.records.base import Phase, Purpose, Role, Spent
 from orchestrator.domain.records.campaign import Campaign, Round, Run, SiteRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
 from orchestrator.domain.records.node import Certification, Draft, Guard, HeldOut, Injection, Node
+from orchestrator.domain.records.standing import STANDING, Standing
 from orchestrator.domain.records.trial import Calibration, Trial
 
 __all__ = [
     "EVOLVING",
+    "STANDING",
     "Asked",
     "Calibration",
     "Campaign",
@@ -26,5 +28,6 @@ __all__ = [
     "Run",
     "SiteRecord",
     "Spent",
+    "Standing",
     "Trial",
 ]

@@ -61,7 +61,9 @@ class Run(BaseModel, extra="forbid", frozen=True):
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
-    """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
+    """What belongs to no single node. `unbooked` is what was used for no attempt and is not yet in the accounts.
+
+    `stood` counts what stood ready at a provider for no single trial, `standing` is what all of that cost.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
@@ -99,6 +101,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     calls: int = 0
     asked_models: dict[str, Asked] = Field(default_factory=dict)
     unbooked: Spent = Spent()
+    stood: int = 0
+    standing: Spent = Spent()
     offered: int = 0
     distinct: int = 0
     unfit: int = 0
