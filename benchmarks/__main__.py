@@ -22,6 +22,7 @@ from benchmarks import (
     pruning,
     relay,
     samplers,
+    skypilot,
     stalls,
     throughput,
 )
@@ -52,6 +53,7 @@ def main() -> int:
         "ledger": ledger.measure,
         "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
         "modal": modal.measure,
+        "skypilot": skypilot.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:
