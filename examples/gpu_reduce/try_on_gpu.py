@@ -119,6 +119,7 @@ class Side:
     """A program that is asked in frames, and by whose answers we go."""
 
     def __init__(self, command: Sequence[str], folder: Path, **env: str) -> None:
+        self._name = " ".join(command)
         (read, requests), (replies, write) = os.pipe(), os.pipe()
         self._process = subprocess.Popen(command, cwd=folder, stdin=read, stdout=write, env={**os.environ, **env})
         os.close(read)
@@ -132,7 +133,7 @@ class Side:
         self._to.flush()
         header = self._from.read(12)
         if header[4:] != nonce:
-            raise SystemExit(f"{self._process.args}: fell silent, or answered out of turn")
+            raise SystemExit(f"{self._name} fell silent, or answered out of turn")
         answer = self._from.read(int.from_bytes(header[:4], "big"))
         return time.perf_counter() - started, answer
 

@@ -4,24 +4,40 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.domain.records import Spent
-from orchestrator.loop.backstop import side_by_side, walls_of_agent, walls_of_search
+from orchestrator.domain.verdict import Mode
+from orchestrator.loop.backstop import Walls, walls_of_agent, walls_of_search, walls_of_trial
+from orchestrator.loop.jobs import Image
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.tariff import Tariff
 from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.engine import docker_config, local_ceiling, spare_of
-from orchestrator.wiring.fitting import fitted
+from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import asks_a_model, models_lines, ready_models, worst_of_asking
 from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.parts import make_door
 from orchestrator.wiring.playbooks import task_pages
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
-from orchestrator.wiring.sites import backend_config, price_of
-from sandbox import FREE, BackendConfig, DockerConfig
+from orchestrator.wiring.site import Site
+from orchestrator.wiring.sites import planned_site
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Where it would run, and at what price: of a second of a trial, of a trial at worst, of a second of the judge.
+
+    `asked_later`: the price is the provider's at that time, and nobody said how high it may be.
+    """
+
+    backend: str
+    judge: str
+    usd_per_second: float
+    trial_usd: float
+    judge_usd_per_second: float
+    asked_later: bool
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,7 @@ class Plan:
     measured_s: float | None
     beyond: str
     models: list[str]
+    site: Planned
 
 
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> Plan:
@@ -48,7 +65,9 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
     task = load_task(folder)
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
-    config = backend_config(settings, options.site)
+    site = planned_site(settings, options.site)
+    task = fitted(task, site.gpu, site.terms.opening_s)
+    check_site(task, site)
     proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
     ready = None
     if asks_a_model(options):
@@ -56,11 +75,10 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         ready = ready_models(task, options, settings)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
-    form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
-    tariffs = {True: _tariff(config, settings, task), False: _tariff(docker_config(settings), settings, task)}
-    asked = fitted(task, options.site.gpu, tariffs[True].opening_s)
-    walls = walls_of_search(asked) + (walls_of_agent(asked) if options["proposer"] == "agent" else [])
-    worst = sum((tariffs[it.away].worst_within(it.limits, builds=it.builds) for it in walls), Spent())
+    is_agent = options["proposer"] == "agent"
+    form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
+    walls = walls_of_search(task) + (walls_of_agent(task) if is_agent else [])
+    worst = sum((_worst(site, task, it) for it in walls), Spent())
     if ready:
         worst += Spent(microdollars=worst_of_asking(ready.allowances).microdollars)
     usd, seconds = worst.microdollars / 1e6, worst.milliseconds / 1000
@@ -76,12 +94,27 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         measured_s=_measured(folder, settings) if how is not How.START else None,
         beyond=task.certify.certify().beyond,
         models=models_lines(task, options, settings),
+        site=_planned(site, task),
     )
 
 
-def _tariff(config: BackendConfig, settings: Settings, task: Task) -> Tariff:
-    terms = FREE if isinstance(config, DockerConfig) else config.terms
-    return Tariff(price_of(config, settings.usd_per_hour_most), task.stall.provision, spare_of(config), terms)
+def _planned(site: Site, task: Task) -> Planned:
+    trials = [it for it in walls_of_trial(task, Mode.SUBMIT) if it.away]
+    usd = site.usd_per_second(task.limits)
+    return Planned(
+        backend=site.name,
+        judge=site.home.name,
+        usd_per_second=usd,
+        trial_usd=_worst(site, task, trials[0]).microdollars / 1e6,
+        judge_usd_per_second=site.home.usd_per_second(task.judge.limits),
+        asked_later=site.name.startswith("skypilot") and not usd,
+    )
+
+
+def _worst(site: Site, task: Task, walls: Walls) -> Spent:
+    """Just what the campaign would set aside for it."""
+    door = make_door(site if walls.away else site.home, Image("planned", ""), task.stall.provision)
+    return door.worst_within(walls.limits, builds=walls.builds)
 
 
 def _measured(folder: Path, settings: Settings) -> float | None:

@@ -5,6 +5,7 @@ end of stdin it removes its containers and goes, so it does not outlive the test
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -57,11 +58,11 @@ class Emulator:
         return self._faults.add(Fault(rpc, when, kind, Status[status], times, seconds))  # type: ignore[arg-type]
 
     async def reached(self, fault: int, seconds: float) -> bool:
-        try:
-            await asyncio.wait_for(self._faults.get(fault).reached.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+        struck = self._faults.get(fault).reached
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await struck.wait()
+        return struck.is_set()
 
     async def release(self, fault: int) -> None:
         self._faults.get(fault).released.set()
@@ -87,11 +88,20 @@ class Emulator:
     async def sandboxes(self) -> list[dict[str, Any]]:
         return [sandbox.bill() for sandbox in self._sandboxes.all()]
 
+    async def containers(self) -> list[str]:
+        return await self._sandboxes.left()
+
     async def calls(self) -> list[str]:
         return self._journal.calls
 
     async def blemishes(self) -> dict[str, list[str]]:
         return {"unimplemented": self._journal.unimplemented, "broken": self._journal.broken}
+
+    async def look_for(self, needles: list[str]) -> None:
+        self._journal.sought = [needle.encode() for needle in needles]
+
+    async def found(self) -> list[str]:
+        return sorted(needle.decode() for needle in self._journal.found)
 
     async def remember_keys(self) -> None:
         self._journal.remembers = True

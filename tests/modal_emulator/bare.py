@@ -26,9 +26,12 @@ class Bare:
         )
         return cls(client, await modal.App.lookup.aio(APP, client=client, create_if_missing=True))
 
+    async def app_named(self, name: str) -> modal.App:
+        return await modal.App.lookup.aio(name, client=self.client, create_if_missing=True)
+
     async def create(self, *words: str, **wishes: Any) -> modal.Sandbox:
-        settled: dict[str, Any] = {"image": self.image, "timeout": 120, "block_network": True} | wishes
-        return await modal.Sandbox.create.aio(*words, app=self.app, client=self.client, **settled)
+        usual: dict[str, Any] = {"app": self.app, "image": self.image, "timeout": 120, "block_network": True}
+        return await modal.Sandbox.create.aio(*words, client=self.client, **(usual | wishes))
 
     async def listed(self, **tags: str) -> set[str]:
         found = modal.Sandbox.list.aio(app_id=self.app.app_id, tags=tags, client=self.client)

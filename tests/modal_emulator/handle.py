@@ -88,9 +88,21 @@ class ModalEmulator:
     def running(self) -> list[dict[str, Any]]:
         return [sandbox for sandbox in self.sandboxes() if sandbox["ended_at"] is None]
 
+    def containers(self) -> list[str]:
+        """What the Docker engine itself still has of all sandboxes: the emulator's word is not needed."""
+        return list(self._do("containers"))
+
     def calls(self) -> list[str]:
         """RPCs in the order in which they were called."""
         return list(self._do("calls"))
+
+    def look_for(self, *needles: str) -> None:
+        """From now on, whatever a client sends is searched for these."""
+        self._do("look_for", needles=needles)
+
+    def found(self) -> list[str]:
+        """Those that a client did send."""
+        return list(self._do("found"))
 
     def remember_keys(self) -> None:
         """A retry is known by its key and gets the first try's answer, as Modal may or may not do."""

@@ -32,8 +32,18 @@ class Journal:
         self.broken: list[str] = []
         self.answers: dict[tuple[str, str], Message] = {}
         self.remembers = False
+        self.sought: list[bytes] = []
+        self.found: set[bytes] = set()
+
+    def receive(self, request: Message) -> None:
+        """Everything that a client sends passes here."""
+        if self.sought:
+            sent = request.SerializeToString()
+            self.found.update(needle for needle in self.sought if needle in sent)
 
     def clear(self) -> None:
+        self.sought = []
+        self.found = set()
         for kept in (self.calls, self.unimplemented, self.broken, self.answers):
             kept.clear()
         self.remembers = False
@@ -65,6 +75,7 @@ def _method(service: Service, rpc: str) -> Callable[[Any, "Stream[Any, Any]"], A
         service.journal.calls.append(rpc)
         service.admit(rpc, stream.metadata or {})
         request = await stream.recv_message()
+        service.journal.receive(request)
         try:
             if inspect.isasyncgenfunction(effect):
                 await _stream(service, rpc, effect(request), stream)

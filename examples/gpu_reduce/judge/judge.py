@@ -9,6 +9,7 @@ import array
 import os
 import random
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 from blastdoor_judge import BadOutput, publish, trace
@@ -22,7 +23,7 @@ CHECKED = 8
 SMALL = ((0, 5), (1, 1), (31, 33), (32, 127), (129, 64), (1023, 2), (1025, 7), (4097, 3), (2, 1025))
 MASK = 0xFFFFFFFF
 
-Numbers = "array.array[int]"
+Numbers = Sequence[int]
 
 
 def twisted_sum(values: Numbers, key: int) -> int:
