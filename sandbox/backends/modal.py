@@ -119,6 +119,10 @@ class ModalBackend:
     async def reap(self) -> list[str]:
         return await reap(self._engine, self._tenancy)
 
+    async def stand_down(self) -> None:
+        """End what waits ahead of need; the purse is told of each."""
+        await self._warm.empty()
+
     async def close(self) -> None:
         """End everything; what Modal does not let us end now is left to the warden, and at last to its lifetime."""
         self._closed = True
@@ -229,7 +233,7 @@ class ModalBackend:
         name = self._new_name()
         rate = self._config.rates.per_second(job.limits)
         worst = rate * (self._config.deadlines.provision + self._config.warm_idle + ENDING_S)
-        if not (self.purse and self.purse.reserve(name, worst)):
+        if not (self.purse and self.purse.reserve(name, worst, rate)):
             raise Refused("no money is left for sandboxes that wait")
         self._unpaid[name] = (time.monotonic(), 0.0)
         try:

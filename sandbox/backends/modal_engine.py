@@ -83,6 +83,8 @@ def _translated(error: Exception, doing: str) -> SandboxError:
             return Refused(f"{doing}: Modal no longer takes this version of its package; upgrade modal ({text})")
         case modal.Error() if isinstance(error, _NO_CHANCE):
             return Refused(f"{doing}: Modal refused: {text}")
+        case modal.exception.ConnectionError():
+            return Unavailable(f"{doing}: Modal does not answer; is there a way to it? ({text})")
         case modal.Error() | GRPCError():
             return Unavailable(f"{doing}: Modal failed ({type(error).__name__}: {text})")
     return Unavailable(f"{doing}: Modal does not answer ({type(error).__name__})")

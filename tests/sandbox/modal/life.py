@@ -1,8 +1,12 @@
 """One whole life of an owner at Modal, with everything that our backend may have to ask for."""
 
 import asyncio
+import contextlib
+import os
+import signal
 from dataclasses import dataclass
 
+import psutil
 from modal._environments import ENVIRONMENT_CACHE
 
 from sandbox import Bundle, Job, Limits, Outcome
@@ -24,6 +28,7 @@ BUNDLE = Bundle({"main.txt": b"hello"})
 ALWAYS = (
     "AppGetOrCreate",
     "AuthTokenGet",
+    "ClientHello",
     "EnvironmentGetOrCreate",
     "ImageGetOrCreate",
     "SandboxGetFromNameV2",
@@ -58,6 +63,7 @@ class Life:
     outcome: Outcome | None = None
     failure: SandboxError | None = None
     usd: float = 0.0
+    warden: int | None = None
 
     @property
     def unended(self) -> bool:
@@ -93,8 +99,17 @@ async def live(config: ModalConfig, job: Job) -> Life:
         life.failure = failure
         life.usd = life.usd or failure.usd
     finally:
+        life.warden = backend.warden_pid
         await backend.close()
     return life
+
+
+async def dismiss(life: Life) -> None:
+    """A warden that watches on for creates under way is ended here: it must not meddle with the next test's faults."""
+    while life.warden and psutil.pid_exists(life.warden):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(life.warden, signal.SIGKILL)
+        await asyncio.sleep(0.02)
 
 
 def lose_the_reply(emulator: ModalEmulator, job: Job) -> None:
@@ -103,9 +118,9 @@ def lose_the_reply(emulator: ModalEmulator, job: Job) -> None:
 
 
 async def nothing_runs(emulator: ModalEmulator, seconds: float = 30.0) -> bool:
-    """As the provider sees it, now or soon: a warden may be at work."""
+    """As the provider sees it, and the engine beneath it, now or soon: a warden may be at work."""
     for _ in range(int(seconds / 0.2)):
         if not await asyncio.to_thread(emulator.running):
-            return True
+            return not emulator.containers()
         await asyncio.sleep(0.2)
     return False

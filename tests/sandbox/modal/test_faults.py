@@ -19,6 +19,7 @@ from tests.sandbox.modal.life import (
     JOB,
     WITH_A_GPU,
     WITHOUT_A_GPU,
+    dismiss,
     leave_an_orphan,
     live,
     lose_the_reply,
@@ -87,6 +88,7 @@ async def test_nothing_is_left(
     assert modal_emulator.reached(fault, 0), "the fault did not strike"
     assert life.outcome or isinstance(life.failure, SandboxError)
     modal_emulator.heal()
+    await dismiss(life)
     await (await ModalBackend.connect(hasty)).close()
     assert await nothing_runs(modal_emulator), modal_emulator.running()
     charged = sum(bill["seconds"] for bill in modal_emulator.sandboxes() if bill["name"] != "orphan")
