@@ -16,6 +16,7 @@ from benchmarks import (
     heldout,
     latency,
     ledger,
+    modal,
     operators,
     packing,
     pruning,
@@ -51,6 +52,7 @@ def main() -> int:
         "allocation": lambda: allocation.measure(chosen.seeds or allocation.SEEDS),
         "ledger": ledger.measure,
         "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
+        "modal": modal.measure,
         "skypilot": skypilot.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }

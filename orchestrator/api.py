@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.loop.book import Observer
 from orchestrator.loop.campaign import Finished
 from orchestrator.settings import Settings
-from orchestrator.wiring import Flags, How, Reading, docker_config, docker_site, open_campaign, read_campaign
+from orchestrator.wiring import Flags, How, Reading, open_campaign, open_site, read_campaign, site_of_campaign
 
 __all__ = ["Finished", "Flags", "How", "Reading", "Settings", "read_campaign", "search"]
 
@@ -26,15 +26,16 @@ async def search(
     observer: Observer | None = None,
     **flags: Any,
 ) -> Finished:
-    """Run a campaign on the local engine until a rule stops it; `flags` are those of the command line (see Flags).
+    """Run a campaign until a rule stops it; `flags` are those of the command line (see Flags), `backend` among them.
 
     `observer` is called with every event and its time, after it is on disk. Raises TaskError, LedgerError,
     CannotOpen and BaselineFailed with one line for a person, and the sandbox's errors when the engine fails.
     """
     settings = settings or Settings()
+    said = Flags(**flags)
     async with (
-        docker_site(docker_config(settings), settings.image) as site,
-        open_campaign(Path(task), site, how=how, flags=Flags(**flags), settings=settings) as opened,
+        open_site(settings, site_of_campaign(Path(task), how, said, settings)) as site,
+        open_campaign(Path(task), site, how=how, flags=said, settings=settings) as opened,
     ):
         if observer:
             opened.bench.book.observers.append(observer)

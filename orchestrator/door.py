@@ -1,10 +1,14 @@
-"""The one way from here into a chamber. It decides whose fault an ending was, and measures what was spent."""
+"""The one way from here into a chamber. It decides whose fault an ending was, and says what was spent.
+
+What is rented is paid for from its creation to its confirmed end, whatever came of it. Where the end could not be
+confirmed, it counts as the worst case: the provider's own lifetime is what ends it then.
+"""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -12,10 +16,12 @@ import structlog
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
+from orchestrator.tariff import Tariff
 from sandbox import (
     Backend,
     Bundle,
     Chamber,
+    Denied,
     Job,
     Limits,
     Listener,
@@ -23,32 +29,48 @@ from sandbox import (
     NotDelivered,
     Outcome,
     Refused,
+    SandboxError,
+    TakenAway,
     Talk,
     Unavailable,
 )
 
 _log = structlog.get_logger()
 
+_AT_WORST = "its end is not confirmed, so it is booked at its worst case"
+
 
 class NotStarted(Exception):
-    """No hostile byte was delivered, so the ending is free: nobody could have farmed it."""
+    """No hostile byte was delivered, so the ending is free: nobody could have farmed it.
 
-    def __init__(self, ending: Ending, why: str) -> None:
+    `denied`: the provider lets nobody of ours in, so there is no use in trying again before a person has acted.
+    """
+
+    def __init__(self, ending: Ending, why: str, spent: Spent | None = None, *, denied: bool = False) -> None:
         super().__init__(why)
         self.ending = ending
+        self.spent = spent or Spent()
+        self.denied = denied
 
 
 class BrokeOff(Exception):
-    """The provider failed after delivery. It is proven to be the provider's fault only if a control job fails too."""
+    """The provider failed after delivery. It is proven to be the provider's fault only if a control job fails too, or
+    if the provider says itself that it took the chamber away.
+    """
 
-    def __init__(self, why: str, *, proven: bool, spent: Spent) -> None:
+    def __init__(self, why: str, *, proven: bool, spent: Spent, denied: bool = False) -> None:
         super().__init__(why)
         self.proven = proven
         self.spent = spent
+        self.denied = denied
 
 
 class TooLarge(Exception):
     """The bundle breaks a limit of its chamber; nothing was run."""
+
+    def __init__(self, why: str, spent: Spent | None = None) -> None:
+        super().__init__(why)
+        self.spent = spent or Spent()
 
 
 class Overseer(Protocol):
@@ -71,14 +93,13 @@ class Ran:
 class Door:
     """Opens chambers on one backend. `control` is a job that must pass wherever the backend is well.
 
-    `spare_s` is what a chamber can take beyond its job's limits: upload, collection and the kill have their own.
+    `unsure` has a line for each chamber that we ended ourselves and whose end is not confirmed.
     """
 
     backend: Backend
     control: Job
-    usd_per_second: Callable[[Limits], float]
-    provision_s: float
-    spare_s: float
+    tariff: Tariff
+    unsure: set[str] = field(default_factory=set)
 
     async def run(
         self,
@@ -93,58 +114,134 @@ class Door:
         `talk` is for a job in relay mode: it must raise nothing of these itself.
         """
         chamber = await self._open(job)
-        started = time.monotonic()
         outcome: Outcome | None = None
         try:
             async with chamber, _overseen(chamber, overseer):
-                outcome = await _run(chamber, bundle, listener, talk)
+                outcome = await chamber.run(bundle, listener=listener, talk=talk)
+        except Refused as error:
+            raise TooLarge(str(error), self._spent(job, chamber)) from error
         except NotDelivered as error:
-            raise NotStarted(Ending.INFRASTRUCTURE, str(error)) from error
+            why, spent = self._told(error, chamber), self._spent(job, chamber)
+            raise NotStarted(Ending.INFRASTRUCTURE, why, spent) from error
         except (Unavailable, Lost) as error:
             if outcome is None:
-                spent = self.cost(job, time.monotonic() - started)
-                raise BrokeOff(str(error), proven=not await self._is_well(), spent=spent) from error
+                raise await self._broke_off(job, chamber, error) from error
             # The outcome is known; what is left of the chamber is found by its label and reaped.
             _log.warning("chamber not removed", error=str(error))
+        except BaseException:
+            if not chamber.bill.final:
+                self.unsure.add(f"{job.command[0]}: not confirmed to have ended")
+            raise
+        if not chamber.bill.final:
+            _log.warning("end of a chamber not confirmed", booked="the worst case")
+            return Ran(outcome, self._whole_life(job))
         usage = outcome.usage
         return Ran(outcome, Spent(microdollars=micro_dollars(usage.usd), milliseconds=milliseconds(usage.held_s)))
 
-    def worst(self, job: Job) -> Spent:
-        """The most that one run of the job can cost."""
-        return self.worst_within(job.limits, builds=bool(job.build))
-
     def worst_within(self, limits: Limits, *, builds: bool) -> Spent:
-        return self._cost(limits, longest(limits, builds=builds, spare_s=self.spare_s))
+        """What is to be reserved for one run."""
+        return self.tariff.worst_within(limits, builds=builds)
 
-    def cost(self, job: Job, seconds: float) -> Spent:
-        """What a chamber of this job costs in so many seconds."""
-        return self._cost(job.limits, seconds)
+    def at_most(self, limits: Limits, seconds: float, *, builds: bool = False) -> Spent:
+        """What a chamber cost at most that is gone, so many seconds after it was intended.
 
-    def _cost(self, limits: Limits, seconds: float) -> Spent:
-        usd = self.usd_per_second(limits) * seconds
-        return Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
+        It is the worst case while some chamber, which may be this one, is not known to have ended.
+        """
+        worst = self.tariff.whole_life(limits, builds=builds)
+        if self.unsure:
+            return worst
+        passed = self.tariff.cost(limits, max(0.0, seconds))
+        return Spent(
+            microdollars=min(worst.microdollars, passed.microdollars),
+            milliseconds=min(worst.milliseconds, passed.milliseconds),
+        )
+
+    def _whole_life(self, job: Job) -> Spent:
+        return self.tariff.whole_life(job.limits, builds=bool(job.build))
+
+    def _spent(self, job: Job, chamber: Chamber) -> Spent:
+        """Of a chamber that is over without an outcome."""
+        bill = chamber.bill
+        if not bill.final:
+            return self._whole_life(job)
+        return Spent(microdollars=micro_dollars(bill.usd), milliseconds=milliseconds(bill.seconds))
+
+    def _told(self, error: Exception, chamber: Chamber) -> str:
+        return str(error) if chamber.bill.final else f"{error}; {_AT_WORST}"
+
+    async def _broke_off(self, job: Job, chamber: Chamber, error: Unavailable | Lost) -> BrokeOff:
+        spent, why = self._spent(job, chamber), self._told(error, chamber)
+        if isinstance(error, TakenAway | Denied):
+            return BrokeOff(why, proven=True, spent=spent, denied=isinstance(error, Denied))
+        control = await self._control()
+        return BrokeOff(why, proven=not control.passed, spent=spent + control.spent, denied=control.denied)
 
     async def _open(self, job: Job) -> Chamber:
+        """Raises NotStarted, and Refused. However it ends, all that was begun is ended, or known to be in doubt."""
+        started = time.monotonic()
+        opening = asyncio.ensure_future(self.backend.open(job))
         try:
-            async with asyncio.timeout(self.provision_s):
-                return await self.backend.open(job)
-        except TimeoutError:
-            raise NotStarted(Ending.STALLED, f"no chamber within {self.provision_s:g} s") from None
+            done, _ = await asyncio.wait({opening}, timeout=self.tariff.opening_s)
+        except asyncio.CancelledError:
+            await self._give_up(job, opening, started)
+            raise
+        if not done:
+            spent = await self._give_up(job, opening, started)
+            raise NotStarted(Ending.STALLED, f"no chamber within {self.tariff.opening_s:g} s", spent)
+        try:
+            return opening.result()
         except (Unavailable, Lost) as error:
-            raise NotStarted(Ending.INFRASTRUCTURE, str(error)) from error
+            why = f"{error}; {_AT_WORST}" if error.unended else str(error)
+            spent = self._spent_on(job, error, time.monotonic() - started)
+            raise NotStarted(Ending.INFRASTRUCTURE, why, spent, denied=isinstance(error, Denied)) from error
 
-    async def _is_well(self) -> bool:
-        """Whether a job that does nothing gets through."""
+    async def _give_up(self, job: Job, opening: "asyncio.Future[Chamber]", started: float) -> Spent:
+        """End an opening that takes too long, or that nobody waits for any more; what it cost."""
+        opening.cancel()
+        await asyncio.wait({opening})
+        passed = time.monotonic() - started
+        error = None if opening.cancelled() else opening.exception()
+        if isinstance(error, SandboxError):
+            if error.unended:
+                self.unsure.add(f"{job.command[0]}: {error}")
+            return self._spent_on(job, error, passed)
+        if error is not None:
+            raise error
+        if not opening.cancelled():  # it came at the last moment
+            await opening.result().kill()
+            return self._spent(job, opening.result())
+        return self.tariff.cost(job.limits, passed) if self.tariff.is_rented else Spent()
+
+    def _spent_on(self, job: Job, error: SandboxError, seconds: float) -> Spent:
+        """On a chamber that could not be had; on one's own machine that is nothing."""
+        if error.unended:
+            return self._whole_life(job)
+        if not error.usd:
+            return Spent()
+        return Spent(microdollars=micro_dollars(error.usd), milliseconds=milliseconds(seconds))
+
+    async def _control(self) -> "_Control":
+        """Whether a job that does nothing gets through; what is rented for that is paid for as well."""
+        started = time.monotonic()
         try:
-            async with asyncio.timeout(self.provision_s), await self.backend.open(self.control) as chamber:
-                return (await chamber.run(Bundle({}))).exit_code == 0
-        except (Unavailable, Lost, TimeoutError):
-            return False
+            chamber = await self._open(self.control)
+        except NotStarted as error:
+            return _Control(passed=False, spent=error.spent, denied=error.denied)
+        passed = False
+        try:
+            async with asyncio.timeout(self.tariff.opening_s), chamber:
+                passed = (await chamber.run(Bundle({}))).exit_code == 0
+        except (Unavailable, Lost, TimeoutError) as error:
+            _log.warning("control job failed", error=str(error), seconds=round(time.monotonic() - started, 3))
+        spent = self._spent(self.control, chamber) if self.tariff.is_rented else Spent()
+        return _Control(passed=passed, spent=spent)
 
 
-def longest(limits: Limits, *, builds: bool, spare_s: float) -> float:
-    """The most seconds that a chamber of such limits can last."""
-    return limits.wall + limits.grace + (limits.build if builds else 0.0) + spare_s
+@dataclass(frozen=True)
+class _Control:
+    passed: bool
+    spent: Spent
+    denied: bool = False
 
 
 @asynccontextmanager
@@ -168,10 +265,3 @@ async def _overseen(chamber: Chamber, overseer: Overseer | None) -> AsyncIterato
     finally:
         watching.cancel()
         await asyncio.wait([watching])
-
-
-async def _run(chamber: Chamber, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Outcome:
-    try:
-        return await chamber.run(bundle, listener=listener, talk=talk)
-    except Refused as error:
-        raise TooLarge(str(error)) from error

@@ -49,6 +49,17 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
+    backend: Literal["docker", "modal", "skypilot"] = Field(default="docker", description="where candidates run")
+    gpu: str | None = Field(default=None, description="GPU of a trial, kind and count, like A10 or A100-80GB:2")
+    infra: str | None = Field(default=None, description="with skypilot: where, in its own words, like aws or slurm")
+    standing: int | None = Field(
+        default=None, ge=0, le=64, description="sandboxes or clusters that stay between trials, and are paid for"
+    )
+    usd_per_hour_most: Annotated[float, BeforeValidator(_dollars)] | None = Field(
+        default=None, gt=0, description="what an hour of one rented chamber may cost; what costs more is not started"
+    )
+    modal_app: str = Field(default="blastdoor", description="the app that sandboxes on Modal belong to")
+    modal_environment: str | None = Field(default=None, description="the environment on Modal; its own default else")
     docker_host: str | None = Field(default=None, description="engine; else DOCKER_HOST, else the default socket")
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")

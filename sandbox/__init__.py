@@ -5,11 +5,11 @@ from sandbox.baking import BakedImage, ImageSpec
 from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
 from sandbox.config import BackendConfig, DockerConfig, ModalConfig, SkyPilotConfig
-from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.errors import Denied, Lost, Refused, SandboxError, TakenAway, Unavailable
 from sandbox.happenings import NotDelivered
 from sandbox.inputs import InputStore
 from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
-from sandbox.price import FREE, Rates, Terms
+from sandbox.price import FREE, Bill, Rates, Terms
 from sandbox.purse import Purse
 from sandbox.wire.frames import Reply
 from sandbox.wire.log import Report, printable
@@ -19,11 +19,13 @@ __all__ = [
     "Backend",
     "BackendConfig",
     "BakedImage",
+    "Bill",
     "Bundle",
     "Capabilities",
     "Chamber",
     "Channel",
     "ChannelClosed",
+    "Denied",
     "DockerConfig",
     "Ending",
     "Enforcer",
@@ -47,6 +49,7 @@ __all__ = [
     "Report",
     "SandboxError",
     "SkyPilotConfig",
+    "TakenAway",
     "Talk",
     "Terms",
     "Unavailable",

@@ -8,6 +8,7 @@ from typing import Protocol, Self
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused
 from sandbox.job import Enforcer, Job, Mode, Outcome
+from sandbox.price import Bill
 from sandbox.wire.frames import Reply
 from sandbox.wire.log import Report
 
@@ -77,6 +78,10 @@ class Chamber(Protocol):
     def facts(self) -> Mapping[str, str]:
         """Hardware and posture as seen inside, said before any hostile byte arrived."""
 
+    @property
+    def bill(self) -> Bill:
+        """What it has cost; to be asked once it is over, however it ended."""
+
     async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
         """Deliver the bundle, run it, take back bytes. Once only.
 
@@ -106,7 +111,11 @@ class Backend(Protocol):
     capabilities: Capabilities
 
     async def open(self, job: Job) -> Chamber:
-        """A chamber that waits for its bundle. Raises Refused or Unavailable; then nothing is left."""
+        """A chamber that waits for its bundle. Raises Refused or Unavailable; then nothing is left.
+
+        Where it cost something, or an end could not be confirmed, the error says so (`usd`, `unended`). A cancelled
+        open ends what it began; where that can not be confirmed, it raises such an error in place of the cancellation.
+        """
 
     async def reap(self) -> list[str]:
         """End what belongs to owners whose lease ran out, never a live one's; say what was ended."""

@@ -15,16 +15,67 @@ pick() {
 }
 whole() { IFS= read -r line 2>/dev/null <"$2" && say "fact $1 $line"; }
 
+# Where there is a GPU, forks do not matter. The driver's own tool knows best: /proc may be missing, or the host's.
+# A GPU without a device node is not ours, whatever /proc says. In a subshell, so that nothing of it stays.
+gpu_facts() (
+    set -f
+    count=0 memories='' IFS='
+'
+    query=name,memory.total,driver_version,uuid,mig.mode.current
+    for line in $(nvidia-smi --query-gpu=$query --format=csv,noheader 2>/dev/null); do
+        case $line in *', GPU-'*) ;; *) continue ;; esac
+        rest=${line#*, }
+        one_gpu "${line%%, *}" "${rest%%, *}"
+        rest=${rest#*, }
+        [ "$count" = 1 ] && say "fact gpu_driver ${rest%%, *}"
+        rest=${rest#*, }
+        say "fact gpu_id ${rest%%, *}"
+        case $line in *', Enabled') say 'fact gpu_mig 1' ;; esac
+    done
+    for line in $(nvidia-smi -q -d COMPUTE 2>/dev/null); do
+        case $line in 'CUDA '*Version*': '*) [ "$count" != 0 ] && say "fact cuda ${line##*: }"; break ;; esac
+    done
+    [ "$count" = 0 ] && gpu_facts_of_proc
+    [ "$count" != 0 ] && say "fact gpu_count $count"
+    [ -n "$memories" ] && say "fact gpu_memory $memories"
+)
+one_gpu() {
+    count=$((count + 1))
+    say "fact gpu $1"
+    [ -n "$2" ] && memories="$memories${memories:+; }$2"
+}
+gpu_facts_of_proc() {
+    set +f
+    unset IFS
+    for gpu in /proc/driver/nvidia/gpus/*/information; do
+        model='' id='' minor=none
+        while IFS=: read -r key value; do
+            case $key in
+            Model) model=$value ;;
+            'GPU UUID') id=$value ;;
+            'Device Minor') minor=$value ;;
+            esac
+        done 2>/dev/null <"$gpu"
+        [ -e "/dev/nvidia${minor##*[!0-9]}" ] || continue
+        one_gpu "$model" ''
+        say "fact gpu_id $id"
+    done
+    [ "$count" != 0 ] && IFS= read -r line </proc/driver/nvidia/version &&
+        for word in $line; do
+            case $word in [0-9]*.[0-9]*) say "fact gpu_driver $word"; break ;; esac
+        done
+}
+
 say 'blastdoor 1'
+# What a wrapper before us has to say of itself.
+for fact in "$@"; do say "fact $fact"; done
 pick cpu 'model name' /proc/cpuinfo
 pick cpu 'CPU implementer' /proc/cpuinfo
 pick cpu 'CPU part' /proc/cpuinfo
 whole cores /sys/devices/system/cpu/online
 pick memory MemTotal /proc/meminfo
 whole kernel /proc/sys/kernel/osrelease
-for gpu in /proc/driver/nvidia/gpus/*/information; do
-    [ -r "$gpu" ] && pick gpu Model "$gpu"
-done
+if [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null; then gpu_facts; fi
 while IFS= read -r line; do
     case $line in
     Uid:*) say "fact uid ${line#*:}" ;;
@@ -67,6 +118,20 @@ if [ "$mode" = relay ]; then
     exit 0
 fi
 
+# Where we are not PID 1, root's processes stay, and `kill -1` succeeds for as long as there is anybody: look for the
+# living of our own user then. A zombie is dead.
+others() {
+    for process in /proc/[0-9]*; do
+        { [ -O "$process" ] && [ "$process" != "/proc/$$" ]; } || continue
+        while read -r key state _; do
+            [ "$key" = State: ] || continue
+            [ "$state" = Z ] || return 0
+            break
+        done 2>/dev/null <"$process/status"
+    done
+    return 1
+}
+
 {
     trap : TERM
     if build_step; then
@@ -83,7 +148,7 @@ while read -r order <&3; do
         kill -KILL -1 2>/dev/null
         wait
         # A killed process may still be finishing a write, and orphans must be reaped: collect only from the dead.
-        while kill -KILL -1 2>/dev/null; do sh -c :; done
+        while kill -KILL -1 2>/dev/null && { [ $$ = 1 ] || others; }; do sh -c :; done
         say archive
         tar -cf - -C /work/out . >&4
         exit 0

@@ -2,8 +2,10 @@
 
 SandboxError
 ├─ Unavailable   the provider failed or does not answer; nobody is charged, try again
+│  └─ Denied     it answers, and takes nothing from us: token, credit; trying again is no use, a person must act
 ├─ Refused       our own policy said no; nothing was started
 └─ Lost          we no longer know what became of a chamber; reap, then try again
+   └─ TakenAway  the provider says itself that it took the machine away; nobody is charged, try again
 """
 
 
@@ -11,13 +13,23 @@ class SandboxError(Exception):
     """Base of all errors of this package; the message is one line for a person.
 
     `usd` is what was spent all the same: a provider charges from create on, whether a chamber came of it or not.
+    `unended` says that the end of what was created could not be confirmed: it may be charged until the provider
+    itself ends it.
     """
 
     usd: float = 0.0
+    unended: bool = False
 
 
 class Unavailable(SandboxError):
     """The provider failed or does not answer."""
+
+
+class Denied(Unavailable):
+    """The provider answers and does not let us in: the token is refused or over, or the account has no credit.
+
+    The message says what a person must do.
+    """
 
 
 class Refused(SandboxError):
@@ -26,3 +38,7 @@ class Refused(SandboxError):
 
 class Lost(SandboxError):
     """A chamber is gone or beyond our reach through nobody's known fault."""
+
+
+class TakenAway(Lost):
+    """The provider's own record says that it ended the chamber: a machine was preempted, or a worker died."""

@@ -9,11 +9,12 @@ from typing import Protocol, Self
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.errors import Lost, Refused, Unavailable
+from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.happenings import NotDelivered, Order, Told
 from sandbox.job import Ending, Job, Outcome, Usage
 from sandbox.link import Deadlines, Link
 from sandbox.logger import logger
+from sandbox.price import Bill
 from sandbox.session import Session
 
 DYING_S = 20.0
@@ -37,6 +38,13 @@ class Hold(Protocol):
 
     @property
     def usd_per_second(self) -> float: ...
+
+    @property
+    def billed_since(self) -> float | None:
+        """The monotonic time at which the provider began to charge this job; None: nobody charges, or from `serve` on.
+
+        Of one that stood ready it is when it was taken from there: what it cost before was paid by the purse.
+        """
 
     async def cause_of_death(self, timeout: float) -> Death:
         """The provider's own evidence, once the streams have ended.
@@ -67,6 +75,7 @@ class LiveChamber:
         self._used = False
         self._end: asyncio.Task[bool] | None = None
         self._opened = time.monotonic()
+        self._ended: float | None = None
         self._session = Session(hold.link, deadlines, hold.processor_seconds)
 
     @property
@@ -78,14 +87,36 @@ class LiveChamber:
         return self._session.facts
 
     @property
+    def bill(self) -> Bill:
+        since = self._hold.billed_since
+        until = time.monotonic() if self._ended is None else self._ended
+        seconds = max(0.0, until - (self._opened if since is None else since))
+        final = since is None or self._ended is not None
+        return Bill(usd=seconds * self._hold.usd_per_second, seconds=seconds, final=final)
+
+    @property
     def broken(self) -> bool:
         """A waiting chamber whose streams have ended will never serve."""
-        return self._session.over
+        return self._session.deaf
 
     async def greet(self) -> None:
         """Wait until it is ready for a bundle."""
         await self._session.hello()
         self._log.debug("chamber.ready", seconds=round(time.monotonic() - self._opened, 3))
+
+    async def give_up(self, error: BaseException) -> BaseException:
+        """End one that never came to serve: the error to raise, which says what it cost and whether its end is sure.
+
+        A cancellation is handed back as it is, unless the end is in doubt: whoever cancelled has to know.
+        """
+        await self.kill()
+        bill = self.bill
+        if not isinstance(error, SandboxError):
+            if bill.final:
+                return error
+            error = Unavailable(f"{self.name} could not be ended, the provider does not answer; it is tried again")
+        error.usd, error.unended = error.usd + bill.usd, not bill.final
+        return error
 
     def serve(self, job: Job) -> None:
         """From here on its time is the job's; what it spent waiting is not."""
@@ -101,13 +132,21 @@ class LiveChamber:
         except BaseException:
             await self.kill()
             raise
-        ending = self._begin_end()
-        # The end of PID 1's stdout is the end of the whole chamber. Without it, dead means confirmed dead.
-        if not self._session.over and not await asyncio.shield(ending):
-            raise Unavailable(f"{self.name} could not be ended, the provider does not answer; it is tried again")
+        await self._over(self._begin_end())
         outcome = self._outcome(told)
         self._log.debug("chamber.outcome", ending=outcome.ending, exit_code=outcome.exit_code, reason=outcome.reason)
         return outcome
+
+    async def _over(self, ending: "asyncio.Task[bool]") -> None:
+        """The end of PID 1's stdout is the end of the whole chamber. Without it, dead means confirmed dead.
+
+        What is rented is charged until its end is confirmed, so that is waited for in any case.
+        """
+        silent = self._session.over
+        if silent and self._hold.billed_since is None:
+            return
+        if not await asyncio.shield(ending) and not silent:
+            raise Unavailable(f"{self.name} could not be ended, the provider does not answer; it is tried again")
 
     async def _told(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
         try:
@@ -141,6 +180,7 @@ class LiveChamber:
         self._session.order(Order.KILL)
         try:
             await self._hold.destroy()
+            self._ended = time.monotonic()
             await self._session.drained(DYING_S)
         except Unavailable as error:
             self._log.warning("chamber.not_ended", reason=str(error))
@@ -167,17 +207,16 @@ class LiveChamber:
         return told
 
     def _outcome(self, told: Told) -> Outcome:
-        seconds = self._session.seconds
-        held = time.monotonic() - self._opened
+        seconds, bill = self._session.seconds, self.bill
         usage = Usage(
             build_s=seconds.get("built", 0.0),
             run_s=seconds.get("done", 0.0),
             collect_s=seconds.get("collect", 0.0),
-            held_s=held,
+            held_s=bill.seconds,
             log_bytes=self._session.log.count,
             bad_reports=self._session.log.bad_reports,
             output_bytes=sum(map(len, told.outputs.values())),
-            usd=held * self._hold.usd_per_second,
+            usd=bill.usd,
         )
         return Outcome(
             ending=told.ending,

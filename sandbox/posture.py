@@ -4,7 +4,6 @@ Every field is a flag that the attack suite can switch off; one whose removal no
 """
 
 import json
-import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from errno import EAFNOSUPPORT
 from importlib import resources
 from typing import Any
 
-from sandbox.job import Gpu, Input, Limits
+from sandbox.job import Input, Limits
 
 # A uid for each chamber, because the kernel keeps quotas per user (inotify, pipes, signals, queues): with one for
 # all, a candidate could starve its neighbours. Above what distributions hand out for users' own containers, and
@@ -49,6 +48,7 @@ MASKED_PATHS = (
     "/sys/kernel/notes",
     "/sys/kernel/slab",
 )
+GPU_FACTS = "/proc/driver/nvidia"
 READ_ONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 
 # gVisor runs every guest thread on host threads of its own, and counts them: this much is its own need.
@@ -111,6 +111,7 @@ def container_config(
     uid: int = FIRST_UID,
     *,
     loopback: bool = False,
+    gpus: Sequence[str] = (),
 ) -> dict[str, object]:
     """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared."""
     uid = uid if posture.user else ROOT_UID
@@ -128,7 +129,7 @@ def container_config(
         "AttachStdout": True,
         "AttachStderr": True,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(posture, limits, runtime, mounts, uid, loopback),
+        "HostConfig": _host_config(posture, limits, runtime, mounts, uid, loopback) | _devices(posture, gpus),
     }
 
 
@@ -153,7 +154,6 @@ def _host_config(
         "CapAdd": [],
         "CapDrop": ["ALL"] if posture.drop_capabilities else [],
         "SecurityOpt": security,
-        "MaskedPaths": list(MASKED_PATHS) if posture.masked_paths else [],
         "ReadonlyPaths": list(READ_ONLY_PATHS) if posture.read_only_paths else [],
         "Memory": limits.memory if posture.memory else 0,
         # Equal to Memory means no swap at all. The pair goes together: one without the other is refused or useless.
@@ -170,7 +170,6 @@ def _host_config(
         "VolumesFrom": [],
         "Devices": [],
         "DeviceCgroupRules": [],
-        "DeviceRequests": _device_requests(limits),
         "GroupAdd": [],
         "Links": [],
         "ExtraHosts": [],
@@ -219,18 +218,21 @@ def enforces_inodes(runtime: str) -> bool:
     return not runtime.startswith("runsc")
 
 
-def _device_requests(limits: Limits) -> list[dict[str, object]]:
-    if not limits.gpu:
-        return []
-    return [
-        {
-            "Driver": "nvidia",
-            "Count": limits.gpu.count,
-            "DeviceIDs": None,
-            "Capabilities": [["gpu"]],
-            "Options": {},
-        }
-    ]
+def _devices(posture: Posture, gpus: Sequence[str]) -> dict[str, object]:
+    """GPUs by id, never by number: engines answer a number with the first ones, so that neighbours would share them.
+
+    Compute is what CUDA needs, utility what tells name and memory; engines that know no such words take the second
+    list. What the host's own GPUs are is no business of a chamber without one.
+    """
+    masked = [*MASKED_PATHS] if gpus else [*MASKED_PATHS, GPU_FACTS]
+    request = {
+        "Driver": "nvidia",
+        "Count": 0,
+        "DeviceIDs": list(gpus),
+        "Capabilities": [["gpu", "compute", "utility"], ["gpu"]],
+        "Options": {},
+    }
+    return {"MaskedPaths": masked if posture.masked_paths else [], "DeviceRequests": [request] if gpus else []}
 
 
 def _mount(source: str, item: Input) -> dict[str, object]:
@@ -301,22 +303,6 @@ def inside_differences(posture: Posture, runtime: str, facts: Mapping[str, str],
         for name, value in wanted.items()
         if facts.get(name) != value
     ]
-
-
-def gpu_differences(wanted: Gpu | None, facts: Mapping[str, str]) -> list[str]:
-    """Where the GPUs that the chamber sees are fewer or of another kind. Names differ in blanks and dashes only."""
-    if not wanted:
-        return []
-    seen = [item for item in facts.get("gpu", "").split("; ") if item]
-    kind = "" if wanted.kind == "any" else _bare(wanted.kind)
-    fitting = [item for item in seen if kind in _bare(item)]
-    if len(fitting) >= wanted.count:
-        return []
-    return [f"gpu: wanted {wanted}, the chamber sees {', '.join(seen) or 'none'}"]
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 _HARMLESS_VARIABLES = frozenset(

@@ -36,6 +36,18 @@ class Terms:
     closing_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a chamber has cost. `final`: nothing more is charged, since its end is confirmed or since nobody charges.
+
+    Of a rented chamber it runs from create to the confirmed end, else from the moment at which it serves a job.
+    """
+
+    usd: float = 0.0
+    seconds: float = 0.0
+    final: bool = True
+
+
 FREE = Terms()
 LOCAL = Rates()
 

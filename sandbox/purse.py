@@ -4,10 +4,16 @@ from typing import Protocol
 
 
 class Purse(Protocol):
-    """Asked before a standing thing exists, told once what it cost. Names are unique and are found at the provider."""
+    """Asked before a standing thing exists, told once what it cost. Names are unique and are found at the provider.
 
-    def reserve(self, name: str, worst_usd: float) -> bool:
-        """Set the worst case aside, on record. False when it does not fit: then it must not be made."""
+    Both are called in the thread of the event loop, and neither waits for anybody.
+    """
+
+    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+        """Set the worst case aside, on record. False when it does not fit: then it must not be made.
+
+        With its price, what an owner that dies leaves behind need not be booked at the worst case.
+        """
 
     def settle(self, name: str, usd: float) -> None:
         """It is gone, confirmed by the provider, and cost this much."""

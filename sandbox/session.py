@@ -40,6 +40,7 @@ class Session:
         self._log = Log(HELLO_LOG_CAP)
         self._draining = False
         self._stop_asked = False
+        self._ended = False
         self._seconds: dict[str, float] = {}
         self._mark = time.monotonic()
         self._pump = asyncio.create_task(self._read_all())
@@ -58,7 +59,12 @@ class Session:
 
     @property
     def over(self) -> bool:
-        """True when nothing more will come: for a waiting chamber that means it is broken."""
+        """Whether the streams have ended. Streams that broke prove nothing."""
+        return self._ended
+
+    @property
+    def deaf(self) -> bool:
+        """Whether nothing more will be heard, for whatever reason."""
         return self._pump.done()
 
     def order(self, order: Order) -> None:
@@ -122,6 +128,7 @@ class Session:
         except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
             self._note(error)
             return
+        self._ended = True
         if not self._draining:
             self._heed(self._take_end)
 

@@ -53,7 +53,7 @@ W = TypeVar("W", bound=Warmable)
 
 @dataclass
 class _Shelf(Generic[W]):
-    make: Callable[[], Awaitable[W]]
+    ahead: Callable[[], Awaitable[W]]
     demand: Demand
     ready: deque[W] = field(default_factory=deque)
     making: int = 0
@@ -81,18 +81,26 @@ class WarmPool(Generic[W]):
     def ready(self) -> int:
         return sum(len(shelf.ready) for shelf in self._shelves.values())
 
-    async def take(self, shape: Hashable, make: Callable[[], Awaitable[W]]) -> W:
-        """A ready chamber of this shape, or a new one; more are made behind the caller's back."""
+    async def take(
+        self,
+        shape: Hashable,
+        make: Callable[[], Awaitable[W]],
+        ahead: Callable[[], Awaitable[W]] | None = None,
+    ) -> W:
+        """A ready chamber of this shape, or a new one; more are made behind the caller's back.
+
+        `ahead` makes those, where somebody else pays for what only waits.
+        """
         if not self._cap:
             return await make()
-        shelf = self._shelves.setdefault(shape, _Shelf(make, Demand(self._cap, self._idle_s)))
+        shelf = self._shelves.setdefault(shape, _Shelf(ahead or make, Demand(self._cap, self._idle_s)))
         shelf.demand.asked(self._clock())
         found = await self._pop_healthy(shelf)
         if found and self._head_start_s:
             self._spawn(self._refill_later(shelf))
         else:
             self._refill(shelf)
-        return found or await self._timed_make(shelf)
+        return found or await self._timed_make(shelf, make)
 
     async def sweep(self) -> None:
         """Bring every shelf down to what its demand still asks for, and replace the broken."""
@@ -114,10 +122,15 @@ class WarmPool(Generic[W]):
         if self._sweeper:
             self._sweeper.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for shelf in self._shelves.values():
+        await self.empty()
+
+    async def empty(self) -> None:
+        """End all that is ready or being made; what is asked for afterwards is made anew."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        shelves, self._shelves = self._shelves, {}
+        for shelf in shelves.values():
             while shelf.ready:
                 await shelf.ready.pop().kill()
-        self._shelves.clear()
 
     async def _pop_healthy(self, shelf: _Shelf[W]) -> W | None:
         while shelf.ready:
@@ -148,7 +161,7 @@ class WarmPool(Generic[W]):
 
     async def _stock(self, shelf: _Shelf[W]) -> None:
         try:
-            made = await self._timed_make(shelf)
+            made = await self._timed_make(shelf, shelf.ahead)
         except SandboxError as error:
             # Whoever asks next makes one itself, and gets this error first hand.
             logger().warning("warm.not_made", reason=str(error))
@@ -160,9 +173,9 @@ class WarmPool(Generic[W]):
         else:
             await made.kill()
 
-    async def _timed_make(self, shelf: _Shelf[W]) -> W:
+    async def _timed_make(self, shelf: _Shelf[W], make: Callable[[], Awaitable[W]]) -> W:
         started = self._clock()
-        made = await shelf.make()
+        made = await make()
         shelf.demand.made(self._clock() - started)
         return made
 

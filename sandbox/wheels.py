@@ -54,9 +54,18 @@ async def fetch_pip(python: Interpreter, folder: Path) -> None:
 
 async def fetch_wheels(wanted: tuple[str, ...], python: Interpreter, folder: Path) -> None:
     """The packages and what they depend on. Raises Refused when one has no wheel, Unavailable without an index."""
-    target = ["--implementation", "cp", "--python-version", python.version]
-    target += [word for tag in python.platforms() for word in ("--platform", tag)]
-    await _download([*target, *wanted], folder, python)
+    await _download([*_target(python), *wanted], folder, python)
+
+
+async def fetch_pinned(requirements: Path, python: Interpreter, folder: Path) -> None:
+    """The packages of a file (a whole path), each with its hash there, and nothing else; raises like fetch_wheels."""
+    pinned = ["--no-deps", "--require-hashes", "--requirement", str(requirements)]
+    await _download([*_target(python), *pinned], folder, python)
+
+
+def _target(python: Interpreter) -> list[str]:
+    platforms = [word for tag in python.platforms() for word in ("--platform", tag)]
+    return ["--implementation", "cp", "--python-version", python.version, *platforms]
 
 
 async def _download(arguments: list[str], folder: Path, python: Interpreter) -> None:

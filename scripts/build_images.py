@@ -5,7 +5,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import agent_image
+import image_files
 from distribution import SEARCH_PATH, Unprepared, program, require
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -30,7 +29,9 @@ UNUSED = (
     "/usr/share/lintian/*",
 )
 ROOT_OPTIONS = ["--variant=minbase", *(f"--dpkgopt=path-exclude={path}" for path in UNUSED)]
-OPTIONAL = ("agent",)
+# Built for whoever asks for them; one that others stand on comes first.
+CHAMBERS = ("judge", "cuda", "toolkit", "agent")
+OPTIONAL = (*CHAMBERS, "orchestrator")
 ENVIRONMENT = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -48,52 +49,67 @@ class Image:
 def plan(base: str | None, wanted: Sequence[str] = ()) -> list[Image]:
     """All images in the order of building. A digest holds its parent's, so a change travels down.
 
-    The image of coding agents is large, and only there for whoever asks for it.
+    Those of OPTIONAL are only there for whoever asks for them, or for one that stands on them.
     """
     images = _usual(base)
-    trial = next(image for image in images if image.name == "blastdoor-trial")
-    return [*images, agent(trial)] if "agent" in wanted else images
+    needed = {f"blastdoor-{name}:latest" for name in wanted} | {
+        _default_base(name) for name in CHAMBERS if name in wanted
+    }
+    for name in CHAMBERS:
+        if f"blastdoor-{name}:latest" in needed:
+            parent = next(image for image in images if image.tag == _default_base(name))
+            images.append(derived(name, parent.tag, parent.digest))
+    return [*images, *_orchestrator(base)] if "orchestrator" in wanted else images
+
+
+def _default_base(name: str) -> str:
+    """What an image stands on is said once, in its Dockerfile."""
+    first = (IMAGES / name / "Dockerfile").read_text().partition("\n")[0]
+    return first.removeprefix("ARG BASE=")
 
 
 def _usual(base: str | None) -> list[Image]:
     applets = (IMAGES / "busybox/applets.txt").read_text().split()
     busybox = Image("blastdoor-busybox", digest(SUITE, *applets), lambda image: import_busybox(image, applets))
     if base is None:
-        packages = (IMAGES / "base/packages.txt").read_text().split()
-        root = Image(
-            "blastdoor-base",
-            digest(SUITE, ENVIRONMENT, *ROOT_OPTIONS, *packages),
-            lambda image: import_base(image, packages),
-        )
+        root = debian_root("blastdoor-base", IMAGES / "base/packages.txt")
         trial = derived("trial", root.tag, root.digest)
         return [root, trial, derived("attack", trial.tag, trial.digest), busybox]
     trial = derived("trial", base, base)
     return [trial, derived("attack", trial.tag, trial.digest), busybox]
 
 
-def derived(folder: str, parent: str, parent_digest: str) -> Image:
-    def build(image: Image) -> None:
-        command = ["build", "--quiet", "--network", "none", "--build-arg", f"BASE={parent}"]
-        docker(*command, "--label", f"{LABEL}={image.digest}", "--tag", image.tag, str(IMAGES / folder))
+def _orchestrator(base: str | None) -> list[Image]:
+    """What the deployment starts: our own package. Chambers know nothing of it."""
+    folder = REPOSITORY / "deploy/orchestrator"
+    sources = image_files.sources(REPOSITORY)
+    if base is not None:
+        return [derived("orchestrator", base, base, folder, sources)]
+    root = debian_root("blastdoor-orchestrator-base", folder / "packages.txt")
+    return [root, derived("orchestrator", root.tag, root.digest, folder, sources)]
 
-    definition = (IMAGES / folder / "Dockerfile").read_text()
-    return Image(f"blastdoor-{folder}", digest(definition, parent_digest), build)
+
+def debian_root(name: str, listed: Path) -> Image:
+    packages = listed.read_text().split()
+    seal = digest(SUITE, ENVIRONMENT, *ROOT_OPTIONS, *packages)
+    return Image(name, seal, lambda image: import_base(image, packages))
 
 
-def agent(parent: Image) -> Image:
+def derived(
+    name: str, parent: str, parent_digest: str, folder: Path | None = None, sources: Sequence[Path] = ()
+) -> Image:
     """Its files are fetched first, with the network of this machine; the build itself has none."""
-    folder = IMAGES / "agent"
-    definition = [(folder / name).read_text() for name in ("Dockerfile", "npm.json", "requirements.txt")]
+    folder = folder or IMAGES / name
 
     def build(image: Image) -> None:
         with tempfile.TemporaryDirectory(prefix="blastdoor-") as context:
-            agent_image.fetch(folder, Path(context), STATE / "apt.log")
-            for name in ("Dockerfile", "requirements.txt"):
-                shutil.copy(folder / name, context)
-            command = ["build", "--quiet", "--network", "none", "--build-arg", f"BASE={parent.tag}"]
+            image_files.gather(folder, Path(context), STATE / "apt.log")
+            image_files.copy(sources, REPOSITORY, Path(context))
+            command = ["build", "--quiet", "--network", "none", "--build-arg", f"BASE={parent}"]
             docker(*command, "--label", f"{LABEL}={image.digest}", "--tag", image.tag, context)
 
-    return Image("blastdoor-agent", digest(*definition, parent.digest), build)
+    definition = [path.read_text() for path in (*sorted(folder.iterdir()), *sources)]
+    return Image(f"blastdoor-{name}", digest(*definition, parent_digest), build)
 
 
 def import_base(image: Image, packages: list[str]) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 PACKAGES = {
     "dockerd": "docker.io",
     "docker": "docker.io",
+    "docker-compose": "docker-compose",
+    "systemd-analyze": "systemd",
     "runsc": "runsc",
     "mmdebstrap": "mmdebstrap",
     "npm": "npm",

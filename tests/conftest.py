@@ -10,8 +10,16 @@ import private_slurm
 from private_postgres import PrivatePostgres, postgres
 from private_slurm import PrivateSlurm
 from tests.messages import MessagesServer
+from tests.modal_emulator import ModalEmulator
 
 MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see a pipe of no width, whatever runs them: workers of pytest-xdist are told the size of its terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("LINES", raising=False)
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +56,27 @@ def messages_server() -> Iterator[MessagesServer]:
     """Speaks the Messages API on loopback, as the test scripts it; its key is `messages_server.key`."""
     with MessagesServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def modal_process() -> Iterator[ModalEmulator]:
+    """One for all tests: it takes a second to start."""
+    emulator = ModalEmulator()
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def modal_emulator(modal_process: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModalEmulator]:
+    """A Modal on loopback, without sandboxes and faults. Who uses it is marked `modal`.
+
+    This process, and those that the test starts, are told of it. A call that it does not know fails the test.
+    """
+    for name in [name for name in os.environ if name.startswith("MODAL_")]:
+        monkeypatch.delenv(name)
+    for name, value in modal_process.environment().items():
+        monkeypatch.setenv(name, value)
+    yield modal_process
+    blemishes = modal_process.blemishes()
+    modal_process.forget()
+    assert not blemishes, f"calls that the emulator has not, or at which it broke: {blemishes}"

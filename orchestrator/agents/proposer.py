@@ -104,7 +104,7 @@ class AgentProposer:
                 raise Exhausted(f"no agent can be run: {error}") from error
             raise
         except BaseException:
-            spent = self.door.cost(attempt.job, time.monotonic() - attempt.started)
+            spent = self.door.at_most(attempt.job.limits, time.monotonic() - attempt.started)
             self.journal.ended(brief.node, End("interrupted", spent=spent, interrupted=True))
             raise
         return [await attempt.conclude(ran)]
@@ -268,7 +268,7 @@ def _carried(limits: Limits, most: int) -> int:
 def _end_of(error: NotStarted | TooLarge | Refused | BrokeOff) -> End:
     if isinstance(error, BrokeOff):
         return End("broke off", str(error), spent=error.spent)
-    return End("not started", str(error))
+    return End("not started", str(error), spent=Spent() if isinstance(error, Refused) else error.spent)
 
 
 def _told_back(tuned: Tuned) -> str:

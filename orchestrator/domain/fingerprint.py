@@ -5,9 +5,10 @@ import json
 from collections.abc import Iterable, Mapping
 
 # Said by the chamber before any hostile byte arrived, then ours: limits and digests.
-HARDWARE = ("cpu", "cores", "memory", "kernel", "gpu")
+GPU = ("gpu", "gpu_count", "gpu_memory", "gpu_driver", "cuda")
+HARDWARE = ("cpu", "cores", "memory", "kernel", *GPU)
 FIELDS = (*HARDWARE, "backend", "limits", "steps", "image", "inputs", "judge", "gold")
-DEFAULT_BINDS = ("image", "inputs", "judge", "gold", "limits", "steps")
+DEFAULT_BINDS = ("backend", "image", "inputs", "judge", "gold", "limits", "steps", *GPU)
 
 Fingerprint = Mapping[str, str]
 

@@ -20,13 +20,14 @@ from orchestrator.domain.records import (
     PlaybookVersion,
     Role,
     Run,
+    Standing,
     Trial,
 )
 
 Key = tuple[str, str]
 Record = TypeVar("Record", bound=BaseModel)
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
-_TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion}
+_TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
 
 
 class State:
@@ -89,6 +90,11 @@ class State:
     def open_calls(self) -> dict[str, OpenCall]:
         """Calls to models that have not ended, by their ids."""
         return self._records["call"]
+
+    @property
+    def standing(self) -> dict[str, Standing]:
+        """What is rented, stands ready and is not known to have ended, by its name."""
+        return self._records["standing"]
 
     @property
     def playbooks(self) -> dict[int, PlaybookVersion]:

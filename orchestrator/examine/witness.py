@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.door import Door
 from orchestrator.examine.probes import Packages, list_packages
 from orchestrator.examine.rehearsal import NODE
 from orchestrator.loop.guards import guard_record
@@ -34,8 +35,12 @@ class Command:
 
 @dataclass(frozen=True)
 class Witness:
+    """`judge` is where the judge and what stands beside it ran; `caveats` is what is weaker on the candidate's side."""
+
     backend: str
     boundary: str
+    judge: str
+    caveats: tuple[str, ...]
     commands: tuple[Command, ...]
     images: tuple[Packages, ...]
 
@@ -46,22 +51,28 @@ async def witness(parts: Parts) -> Witness:
     return Witness(
         backend=parts.jobs.backend,
         boundary=parts.door.backend.capabilities.boundary,
-        commands=tuple(_command(parts, what, job) for what, job in _jobs(parts)),
+        judge=parts.home.backend.capabilities.boundary,
+        caveats=parts.door.backend.capabilities.caveats,
+        commands=tuple(_command(what, job, door) for what, job, door in _jobs(parts)),
         images=tuple([await list_packages(parts, image) for image in images]),
     )
 
 
-def _jobs(parts: Parts) -> list[tuple[str, Job]]:
+def _jobs(parts: Parts) -> list[tuple[str, Job, Door]]:
+    """Each with the door that it goes through."""
     jobs = parts.jobs
     if parts.tier is Tier.SHARED:
-        found = [("trial and judge in one chamber", jobs.shared(Mode.SUBMIT, NODE))]
+        found = [("trial and judge in one chamber", jobs.shared(Mode.SUBMIT, NODE), parts.door)]
     else:
-        found = [("trial", jobs.trial(Mode.SUBMIT)), ("judge", jobs.judge(Mode.SUBMIT))]
-    return found + [(f"guard {spec.name}", jobs.guard(guard_record(spec))) for spec in parts.task.guards]
+        found = [("trial", jobs.trial(Mode.SUBMIT), parts.door), ("judge", jobs.judge(Mode.SUBMIT), parts.home)]
+    for spec in parts.task.guards:
+        door = parts.home if spec.place == "judge" else parts.door
+        found.append((f"guard {spec.name}", jobs.guard(guard_record(spec)), door))
+    return found
 
 
-def _command(parts: Parts, what: str, job: Job) -> Command:
-    held = parts.door.backend.capabilities.enforcer
+def _command(what: str, job: Job, door: Door) -> Command:
+    held = door.backend.capabilities.enforcer
     asked = job.limits.model_dump(mode="json")
     return Command(
         what=what,

@@ -82,7 +82,7 @@ class DataJudge:
         try:
             ran = await self.door.run(job, Bundle(files, executable))
         except TooLarge as error:
-            return Judgement(Spent(), fault="outputs too large", detail=str(error))
+            return Judgement(error.spent, fault="outputs too large", detail=str(error))
         except BrokeOff as error:
             if error.proven:
                 raise

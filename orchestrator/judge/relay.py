@@ -124,13 +124,14 @@ async def _seated(seat: Seat, job: Job, part: Part, listener: Listener | None, t
     started = time.monotonic()
     try:
         ran = await seat.door.run(job, seat.bundle, listener, talk=talk)
-    except (NotStarted, TooLarge, Refused) as error:
+    except Refused as error:
         part.error = error
-    except BrokeOff as error:
+    except (NotStarted, TooLarge, BrokeOff) as error:
         part.error, part.spent = error, error.spent
     except asyncio.CancelledError:
         # The other side ended, or we were told to stop: what it cost until now is known all the same.
-        part.spent = seat.door.cost(job, time.monotonic() - started)
+        passed = time.monotonic() - started
+        part.spent = seat.door.at_most(job.limits, passed, builds=bool(job.build))
         raise
     else:
         part.outcome, part.spent = ran.outcome, ran.spent

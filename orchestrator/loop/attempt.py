@@ -53,6 +53,10 @@ class Attempt:
                 await self._take(step)
             self._end(step)
         except Free as free:
+            if free.denied:
+                # Trying again would burn retries and money: it waits for a resume, and the campaign ends.
+                interrupt(self._bench, self._name, why=str(free), lost=True)
+                raise Unusable(str(free)) from free
             self._set_free(free)
         except Unanswered as error:
             self._end(steps.End(Ending.INVALID, False, str(error)))

@@ -23,10 +23,11 @@ _OURS = 64
 
 
 class Walls(NamedTuple):
-    """A chamber by what bounds its life."""
+    """A chamber by what bounds its life; `away` where candidates run, else at home."""
 
     limits: Limits
     builds: bool = False
+    away: bool = False
 
 
 def relays(task: Task) -> bool:
@@ -63,8 +64,8 @@ def walls_of_trial(task: Task, mode: Mode) -> list[Walls]:
     own, judge = chamber_limits(task, mode)
     if task.judge.mode == "shared":
         # What runs as the trial is the judge's command, which builds nothing.
-        return [Walls(judge)] * 3
-    trial = Walls(own, bool(task.trial.build))
+        return [Walls(judge, away=True)] * 3
+    trial = Walls(own, bool(task.trial.build), away=True)
     # Where the judge calls, a second judging needs the baseline itself, not what it left.
     return [trial] * (2 if relays(task) else 1) + [Walls(judge)] * 2
 
@@ -74,15 +75,20 @@ def walls_of_asking(task: Task) -> list[Walls]:
     if task.heldout is None:
         return []
     own, judge = chamber_limits(task, Mode.HELDOUT)
-    return [Walls(own, bool(task.trial.build)), Walls(judge)]
+    return [Walls(own, bool(task.trial.build), away=True), Walls(judge)]
 
 
-def walls_of_attempt(task: Task, role: Role, guards: Sequence[Limits]) -> list[Walls]:
+def walls_of_guard(limits: Limits, place: str) -> Walls:
+    """One that is run beside the judge stays where the judge is."""
+    return Walls(limits, away=place != "judge")
+
+
+def walls_of_attempt(task: Task, role: Role, guards: Sequence[Walls]) -> list[Walls]:
     """What an attempt reserves when it is opened: the trial, the same for a replay, every guard, and held-out."""
     replays = role in (Role.SEARCH, Role.INJECTED) and task.certify.certify().replays
     walls = walls_of_trial(task, Mode.SUBMIT) * (2 if replays else 1)
     if role is not Role.CONTROL:
-        walls += [Walls(limits) for limits in guards] + walls_of_asking(task)
+        walls += [*guards, *walls_of_asking(task)]
     return walls
 
 
@@ -94,4 +100,5 @@ def walls_of_agent(task: Task) -> list[Walls]:
 def walls_of_search(task: Task) -> list[Walls]:
     """All that one attempt of the search reserves in its life, tuning included. Repeats are not in it."""
     tuning = walls_of_trial(task, Mode.TUNE) * (task.tune.trials if task.tune else 0)
-    return walls_of_attempt(task, Role.SEARCH, [guard.limits for guard in task.guards]) + tuning
+    guards = [walls_of_guard(guard.limits, guard.place) for guard in task.guards]
+    return walls_of_attempt(task, Role.SEARCH, guards) + tuning

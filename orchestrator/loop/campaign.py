@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass
 
+import structlog
+
 from orchestrator.budget import RateLimit, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
@@ -13,13 +15,16 @@ from orchestrator.loop.attempt import Attempt
 from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import refund_all
+from orchestrator.loop.purse import settle_left
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
 from orchestrator.loop.verifying import Holds
 from orchestrator.loop.workbench import Workbench
+from sandbox import SandboxError
 
+_log = structlog.get_logger()
 _POLL_S = 0.2
 # An engine that is down must not use up the proposals, which may have been paid for.
 _LOST_IN_A_ROW = 2
@@ -107,6 +112,9 @@ class Campaign:
             waiting = self._scheduler.fill(self._weather.width - len(self._running))
             if not self._running and waiting:
                 return waiting
+            if not self._running and self._scheduler.short and self._bench.state.standing:
+                # What stands ready for attempts must not keep the last of them from its money.
+                await self._stand_down()
             await self._wait()
 
     def _evolve(self) -> None:
@@ -148,16 +156,30 @@ class Campaign:
         if self._running:
             await asyncio.wait(self._running)
         ended, self._running = self._running, {}
+        await self._stand_down()
         reconcile(self._bench)
+        settle_left(self._bench.book, worst=True)
+        if self._bench.purse:
+            self._bench.purse.close()
         return [error for task in ended if not task.cancelled() and (error := task.exception())]
 
     async def _abandon(self) -> None:
         """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""
+        if self._bench.purse:
+            self._bench.purse.close()
         if self._evolving:
             await self._evolving.close()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        await self._stand_down()
+
+    async def _stand_down(self) -> None:
+        """What can not be ended now is booked at its worst case; the provider's own lifetime ends it."""
+        try:
+            await self._bench.stand_down()
+        except SandboxError as error:
+            _log.warning("not all that stands could be ended", error=str(error))
 
     def _cancel(self, node: str) -> bool:
         for task, name in self._running.items():

@@ -51,14 +51,16 @@ async def check_guard(bench: Workbench, node: str, guard: Guard) -> None:
 async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str, bytes]) -> Checked:
     """Run one guard, recording nothing. In the candidate's chamber, its exit code is the candidate's own word."""
     try:
-        ran = await parts.door.run(parts.jobs.guard(guard), _bundle(parts, guard, tree, outputs))
+        door = parts.home if guard.place == "judge" else parts.door
+        ran = await door.run(parts.jobs.guard(guard), _bundle(parts, guard, tree, outputs))
     except NotStarted as error:
-        raise Free(error.ending, f"no chamber for the guard {guard.name}: {error}") from error
+        why = f"no chamber for the guard {guard.name}: {error}"
+        raise Free(error.ending, why, error.spent, denied=error.denied) from error
     except (TooLarge, Refused) as error:
-        return Checked(False, str(error), Spent())
+        return Checked(False, str(error), error.spent if isinstance(error, TooLarge) else Spent())
     except BrokeOff as error:
         if error.proven:
-            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent) from error
+            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent, denied=error.denied) from error
         return Checked(False, str(error), error.spent)
     passed = ran.outcome.ending is ChamberEnding.COMPLETED
     return Checked(passed, "" if passed else ran.outcome.ending.value, ran.spent, ran.outcome.log_tail)

@@ -177,13 +177,14 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
     try:
         ran = await bench.door.run(job, bundle)
     except NotStarted as error:
-        raise Free(error.ending, f"no chamber for the held-out split: {error}") from error
+        why = f"no chamber for the held-out split: {error}"
+        raise Free(error.ending, why, error.spent, denied=error.denied) from error
     except BrokeOff as error:
         if error.proven:
-            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent) from error
+            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent, denied=error.denied) from error
         return _Scored(error.spent, fault="broke off")
-    except TooLarge:
-        return _Scored(Spent(), fault="too large")
+    except TooLarge as error:
+        return _Scored(error.spent, fault="too large")
     fingerprint = bench.jobs.fingerprint(ran.outcome.facts, Mode.HELDOUT)
     cohort = cohort_of(fingerprint, bench.ranking.binds)
     ending, outputs = ENDINGS[ran.outcome.ending], for_judge(bench, ran.outcome.outputs)
@@ -195,9 +196,10 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
         judgement = await bench.judge.judge(outputs, Mode.HELDOUT, name)
     except BrokeOff as error:
         why = f"the provider failed while judging: {error}"
-        raise Free(Ending.INFRASTRUCTURE, why, ran.spent + error.spent) from error
+        raise Free(Ending.INFRASTRUCTURE, why, ran.spent + error.spent, denied=error.denied) from error
     except NotStarted as error:
-        raise Free(error.ending, f"no chamber for the judge: {error}", ran.spent) from error
+        why = f"no chamber for the judge: {error}"
+        raise Free(error.ending, why, ran.spent + error.spent, denied=error.denied) from error
     merit, fault = _merit(bench, judgement, fingerprint)
     return _Scored(ran.spent + judgement.spent, cohort, merit, fault)
 
@@ -207,7 +209,7 @@ async def _called(bench: Workbench, name: str) -> _Scored:
     met = await relaying.relayed(bench, name, Mode.HELDOUT, bench.tree(name))
     spent = met.candidate.spent + met.judge.spent
     if free := relaying.freed_by(met):
-        raise Free(free.ending, str(free), spent)
+        raise Free(free.ending, str(free), spent, denied=free.denied)
     outcome = met.candidate.outcome
     fingerprint = bench.jobs.fingerprint(outcome.facts if outcome else {}, Mode.HELDOUT)
     cohort = cohort_of(fingerprint, bench.ranking.binds)

@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import CallEnding, Tokens
 from orchestrator.domain.node import order_of
-from orchestrator.domain.records import Node, Phase, Spent
+from orchestrator.domain.records import STANDING, Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
+from orchestrator.door import Door
 from orchestrator.loop.money import refund_all, trial_job, usage
 from orchestrator.loop.workbench import Workbench
 from sandbox import Job, Limits
@@ -16,21 +16,21 @@ from sandbox import Job, Limits
 WHY = "the orchestrator was stopped"
 
 
-def interrupt(bench: Workbench, name: str, *, killed: bool = False) -> None:
+def interrupt(bench: Workbench, name: str, *, killed: bool = False, why: str = WHY, lost: bool = False) -> None:
     """End what a node has under way. Its chambers are gone: their contexts were left, or they died with their owner.
 
     What they cost is bounded from above by the time since the intent was written. `killed` says that we ended them
-    ourselves: then it is confirmed first, and only then refunded.
+    ourselves: then it is confirmed first, and only then refunded. `lost`: somebody else is to blame for what was spent.
     """
-    ends = loose_ends(bench, bench.state.nodes[name], WHY)
+    ends = loose_ends(bench, bench.state.nodes[name], why)
     if killed:
         ends.append(e.KillConfirmed(node=name))
     if ends:
         bench.book.record(*ends)
     node = bench.state.nodes[name]
-    events: list[e.Event] = list(refund_all(bench, node, lost=False))
+    events: list[e.Event] = list(refund_all(bench, node, lost=lost))
     if node.phase is Phase.OPEN:
-        events.append(e.AttemptRequeued(node=name, ending=Ending.INTERRUPTED, why=WHY, not_before=""))
+        events.append(e.AttemptRequeued(node=name, ending=Ending.INTERRUPTED, why=why, not_before=""))
     if events:
         bench.book.record(*events)
 
@@ -65,7 +65,8 @@ def _settle_calls(bench: Workbench) -> None:
     ]
     if events:
         bench.book.record(*events)
-    for hold in [hold for hold in bench.book.accounts.holds if hold.split("#", 1)[0] not in bench.state.nodes]:
+    nobodys = [hold for hold in bench.book.accounts.holds if hold.split("#", 1)[0] not in bench.state.nodes]
+    for hold in [hold for hold in nobodys if not hold.startswith(STANDING)]:
         spent = usage(bench.state.campaign.unbooked).as_row()
         bench.book.record(e.Settled(hold=hold, node="", spent=spent))
 
@@ -76,34 +77,31 @@ def loose_ends(bench: Workbench, node: Node, why: str) -> list[e.Event]:
     for trial in bench.state.trials_of(node.id):
         mode = trial.purpose.mode
         if not trial.ended:
-            spent = _at_most(bench, trial_job(bench, mode), trial.started_at)
+            spent = _at_most(bench, bench.door, trial_job(bench, mode), trial.started_at)
             ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=why, spent=spent))
         if trial.judging:  # in relay mode, at the same time
-            spent = _at_most(bench, bench.jobs.judge(mode), trial.judging_since)
+            spent = _at_most(bench, bench.home, bench.jobs.judge(mode), trial.judging_since)
             ends.append(e.JudgingEnded(trial=trial.id, judging=trial.judging, spent=spent, interrupted=True))
     if node.agent is not None:
-        spent = _at_most_within(bench, bench.task.agent.limits, node.agent_since)
+        spent = _at_most_within(bench, bench.home, bench.task.agent.limits, node.agent_since)
         ends.append(e.AgentEnded(node=node.id, ending="interrupted", why=WHY, spent=spent, interrupted=True))
     if node.guarding:
         guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == node.guarding)
-        spent = _at_most(bench, bench.jobs.guard(guard), node.guarding_since)
+        door = bench.home if guard.place == "judge" else bench.door
+        spent = _at_most(bench, door, bench.jobs.guard(guard), node.guarding_since)
         ends.append(e.GuardEnded(node=node.id, guard=guard.name, passed=False, spent=spent, interrupted=True))
     if node.asking is not None:
-        jobs = (bench.jobs.trial(Mode.HELDOUT), bench.jobs.judge(Mode.HELDOUT))
-        spent = sum((_at_most(bench, job, node.asking_since) for job in jobs), Spent())
+        mode, since = Mode.HELDOUT, node.asking_since
+        spent = _at_most(bench, bench.door, bench.jobs.trial(mode), since)
+        spent += _at_most(bench, bench.home, bench.jobs.judge(mode), since)
         ends.append(e.HeldOutAsked(node=node.id, query=node.asking, spent=spent, interrupted=True))
     return ends
 
 
-def _at_most(bench: Workbench, job: Job, since: str) -> Spent:
-    return _at_most_within(bench, job.limits, since, builds=bool(job.build))
+def _at_most(bench: Workbench, door: Door, job: Job, since: str) -> Spent:
+    return _at_most_within(bench, door, job.limits, since, builds=bool(job.build))
 
 
-def _at_most_within(bench: Workbench, limits: Limits, since: str, *, builds: bool = False) -> Spent:
-    passed = max(0.0, (bench.book.now() - datetime.fromisoformat(since)).total_seconds())
-    worst = bench.door.worst_within(limits, builds=builds)
-    usd = bench.door.usd_per_second(limits) * passed
-    return Spent(
-        milliseconds=min(worst.milliseconds, milliseconds(passed)),
-        microdollars=min(worst.microdollars, micro_dollars(usd)),
-    )
+def _at_most_within(bench: Workbench, door: Door, limits: Limits, since: str, *, builds: bool = False) -> Spent:
+    passed = (bench.book.now() - datetime.fromisoformat(since)).total_seconds()
+    return door.at_most(limits, passed, builds=builds)

@@ -59,10 +59,11 @@ def _closing(bench: Workbench, trial: str, judging: str) -> Iterator[None]:
         yield
     except BrokeOff as error:
         bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True, spent=error.spent))
-        raise Free(Ending.INFRASTRUCTURE, f"the provider failed while judging: {error}") from error
+        why = f"the provider failed while judging: {error}"
+        raise Free(Ending.INFRASTRUCTURE, why, denied=error.denied) from error
     except NotStarted as error:
-        bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True))
-        raise Free(error.ending, f"no chamber for the judge: {error}") from error
+        bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True, spent=error.spent))
+        raise Free(error.ending, f"no chamber for the judge: {error}", denied=error.denied) from error
 
 
 def verdict_of(parts: Parts, result: Result, fingerprint: Fingerprint, mode: Mode) -> Verdict:

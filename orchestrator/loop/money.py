@@ -6,7 +6,14 @@ from orchestrator.budget import Account, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Guard, Node, Role, Spent
 from orchestrator.domain.verdict import Mode, Tier
-from orchestrator.loop.backstop import Walls, walls_of_asking, walls_of_attempt, walls_of_search, walls_of_trial
+from orchestrator.loop.backstop import (
+    Walls,
+    walls_of_asking,
+    walls_of_attempt,
+    walls_of_guard,
+    walls_of_search,
+    walls_of_trial,
+)
 from orchestrator.loop.workbench import Parts, Workbench
 from sandbox import Job, Limits
 
@@ -31,9 +38,9 @@ def usage(spent: Spent) -> Amounts:
 
 def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
     """Its slot, what it may use of models, and all chambers that it may need but those of tuning."""
-    limits = [Limits.model_validate(guard.limits) for guard in guards]
+    walls = [walls_of_guard(Limits.model_validate(guard.limits), guard.place) for guard in guards]
     asking = usage(bench.asking) if role is Role.SEARCH else Amounts()
-    return slot(role) + asking + _worst(bench, walls_of_attempt(bench.task, role, limits))
+    return slot(role) + asking + _worst(bench, walls_of_attempt(bench.task, role, walls))
 
 
 def worst_of_search(bench: Parts) -> Amounts:
@@ -50,8 +57,9 @@ def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
 
 
 def _worst(bench: Parts, walls: Sequence[Walls]) -> Amounts:
-    """Candidate's and judge's chambers are on one site, at one price."""
-    return sum((usage(bench.door.worst_within(it.limits, builds=it.builds)) for it in walls), Amounts())
+    """Each at the price of the place where it is run: candidates may be sent away, judges stay."""
+    doors = {True: bench.door, False: bench.home}
+    return sum((usage(doors[it.away].worst_within(it.limits, builds=it.builds)) for it in walls), Amounts())
 
 
 def trial_job(parts: Parts, mode: Mode) -> Job:

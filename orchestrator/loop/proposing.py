@@ -157,9 +157,9 @@ class Proposing:
             bench.book.record(e.KillConfirmed(node=node.id))
             raise Free(Ending.STALLED, str(stalled), found=self._found(stalled)) from stalled
         except NotStarted as error:
-            raise Free(error.ending, str(error)) from error
+            raise Free(error.ending, str(error), denied=error.denied) from error
         except BrokeOff as error:
-            raise Free(Ending.INFRASTRUCTURE, str(error)) from error
+            raise Free(Ending.INFRASTRUCTURE, str(error), denied=error.denied) from error
         except Stalled as error:
             raise Free(Ending.STALLED, str(error), found=self._gave_up("no answer", str(error))) from error
         except ValidationError as error:

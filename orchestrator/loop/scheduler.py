@@ -48,11 +48,13 @@ class Scheduler:
         self._start = start
         self._exhausted: dict[Role, str] = {}
         self._nothing_new: dict[Role, int] = {}
+        self.short = False
         self.rounds = Rounds(bench, width, self._next_opening) if review else None
 
     def fill(self, free: int) -> str | None:
-        """Fill so many free places; the reason when there is nothing left to start."""
+        """Fill so many free places; the reason when there is nothing left to start. `short`: one waits for money."""
         bench = self._bench
+        self.short = False
         for _ in range(free):
             if bench.state.campaign.paused:
                 return None
@@ -143,7 +145,7 @@ class Scheduler:
         guards = state.guards_of(parent) if parent else []
         grant = grant_of(bench, opening.role, guards, asks=not asks_nobody(bench, node, opening.parent))
         if isinstance(grant, Shortage):
-            return _LATER if grant.could_fit_later else str(grant)
+            return self._too_little(grant)
         opened = e.AttemptOpened(
             node=node,
             parent=parent,
@@ -168,13 +170,17 @@ class Scheduler:
         asks = not asks_nobody(bench, node.id, node.parent or "")
         grant = grant_of(bench, node.role, bench.state.guards_of(node.id), asks=asks)
         if isinstance(grant, Shortage):
-            return _LATER if grant.could_fit_later else str(grant)
+            return self._too_little(grant)
         hold = hold_of(node.model_copy(update={"take": node.take + 1}))
         bench.book.record(e.AttemptResumed(node=node.id), e.Reserved(hold=hold, amounts=grant.amounts.as_row()))
         if bench.models and grant.asking:
             bench.models.grants.grant(node.id, grant.asking)
         self._start(node.id)
         return None
+
+    def _too_little(self, shortage: Shortage) -> str:
+        self.short = shortage.could_fit_later
+        return _LATER if shortage.could_fit_later else str(shortage)
 
     def _ready(self) -> Node | None:
         """The queued attempt whose time has come."""

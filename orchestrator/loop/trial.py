@@ -62,12 +62,12 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     try:
         ran = await bench.door.run(job, bundle, hearing, hearing)
     except NotStarted as error:
-        bench.book.record(e.TrialEnded(trial=trial, ending=error.ending, reason=str(error)))
-        raise Free(error.ending, str(error)) from error
+        bench.book.record(e.TrialEnded(trial=trial, ending=error.ending, reason=str(error), spent=error.spent))
+        raise Free(error.ending, str(error), denied=error.denied) from error
     except BrokeOff as error:
         _broke_off(bench, trial, error, hearing)
     except TooLarge as error:
-        bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error)))
+        bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error), spent=error.spent))
     else:
         bench.book.note(_ended(bench, trial, purpose.mode, ran, hearing))
     finally:
@@ -106,7 +106,7 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff, hearing: Hearing) 
     if error.proven:
         ended = e.TrialEnded(trial=trial, ending=Ending.INFRASTRUCTURE, reason=str(error), spent=error.spent, **heard)
         bench.book.record(ended)
-        raise Free(Ending.INFRASTRUCTURE, str(error)) from error
+        raise Free(Ending.INFRASTRUCTURE, str(error), denied=error.denied) from error
     reason = f"{error}; a control job passed, so the candidate pays"
     bench.book.record(e.TrialEnded(trial=trial, ending=Ending.FAILED, reason=reason, spent=error.spent, **heard))
 

@@ -1,7 +1,7 @@
 """All that an attempt works with, in one place."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -27,6 +27,7 @@ from orchestrator.loop.jobs import Jobs
 from orchestrator.loop.models import Models
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
+from orchestrator.loop.purse import CampaignPurse
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
 
@@ -36,14 +37,24 @@ _TREES_KEPT = 8
 class Free(Exception):
     """An ending that the attempt does not pay for; it is refunded and queued again. `spent` is not on record yet.
 
-    `found` is what is to be recorded together with the refund.
+    `found` is what is to be recorded together with the refund. `denied`: the provider lets nobody of ours in, so the
+    campaign ends here, and the attempt waits for a resume.
     """
 
-    def __init__(self, ending: Ending, why: str, spent: Spent | None = None, found: Sequence[e.Event] = ()) -> None:
+    def __init__(
+        self,
+        ending: Ending,
+        why: str,
+        spent: Spent | None = None,
+        found: Sequence[e.Event] = (),
+        *,
+        denied: bool = False,
+    ) -> None:
         super().__init__(why)
         self.ending = ending
         self.spent = spent or Spent()
         self.found = found
+        self.denied = denied
 
 
 class BaselineFailed(Exception):
@@ -54,13 +65,22 @@ class BaselineFailed(Exception):
         self.log = log
 
 
+async def _nothing_stands() -> None:
+    """On one's own machine nothing is rented."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What runs a candidate and what judges it; needs no campaign. `asking` is what an attempt may use of models."""
+    """What runs a candidate and what judges it; needs no campaign. `asking` is what an attempt may use of models.
+
+    Candidates go through `door`, wherever that leads; judges, what stands beside them and agents go through `home`,
+    which never leaves the orchestrator's own machine.
+    """
 
     task: Task
     jobs: Jobs
     door: Door
+    home: Door
     judge: DataJudge
     ranking: Ranking
     asking: Spent = field(default_factory=Spent)
@@ -81,7 +101,8 @@ class Workbench(Parts):
     `models` and `playbooks` are there only where a proposer asks a model. `at_once` is how many changes one asking is
     for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
     of them, so that they wait for them.
-    `asks`: nothing becomes the champion before a person said yes.
+    `asks`: nothing becomes the champion before a person said yes. `purse` pays for what stands at a provider longer
+    than one chamber, and `stand_down` ends all of that.
     """
 
     root: Tree
@@ -102,6 +123,8 @@ class Workbench(Parts):
     parents: dict[str, asyncio.Lock] = field(default_factory=dict)
     playbooks: Playbooks | None = None
     asks: bool = False
+    purse: CampaignPurse | None = None
+    stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 
     @property
     def state(self) -> State:

@@ -1,16 +1,19 @@
 """The only place that constructs: from settings and a task folder to working parts."""
 
 from orchestrator.wiring.beginning import How
+from orchestrator.wiring.choice import BACKENDS, SiteChoice
 from orchestrator.wiring.engine import docker_config, docker_site
 from orchestrator.wiring.ledgers import campaign_lock
 from orchestrator.wiring.models import models_lines, watch_config
-from orchestrator.wiring.opening import CannotOpen, Opened, open_campaign, parts_of_run
-from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.opening import CannotOpen, Opened, open_campaign, parts_of_run, site_of_campaign, site_of_run
+from orchestrator.wiring.options import Flags, Options, resolve, resolve_site
 from orchestrator.wiring.planning import Plan, plan_campaign
 from orchestrator.wiring.reading import Reading, ask, campaign_folder, read_campaign
 from orchestrator.wiring.site import Site
+from orchestrator.wiring.sites import backend_config, open_site, price_of, site_name
 
 __all__ = [
+    "BACKENDS",
     "CannotOpen",
     "Flags",
     "How",
@@ -19,16 +22,24 @@ __all__ = [
     "Plan",
     "Reading",
     "Site",
+    "SiteChoice",
     "ask",
+    "backend_config",
     "campaign_folder",
     "campaign_lock",
     "docker_config",
     "docker_site",
     "models_lines",
     "open_campaign",
+    "open_site",
     "parts_of_run",
     "plan_campaign",
+    "price_of",
     "read_campaign",
     "resolve",
+    "resolve_site",
+    "site_name",
+    "site_of_campaign",
+    "site_of_run",
     "watch_config",
 ]

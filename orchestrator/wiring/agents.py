@@ -27,16 +27,17 @@ async def make_agent(
 ) -> AgentProposer:
     """Raises TaskError for an agent that could not work, before anything is charged."""
     agent = agent_of(task.agent, options["agent"])
-    if not site.backend.capabilities.relay:
-        raise TaskError(f"an agent needs a backend with relay, which {site.name} has not; use another proposer")
+    home = site.home
+    if not home.backend.capabilities.relay:
+        raise TaskError(f"an agent needs a backend with relay, which {home.name} has not; use another proposer")
     try:
         # What the task's programs need is there as well, so that the agent can try what it wrote.
-        image = await site.bake(task.image.model_copy(update={"base": agent.image}))
+        image = await home.bake(task.image.model_copy(update={"base": agent.image}))
     except Refused as error:
         hint = "; build it with scripts/build-images agent" if agent.image == IMAGE else ""
         raise TaskError(f"the agent's image can not be had: {error}{hint}") from None
     agent = replace(agent, image=image.name)
-    door = make_door(site, image, task.stall.provision)
+    door = make_door(home, image, task.stall.provision)
     if why := await objection(door, agent):
         raise TaskError(why)
     return AgentProposer(
@@ -54,4 +55,4 @@ async def make_agent(
 def worst_of_agent(task: Task, parts: Parts) -> Spent:
     """What an attempt sets aside for its agent's chambers."""
     walls = walls_of_agent(task)
-    return sum((parts.door.worst_within(it.limits, builds=it.builds) for it in walls), Spent())
+    return sum((parts.home.worst_within(it.limits, builds=it.builds) for it in walls), Spent())

@@ -11,12 +11,15 @@ from importlib.metadata import version
 from orchestrator.budget import Account, Accounts, limits_of
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Run, SiteRecord
 from orchestrator.loop.book import Book
 from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.purse import settle_left
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Workbench
-from orchestrator.task import Snapshot
+from orchestrator.task import Snapshot, Task
 from orchestrator.wiring.options import Options
+from orchestrator.wiring.site import Site
 
 
 class How(Enum):
@@ -28,6 +31,8 @@ class How(Enum):
 def begin(
     book: Book,
     bench: Workbench,
+    task: Task,
+    site: Site,
     options: Options,
     form: Shape,
     taken: Snapshot,
@@ -35,44 +40,66 @@ def begin(
     start: str | None,
     lower_tier: bool,
 ) -> None:
-    """Seize the campaign, then say what begins."""
+    """Seize the campaign, then say what begins. `task` is as its folder says; the site may give it more."""
     holder = f"pid {os.getpid()} on {socket.gethostname()}"
     epoch = book.ledger.seize(holder)
     session = e.SessionStarted(epoch=epoch, holder=holder)
     if how is How.RESUME:
         book.record(session)
-        reconcile(bench)
-        book.record(_caps(options, book.state.run.before, book.accounts), *_pages(bench, new_run=False))
+        _close_what_was_left(bench)
+        caps = _caps(options, book.state.run.before, book.accounts)
+        book.record(caps, *_site(site, book.state.run), *_pages(bench, new_run=False))
     elif how is How.NEW_RUN:
         book.record(session)
-        reconcile(bench)
+        _close_what_was_left(bench)
         number = book.state.campaign.run + 1
-        started = _run_started(number, bench, options, form, taken, start, lower_tier)
+        started = _run_started(number, bench, task, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
         # Together: whoever dies before it can still resume the old run.
-        book.record(*_drop_old_runs(book), started, limits, *_pages(bench, new_run=True))
+        book.record(*_drop_old_runs(book), started, limits, *_site(site), *_pages(bench, new_run=True))
     else:
         opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))
-        started = _run_started(1, bench, options, form, taken, start, lower_tier)
+        started = _run_started(1, bench, task, options, form, taken, start, lower_tier)
         book.record(
             opened,
             session,
             started,
             _caps(options, {}, book.accounts),
+            *_site(site),
             *_pages(bench, new_run=True),
         )
+
+
+def _close_what_was_left(bench: Workbench) -> None:
+    """What a dead owner had under way was ended at its provider when we connected; only now it is booked."""
+    reconcile(bench)
+    settle_left(bench.book, worst=False)
 
 
 def _pages(bench: Workbench, *, new_run: bool) -> list[e.Event]:
     return bench.playbooks.begun(new_run=new_run) if bench.playbooks else []
 
 
+def _site(site: Site, run: Run | None = None) -> list[e.Event]:
+    """Said once, and again only where it is not what the run was told last."""
+    can = site.backend.capabilities
+    place = SiteRecord(backend=site.name, boundary=can.boundary, judge=site.home.name, caveats=can.caveats)
+    return [] if run and run.site == place else [e.SiteOpened(site=place)]
+
+
 def _run_started(
-    number: int, bench: Workbench, options: Options, form: Shape, taken: Snapshot, start: str | None, lower_tier: bool
+    number: int,
+    bench: Workbench,
+    task: Task,
+    options: Options,
+    form: Shape,
+    taken: Snapshot,
+    start: str | None,
+    lower_tier: bool,
 ) -> e.RunStarted:
     return e.RunStarted(
         run=number,
-        task=bench.artifacts.put(bench.task.canonical().encode()),
+        task=bench.artifacts.put(task.canonical().encode()),
         digests={name: digest for name, digest in taken.digests.items() if name != "task"},
         seed=options["seed"],
         proposer=options["proposer"],

@@ -3,18 +3,21 @@
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.site import Site
-from sandbox import DockerConfig, InputStore, Limits, Rates
+from sandbox import Backend, BackendConfig, DockerConfig, InputStore, Limits, Rates
 from sandbox import ImageSpec as BakeSpec
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
 _MEMORY_SHARE = 0.8
 _KILL_S = 10.0
+# A folder for each, by NVIDIA's driver. No two chambers share one.
+_GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 def docker_config(settings: Settings, **changed: Any) -> DockerConfig:
@@ -31,6 +34,16 @@ async def docker_site(
     config: DockerConfig, base_image: str, progress: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[Site]:
     """The engine, connected; when it is left, everything that it still holds is ended."""
+    backend = await config.connect()
+    try:
+        yield site_of_engine(config, backend, base_image, progress)
+    finally:
+        await backend.close()
+
+
+def site_of_engine(
+    config: DockerConfig, backend: Backend, base_image: str, progress: Callable[[str], None] = lambda _: None
+) -> Site:
     store = InputStore(config.inputs_folder)
 
     async def bake(spec: ImageSpec) -> Image:
@@ -38,22 +51,18 @@ async def docker_site(
         baked = await config.bake(wanted, progress)
         return Image(baked.name, baked.digest)
 
-    backend = await config.connect()
-    try:
-        yield Site(
-            name=f"docker/{config.runtime}",
-            backend=backend,
-            bake=bake,
-            add_input=store.add,
-            usd_per_second=config.rates.per_second,
-            ceiling=local_ceiling,
-            spare_s=spare_of(config),
-        )
-    finally:
-        await backend.close()
+    return Site(
+        name=f"docker/{config.runtime}",
+        backend=backend,
+        bake=bake,
+        add_input=store.add,
+        usd_per_second=config.rates.per_second,
+        ceiling=local_ceiling,
+        spare_s=spare_of(config),
+    )
 
 
-def spare_of(config: DockerConfig) -> float:
+def spare_of(config: BackendConfig) -> float:
     """Upload and collection have deadlines of their own; the kill takes a moment."""
     return config.deadlines.upload + config.deadlines.collect + _KILL_S
 
@@ -62,4 +71,9 @@ def local_ceiling(limits: Limits) -> int:
     """How many chambers of such limits this machine can hold without one slowing another."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _MEMORY_SHARE
     by_cpu = (os.cpu_count() or 1) / limits.cpus
-    return max(1, int(min(by_cpu, memory / limits.memory)))
+    by_gpu = [_gpus_here() / limits.gpu.count] if limits.gpu else []
+    return max(1, int(min([by_cpu, memory / limits.memory, *by_gpu])))
+
+
+def _gpus_here() -> int:
+    return len(list(_GPUS.glob("*")))

@@ -13,24 +13,28 @@ from orchestrator.change import Tree
 from orchestrator.domain.records import Role, Run
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
-from orchestrator.loop.backstop import side_by_side
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
+from orchestrator.loop.money import worst_of_search
+from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.beginning import How, begin
-from orchestrator.wiring.ledgers import take_ledger
+from orchestrator.wiring.choice import SiteChoice
+from orchestrator.wiring.fitting import ceiling_of
+from orchestrator.wiring.least import check_cap
+from orchestrator.wiring.ledgers import has_ledger, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
 from orchestrator.wiring.proposers import changes_at_once, make_proposer
-from orchestrator.wiring.reading import Reading, campaign_folder
+from orchestrator.wiring.reading import Reading, campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
 
@@ -83,7 +87,7 @@ async def open_campaign(
             proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
             if asks_a_model(options):
                 refuse_secrets(task, taken.tree, task_pages(task, task_folder))
-            form = shape_of(task, options, proposer, site.ceiling(side_by_side(task)))
+            form = shape_of(task, options, proposer, ceiling_of(task, site, agent=options["proposer"] == "agent"))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
@@ -91,9 +95,14 @@ async def open_campaign(
             root = _root(candidates, taken, start)
             models = await stack.enter_async_context(open_models(task, options, settings or Settings(), book, folder))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
+            if how is not How.RESUME:
+                check_cap(bench, options, site.name)
             if models:
                 bench = with_playbooks(bench, task_folder)
-            begin(book, bench, options, form, taken, how, start, lower_tier)
+            begin(book, bench, task, site, options, form, taken, how, start, lower_tier)
+            if bench.purse:
+                site.paid_by(bench.purse)
+                stack.callback(bench.purse.close)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:
@@ -150,11 +159,27 @@ def _checked_how(book: Book, folder: Path, how: How) -> How:
 
 
 def _kept(book: Book, how: How) -> dict[str, object]:
-    """What the run was started with by flags, its proposer and control: a comparison goes on as it was begun."""
-    if how is not How.RESUME:
-        return {}
-    run = book.state.run
-    return {**json.loads(run.options), "proposer": run.proposer, "control": run.control}
+    return kept_by(book.state.run) if how is How.RESUME else {}
+
+
+def kept_by(run: Run) -> dict[str, object]:
+    """What a run was begun with: by flags, where it runs, its proposer and control. It goes on as it was begun."""
+    kept = {"backend": "docker", **json.loads(run.options)}
+    return {**kept, "proposer": run.proposer, "control": run.control}
+
+
+def site_of_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> SiteChoice:
+    """Where its candidates are to run, before anything of it is opened. Raises TaskError, LedgerError."""
+    task = load_task(folder)
+    if how is not How.RESUME or not has_ledger(campaign_folder(folder)):
+        return resolve(flags, task, settings).site
+    with read_campaign(folder, settings) as reading:
+        return site_of_run(reading.state.run, task, flags, settings)
+
+
+def site_of_run(run: Run, task: Task, flags: Flags, settings: Settings) -> SiteChoice:
+    """Where a run is gone on with: where it was begun, unless a flag says otherwise."""
+    return resolve(flags, task, settings, kept_by(run)).site
 
 
 def _check_unchanged(
@@ -235,4 +260,6 @@ async def _bench(
         models=models,
         at_once=changes_at_once(options["proposer"], task),
         asks=bool(options["ask"]),
+        purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),
+        stand_down=site.stand_down,
     )

@@ -6,8 +6,9 @@ from typing import Any
 
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, format_duration
+from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of, kept_at, settle
 
-_DEFAULTS: dict[str, Any] = {"proposer": "random", "attempts": 20, "seed": 0, "rate": 20.0}
+_DEFAULTS: dict[str, Any] = {"proposer": "random", "attempts": 20, "seed": 0, "rate": 20.0, "backend": "docker"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Flags:
     review: bool | None = None
     ask: bool | None = None
     agent: str | None = None
+    backend: str | None = None
+    gpu: str | None = None
+    infra: str | None = None
+    runtime: str | None = None
+    standing: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,15 @@ class Options:
             return f"{value:g}/s" if value >= 1 else f"{value * 60:g}/min"
         return format_duration(value) if name in ("wall", "seconds") else str(value)
 
+    @property
+    def site(self) -> SiteChoice:
+        return choice_of(self.values)
+
     def given(self) -> dict[str, Any]:
-        """What flags and the campaign said: it is kept with the run, so that a resume goes on with it."""
-        return {name: self.values[name] for name, source in self.sources.items() if source in ("flag", "campaign")}
+        """What flags and the campaign said, and where it runs: kept with the run, so that a resume goes on with it."""
+        said = {name: self.values[name] for name, source in self.sources.items() if source in ("flag", "campaign")}
+        place = {name: self.values[name] for name in OF_A_SITE if self.sources[name] != "task"}
+        return said | {name: value for name, value in place.items() if value is not None}
 
 
 def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any] | None = None) -> Options:
@@ -67,18 +79,24 @@ def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any
 
     Raises TaskError for a flag that would mean nothing.
     """
+    gpu = {"gpu": str(task.limits.gpu)} if task.limits.gpu else {}
     places: list[tuple[str, Mapping[str, Any]]] = [
         ("flag", asdict(flags)),
-        ("campaign", kept or {}),
-        ("task", {**task.budget.model_dump(), **task.search.model_dump()}),
-        ("user", settings.model_dump()),
+        ("campaign", kept_at(kept or {}, flags.backend)),
+        ("task", {**task.budget.model_dump(), **task.search.model_dump(), **gpu}),
+        ("user", settings.model_dump(exclude_unset=True)),
         ("default", _DEFAULTS),
     ]
-    values: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    for name in asdict(flags):
-        found = next(((place, it[name]) for place, it in places if it.get(name) is not None), ("default", None))
-        sources[name], values[name] = found
+    values, sources = cascade(asdict(flags), places)
+    settle(values, sources)
     if flags.agent is not None and values["proposer"] != "agent":
         raise TaskError(f"--agent means nothing to the proposer {values['proposer']}; use it with --proposer agent")
     return Options(values, sources)
+
+
+def resolve_site(flags: Flags, settings: Settings) -> SiteChoice:
+    """The same for a command that has no task. Raises TaskError like `resolve`."""
+    places = [("flag", asdict(flags)), ("user", settings.model_dump(exclude_unset=True)), ("default", _DEFAULTS)]
+    values, sources = cascade(OF_A_SITE, places)
+    settle(values, sources)
+    return choice_of(values)

@@ -1,5 +1,9 @@
 """Small parts, made from a task and its options."""
 
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
 from orchestrator.budget import Stop, stops
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
@@ -13,11 +17,13 @@ from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
 from orchestrator.pruning import Rule
-from orchestrator.task import PruningSpec, Snapshot, Task, TaskError
+from orchestrator.tariff import CONTROL, Tariff
+from orchestrator.task import PruningSpec, Snapshot, Task
+from orchestrator.wiring.fitting import QueuedDoor, check_site, fitted, of_candidates
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
-from sandbox import Job, Limits
+from sandbox import Input, Job
 
 
 def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:
@@ -77,38 +83,45 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
+    task = fitted(task, site.gpu, site.terms.opening_s)
+    await site.quote(of_candidates(task))
     check_site(task, site)
-    image, judge_image = await site.bake(task.image), await site.bake(task.judge.image)
+    image, judge_image = await site.bake(task.image), await site.home.bake(task.judge.image)
     jobs = Jobs(
         task=task,
         snapshot=taken,
         image=image,
         judge_image=judge_image,
-        inputs=tuple(site.add_input(name, path) for name, path in taken.inputs.items()),
-        tune_inputs=tuple(site.add_input(name, path) for name, path in taken.tune_inputs.items()),
+        inputs=_add(site, taken.inputs),
+        tune_inputs=_add(site, taken.tune_inputs),
         backend=site.name,
-        heldout_inputs=tuple(site.add_input(name, path) for name, path in taken.heldout_inputs.items()),
+        heldout_inputs=_add(site, taken.heldout_inputs),
     )
+    home = _home(site, judge_image, task)
     judge = DataJudge(
-        door=make_door(site, judge_image, task.stall.provision),
+        door=home,
         jobs={mode: jobs.judge(mode) for mode in Mode},
         files=judge_files(taken.judge, taken.gold, judge_helpers(Tier(task.judge.mode))),
     )
     door = make_door(site, image, task.stall.provision)
-    return Parts(task=task, jobs=jobs, door=door, judge=judge, ranking=make_ranking(task))
+    return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))
 
 
-def check_site(task: Task, site: Site) -> None:
-    """Raises TaskError for what the task needs and the backend lacks."""
-    can = site.backend.capabilities
-    for wanted, name in ((task.pruning, "[pruning]"), (task.stall.heartbeat, "stall.heartbeat")):
-        if wanted and not (can.stop and can.live_log):
-            raise TaskError(f"{name} needs a backend that can stop a trial, which {site.name} can not; take it out")
-    if task.judge.mode == "relay" and not can.relay:
-        where = f"this backend ({can.boundary}) has no relay"
-        raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')
+def _add(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
+    """Candidate and judge read the same inputs, each where it runs; in either place they go by their content."""
+    if site.home.add_input != site.add_input:
+        for name, path in inputs.items():
+            site.home.add_input(name, path)
+    return tuple(site.add_input(name, path) for name, path in inputs.items())
+
+
+def _home(site: Site, image: Image, task: Task) -> Door:
+    door = make_door(site.home, image, task.stall.provision)
+    if site.judging is None:
+        return door
+    return QueuedDoor(**vars(door), turns=asyncio.Semaphore(site.judging.ceiling(task.judge.limits)))
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
-    control = Job(command=("true",), image=image.name, limits=Limits(wall=10, build=10, grace=1))
-    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s)
+    control = Job(command=("true",), image=image.name, limits=CONTROL)
+    return Door(site.backend, control, Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms))

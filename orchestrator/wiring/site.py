@@ -1,17 +1,26 @@
 """Where chambers run, with all that a campaign needs to know of it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
-from sandbox import FREE, Backend, Input, Limits, Purse, Terms
+from sandbox import FREE, Backend, Gpu, Input, Limits, Purse, Terms
 
 
 def _nothing_stands(purse: Purse) -> None:
     """On one's own machine nothing is rented, so nobody has to pay for what stands."""
     del purse
+
+
+async def _nothing_to_end() -> None:
+    """Likewise."""
+
+
+async def _has_a_list(asked: Iterable[Limits]) -> None:
+    """Prices that are data need no asking."""
+    del asked
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,9 @@ class Site:
 
     `spare_s` is what a chamber can take beyond its job's own limits, `terms` what the provider charges beyond that.
     `judging` is where judge, gold and agents stay when the candidates are sent away: on one's own machine. `paid_by`
-    is told who pays for what stands longer than one chamber; until then nothing of that kind is made.
+    is told who pays for what stands longer than one chamber; until then nothing of that kind is made. `stand_down` ends
+    all of that; each is settled when its end is confirmed. `gpu` is what a candidate's chamber gets of it. `quote` asks
+    for the price of what will be opened, where that must be asked.
     """
 
     name: str
@@ -33,6 +44,9 @@ class Site:
     terms: Terms = FREE
     judging: "Site | None" = None
     paid_by: Callable[[Purse], None] = _nothing_stands
+    stand_down: Callable[[], Awaitable[None]] = _nothing_to_end
+    gpu: Gpu | None = None
+    quote: Callable[[Iterable[Limits]], Awaitable[None]] = _has_a_list
 
     @property
     def home(self) -> "Site":

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.backend import Capabilities
 from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker_gpus import EVERY_GPU, Gpus, gpu_label
 from sandbox.backends.docker_hold import DockerHold
 from sandbox.backends.docker_lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.docker_link import DockerLink
 from sandbox.backends.guard import Guard
 from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
 from sandbox.inputs import InputStore
-from sandbox.job import Enforcer, Job, Limits
+from sandbox.job import Enforcer, Gpu, Job, Limits
 from sandbox.live import LiveChamber
 from sandbox.logger import logger
 from sandbox.posture import (
@@ -31,7 +33,6 @@ from sandbox.posture import (
     container_config,
     differences,
     enforces_inodes,
-    gpu_differences,
     image_objections,
     inside_differences,
 )
@@ -67,6 +68,7 @@ class DockerBackend:
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.capabilities = _capabilities(config.runtime, posture)
+        self._gpus = Gpus(engine, config.deadlines.provision)
 
     @classmethod
     async def connect(cls, config: "DockerConfig", posture: Posture = FULL) -> Self:
@@ -125,9 +127,11 @@ class DockerBackend:
             [(str(self._inputs.locate(item)), item) for item in job.inputs],
             loopback=job.loopback,
         )
-        # The kind of a GPU is no part of the create request, but a chamber is compared with it.
-        shape = (json.dumps(config_for(), sort_keys=True), job.limits.gpu)
-        chamber = await self._warm.take(shape, lambda: self._make(config_for, job.limits))
+        if job.limits.gpu:
+            chamber = await self._with_gpus(config_for, job.limits, job.limits.gpu)
+        else:
+            shape = json.dumps(config_for(), sort_keys=True)
+            chamber = await self._warm.take(shape, lambda: self._make(config_for, job.limits))
         chamber.serve(job)
         return chamber
 
@@ -151,9 +155,24 @@ class DockerBackend:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _make(self, config_for: ConfigFor, limits: Limits) -> LiveChamber:
+    async def _with_gpus(self, config_for: ConfigFor, limits: Limits, wanted: Gpu) -> LiveChamber:
+        """Never made ahead: a chamber that waits would keep its GPU from those that work."""
+
+        async def look() -> list[SeenGpu]:
+            async with await self._make(config_for, limits, EVERY_GPU) as chamber:
+                return seen_gpus(chamber.facts)
+
+        async def make(ids: tuple[str, ...]) -> LiveChamber:
+            if self._closed:
+                self._gpus.give_back(ids)
+                raise Refused("this backend was closed while the job waited for a GPU; connect again")
+            return await self._make(config_for, limits, ids)
+
+        return await self._gpus.open(wanted, look, make)
+
+    async def _make(self, config_for: ConfigFor, limits: Limits, gpus: tuple[str, ...] = ()) -> LiveChamber:
         """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
-        making = asyncio.create_task(self._make_unshielded(config_for, limits))
+        making = asyncio.create_task(self._make_unshielded(config_for, limits, gpus))
         self._making.add(making)
         making.add_done_callback(self._making.discard)
         try:
@@ -163,30 +182,36 @@ class DockerBackend:
                 await (await making).kill()
             raise
 
-    async def _make_unshielded(self, config_for: ConfigFor, limits: Limits) -> LiveChamber:
+    async def _make_unshielded(self, config_for: ConfigFor, limits: Limits, gpus: tuple[str, ...]) -> LiveChamber:
         uid = next(self._uids)
-        config = config_for(uid=uid)
+        config = config_for(uid=uid, gpus=gpus)
         name = f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
-        usd_per_second = self._config.rates.per_second(limits)
-        labels = {OWNER_LABEL: self.owner, LEASE_LABEL: f"{self._config.lease:g}"}
+        labels = {OWNER_LABEL: self.owner, LEASE_LABEL: f"{self._config.lease:g}", **gpu_label(gpus)}
         try:
+            usd_per_second = self._config.rates.per_second(limits)
             container = await self._engine.create(name, {**config, "Labels": labels})
             await self.compare(config, container)
+            await self._gpus.claim(container, gpus)
             link = DockerLink(await self._engine.attach(container))
         except BaseException:
             await self._discard(name)
+            self._gpus.give_back(gpus)
             raise
         hold = DockerHold(self._engine, container, name, link, usd_per_second, self._remove)
-        chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
+        chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus))
         self._open.add(chamber)
         try:
             await self._engine.start(container)
             await chamber.greet()
-            self._compare_inside(chamber.facts, limits, uid)
+            self._compare_inside(chamber.facts, limits, uid, gpus)
         except BaseException:
             await chamber.kill()
             raise
         return chamber
+
+    def _ended(self, gpus: tuple[str, ...], chamber: LiveChamber) -> None:
+        self._open.discard(chamber)
+        self._gpus.give_back(gpus)
 
     async def _discard(self, name: str) -> None:
         try:
@@ -216,9 +241,10 @@ class DockerBackend:
         if found:
             raise Refused(f"the engine would not start what was asked for: {'; '.join(found[:3])}")
 
-    def _compare_inside(self, facts: Mapping[str, str], limits: Limits, uid: int) -> None:
+    def _compare_inside(self, facts: Mapping[str, str], limits: Limits, uid: int, gpus: tuple[str, ...]) -> None:
         found = inside_differences(self._posture_inside, self._config.runtime, facts, uid)
-        found += gpu_differences(limits.gpu, facts)
+        if gpus != EVERY_GPU:
+            found += gpu_differences(limits.gpu, facts, gpus)
         if found:
             raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
 

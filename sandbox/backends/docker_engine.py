@@ -39,6 +39,9 @@ _PROVIDER_ERRORS = (
     OSError,
 )
 
+# Without NVIDIA's hook, and without its devices in CDI's folders.
+_NO_GPU_RUNTIME = ("could not select device driver", "no known GPU vendor", "failed to discover GPU vendor")
+
 
 @contextlib.contextmanager
 def translating_docker_errors(doing: str) -> Iterator[None]:
@@ -58,8 +61,10 @@ def _translated(error: Exception, doing: str) -> SandboxError:
         return Lost(f"{doing}: the engine no longer knows it")
     if isinstance(error, docker.errors.APIError):
         text = " ".join(str(error.explanation or error).split())[:400]
-        if "could not select device driver" in text:
+        if any(words in text for words in _NO_GPU_RUNTIME):
             return Refused(f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit")
+        if "nvidia-container-cli" in text or "nvidia.com/gpu" in text:
+            return Refused(f"{doing}: the engine's GPU runtime has no such GPU; does nvidia-smi work there? ({text})")
         if "nknown runtime" in text or "unknown or invalid runtime" in text:
             return Refused(f"{doing}: the engine lacks the runtime that was asked for; register it in its daemon.json")
         if error.is_client_error() or error.status_code == 501:

@@ -12,6 +12,8 @@ from sandbox.live import Death
 class DockerHold:
     """`remove` is the backend's: it remembers what could not be removed, and tries again."""
 
+    billed_since: float | None = None
+
     def __init__(
         self,
         engine: Engine,

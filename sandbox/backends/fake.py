@@ -141,9 +141,10 @@ class FakeHold:
     """One pretended chamber: a task that plays PID 1."""
 
     usd_per_second = 0.0
+    billed_since: float | None = None
 
-    def __init__(self, world: FakeWorld, owner: str, program: Program) -> None:
-        self.name = f"fake-{owner}-{uuid.uuid4().hex[:8]}"
+    def __init__(self, world: FakeWorld, owner: str, program: Program, name: str = "") -> None:
+        self.name = name or new_name(owner)
         self.owner = owner
         self.link = FakeLink()
         self.job: Job | None = None
@@ -240,6 +241,10 @@ class FakeHold:
                 self._word("archive")
                 self.link.say(Stream.STDOUT, _archive(out))
                 return
+
+
+def new_name(owner: str) -> str:
+    return f"fake-{owner}-{uuid.uuid4().hex[:8]}"
 
 
 @dataclass

@@ -56,9 +56,14 @@ class Guard:
             )
         self._heard = True
 
-    async def dismiss(self) -> None:
-        """It sweeps once more and goes; while the provider does not answer, it stays behind and keeps trying."""
+    async def dismiss(self, word: bytes = b"") -> None:
+        """It sweeps once more and goes; while the provider does not answer, it stays behind and keeps trying.
+
+        `word` is a last one for wardens that would otherwise watch on for what may still be under way.
+        """
         if self._process and self._process.stdin:
+            if word and self._process.returncode is None:
+                self._process.stdin.write(word)
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), DISMISS_S)

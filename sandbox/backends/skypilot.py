@@ -130,14 +130,21 @@ class SkyPilotBackend:
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
-            # Whoever gives up leaves no machine: it is ended before they may go.
+            # Whoever gives up leaves no machine: it is ended before they may go, or they hear that it may not be.
+            known = self._office.left
             making.cancel()
             with contextlib.suppress(SandboxError, asyncio.CancelledError):
                 await (await making).kill()
+            if self._office.left - known:
+                raise self._office.unended() from None
             raise
 
     async def reap(self) -> list[str]:
         return await reap(self.provisioner, self.tenancy, self._pause_s)
+
+    async def stand_down(self) -> None:
+        """End the clusters that stand for many trials; the purse is told of each."""
+        await self._pool.close()
 
     async def close(self) -> None:
         """End everything; what SkyPilot does not let us end now is left to the warden, and to its own end."""

@@ -14,6 +14,7 @@ from sandbox.errors import Refused, SandboxError
 from sandbox.happenings import NotDelivered
 from sandbox.job import Ending, Job, Outcome
 from sandbox.logger import logger
+from sandbox.price import Bill
 from sandbox.script import scripts
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.log import Log
@@ -49,6 +50,7 @@ class RentedChamber:
         self._used = False
         self._kill = asyncio.Event()
         self._end: asyncio.Task[float] | None = None
+        self._ended = self._opened
 
     @property
     def name(self) -> str:
@@ -57,6 +59,13 @@ class RentedChamber:
     @property
     def facts(self) -> Mapping[str, str]:
         return self._facts
+
+    @property
+    def bill(self) -> Bill:
+        """Of one that could not be ended it is already the worst case: until the end that the machine has by itself."""
+        if self._end is None or not self._end.done() or self._end.cancelled() or self._end.exception():
+            return Bill(seconds=time.monotonic() - self._opened, final=False)
+        return Bill(usd=self._end.result(), seconds=self._ended - self._opened)
 
     async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
         if self._used or self._end:
@@ -124,10 +133,14 @@ class RentedChamber:
         except WireFault as fault:
             return broken(fault, self._facts)
 
+    def _note_end(self, _: "asyncio.Task[float]") -> None:
+        self._ended = time.monotonic()
+
     async def _leave(self, *, clean: bool) -> float:
         """Once, whoever asks first, and to its end even when that one is cancelled."""
         if self._end is None:
             self._end = asyncio.create_task(self._berth.leave(clean=clean))
+            self._end.add_done_callback(self._note_end)
         return await asyncio.shield(self._end)
 
 

@@ -136,6 +136,17 @@ class Office:
         self._not_ended.discard(name)
         return True
 
+    @property
+    def left(self) -> frozenset[str]:
+        """What is not confirmed to be gone."""
+        return frozenset(self._not_ended)
+
+    def unended(self) -> Unavailable:
+        """What to tell whoever gave up on a machine that could not be ended."""
+        error = Unavailable("the cluster could not be ended, SkyPilot does not answer; it is tried again")
+        error.unended = True
+        return error
+
     def ended(self, rented: Rented) -> None:
         self._rented.discard(rented)
 

@@ -13,7 +13,7 @@ from sandbox.wire.harvest import Harvest
 from sandbox.wire.log import printable
 
 LINE_CAP = 1024
-FACTS_CAP = 128
+FACTS_CAP = 256
 
 
 class Phase(Enum):

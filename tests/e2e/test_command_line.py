@@ -82,6 +82,7 @@ def test_hostile_log_is_escaped() -> None:
     assert "\\x1b[2J" in ran.stdout
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -147,6 +148,7 @@ def test_no_engine() -> None:
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.alone
 def test_ctrl_c_leaves_nothing() -> None:
     """Ctrl-C ends the command and its chamber; the exit code is 130."""
     before = containers()
@@ -162,6 +164,7 @@ def test_ctrl_c_leaves_nothing() -> None:
     assert containers() <= before
 
 
+@pytest.mark.alone
 def test_reap_says_what_it_did() -> None:
     """`reap` on a clean engine says that nothing was left, as text or JSON."""
     deadline = time.monotonic() + 90

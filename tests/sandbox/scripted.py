@@ -19,6 +19,7 @@ class ScriptedHold:
 
     name = "scripted"
     usd_per_second = 2.0
+    billed_since: float | None = None
 
     def __init__(self) -> None:
         self.link = FakeLink()

@@ -105,15 +105,6 @@ async def test_missing_image_says_what_to_do(backend: DockerBackend) -> None:
     assert await containers_of(backend) == []
 
 
-async def test_gpu_without_a_runtime_for_it_is_refused(backend: DockerBackend) -> None:
-    """A GPU that the engine can not give is refused, not forgotten."""
-    if "nvidia" in (await backend.engine.info())["Runtimes"]:
-        pytest.skip("this engine has GPUs: what is tested here is their absence")
-    with pytest.raises(Refused, match="GPU"):
-        await backend.open(Job(command=("true",), limits=Limits(gpu="A100:2")))
-    assert await containers_of(backend) == []
-
-
 HOST_CONFIG: Any = container_config(FULL, SMALL, "runc", "", "x")["HostConfig"]
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from sandbox import Gpu, Input, Limits
+from sandbox import Input, Limits
 from sandbox.posture import (
     FIRST_UID,
     FULL,
     Posture,
     container_config,
     differences,
-    gpu_differences,
     image_objections,
     inside_differences,
     seccomp_profile,
@@ -22,7 +21,8 @@ from sandbox.posture import (
 
 LIMITS = Limits(gpu="A100:2")
 MOUNTS = [("/somewhere", Input(name="data", digest="0" * 64))]
-WANTED: dict[str, Any] = container_config(FULL, LIMITS, "runc", "boot", "image", MOUNTS)
+GPUS = ("GPU-1", "GPU-2")
+WANTED: dict[str, Any] = container_config(FULL, LIMITS, "runc", "boot", "image", MOUNTS, gpus=GPUS)
 NOTHING: list[object] = [None, "", [], {}, 0, False]
 
 
@@ -131,8 +131,8 @@ def test_long_values_are_shortened() -> None:
 @pytest.mark.parametrize("flag", [field.name for field in dataclasses.fields(Posture)])
 def test_each_flag_changes_the_request(flag: str) -> None:
     """A flag that is switched off shows in the request, and as a difference from the full one."""
-    weak = container_config(dataclasses.replace(FULL, **{flag: False}), LIMITS, "runc", "boot", "image", MOUNTS)
-    assert differences(WANTED, weak)
+    posture = dataclasses.replace(FULL, **{flag: False})
+    assert differences(WANTED, container_config(posture, LIMITS, "runc", "boot", "image", MOUNTS, gpus=GPUS))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,6 @@ def test_each_flag_changes_the_request(flag: str) -> None:
         {"open_files": 99},
         {"work_bytes": "2MiB"},
         {"work_inodes": 99},
-        {"gpu": "A100:3"},
     ],
 )
 def test_each_limit_of_the_engine_is_in_the_request(limit: dict[str, Any]) -> None:
@@ -245,17 +244,16 @@ def test_ordinary_images(config: dict[str, Any]) -> None:
     assert image_objections(config) == []
 
 
-@pytest.mark.parametrize(
-    ("wanted", "seen", "good"),
-    [
-        ("A100-80GB:1", "NVIDIA A100 80GB PCIe", True),
-        ("A100:2", "NVIDIA A100-SXM4-40GB; NVIDIA A100-SXM4-40GB", True),
-        ("A100:2", "NVIDIA A100-SXM4-40GB", False),
-        ("H100:1", "NVIDIA A100-SXM4-40GB", False),
-        ("any:1", "NVIDIA H200", True),
-        ("any:1", "", False),
-    ],
-)
-def test_gpus_seen_inside(wanted: str, seen: str, good: bool) -> None:
-    """Kind and count of the GPUs that a chamber sees are compared with what was asked for."""
-    assert (gpu_differences(Gpu.parse(wanted), {"gpu": seen}) == []) is good
+def test_gpus_are_asked_for_by_id() -> None:
+    """Never by number, which engines answer with the first ones for everybody; and for computing only."""
+    (request,) = WANTED["HostConfig"]["DeviceRequests"]
+    assert (request["Driver"], request["Count"], request["DeviceIDs"]) == ("nvidia", 0, list(GPUS))
+    assert request["Capabilities"] == [["gpu", "compute", "utility"], ["gpu"]]
+
+
+@pytest.mark.parametrize("gpus", [(), GPUS])
+def test_without_a_gpu_nothing_is_told_of_one(gpus: tuple[str, ...]) -> None:
+    """A chamber without a GPU has no device of one, and does not learn what the host has."""
+    host: Any = container_config(FULL, LIMITS, "runc", "", "", gpus=gpus)["HostConfig"]
+    assert bool(host["DeviceRequests"]) is bool(gpus)
+    assert ("/proc/driver/nvidia" in host["MaskedPaths"]) is not bool(gpus)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_image import check_integrity
 from build_images import main, plan
 from distribution import Unprepared
+from image_files import check_integrity
 
 
 def test_plan_is_stable() -> None:
@@ -28,11 +28,18 @@ def test_agents_only_when_asked() -> None:
     assert more[-1].name == "blastdoor-agent"
 
 
+def test_what_an_image_stands_on_comes_before_it() -> None:
+    """Whoever asks for NVIDIA's toolkit gets the image that it is laid on, too."""
+    names = [image.name for image in plan(None, ["toolkit"])]
+    assert names[-2:] == ["blastdoor-cuda", "blastdoor-toolkit"]
+    assert "blastdoor-judge" not in names
+
+
 def test_unknown_image(capsys: pytest.CaptureFixture[str]) -> None:
     """A name that is no image is refused with those that are."""
     with pytest.raises(SystemExit):
         main(["agents"])
-    assert "there is no image agents to ask for; there is agent" in capsys.readouterr().err
+    assert "there is no image agents to ask for; there is judge, cuda, toolkit, agent" in capsys.readouterr().err
 
 
 def test_what_is_not_pinned_is_refused(tmp_path: Path) -> None:

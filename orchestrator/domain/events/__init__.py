@@ -32,6 +32,7 @@ from orchestrator.domain.events.campaign import (
     RunStarted,
     SessionEnded,
     SessionStarted,
+    SiteOpened,
     Steered,
 )
 from orchestrator.domain.events.model import (
@@ -51,6 +52,8 @@ from orchestrator.domain.events.money import (
     Refunded,
     Reserved,
     Settled,
+    StandingEnded,
+    StandingIntended,
 )
 from orchestrator.domain.events.trial import (
     CertificationOpened,
@@ -69,6 +72,7 @@ Event = Annotated[
     CampaignOpened
     | RunStarted
     | LimitsSet
+    | SiteOpened
     | SessionStarted
     | SessionEnded
     | AttemptOpened
@@ -77,6 +81,8 @@ Event = Annotated[
     | Settled
     | Refunded
     | Charged
+    | StandingIntended
+    | StandingEnded
     | Proposed
     | OffersCounted
     | ModelCallIntended
@@ -175,7 +181,10 @@ __all__ = [
     "SessionEnded",
     "SessionStarted",
     "Settled",
+    "SiteOpened",
     "StallFound",
+    "StandingEnded",
+    "StandingIntended",
     "Steered",
     "TrialEnded",
     "TrialIntended",

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from orchestrator.domain.events.base import Amounts, OneEvent
+from orchestrator.domain.records import SiteRecord
 
 
 class CampaignOpened(OneEvent):
@@ -35,6 +36,13 @@ class LimitsSet(OneEvent):
     kind: Literal["limits set"] = "limits set"
     limits: Amounts
     options: str = "{}"
+
+
+class SiteOpened(OneEvent):
+    """Where the run's candidates go from now on, and where its judge stays."""
+
+    kind: Literal["site opened"] = "site opened"
+    site: SiteRecord
 
 
 class SessionStarted(OneEvent):

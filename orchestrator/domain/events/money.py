@@ -3,6 +3,7 @@
 from typing import Literal
 
 from orchestrator.domain.events.base import Amounts, OneEvent
+from orchestrator.domain.records import Spent
 
 
 class Reserved(OneEvent):
@@ -39,3 +40,28 @@ class Charged(OneEvent):
     what: str
     spent: Amounts
     lost: bool = False
+
+
+class StandingIntended(OneEvent):
+    """Something rented is about to be made that stands longer than one chamber; `worst` is what it can cost.
+
+    `name` is what the provider knows it by, `backend` who that is. Without a price, one whose end nobody saw counts as
+    the worst case.
+    """
+
+    kind: Literal["standing intended"] = "standing intended"
+    name: str
+    backend: str
+    worst: Spent
+    usd_per_second: float | None = None
+
+
+class StandingEnded(OneEvent):
+    """What it did cost, by measured seconds. `interrupted`: nobody of ours saw its end, so this is the most that it
+    can have been.
+    """
+
+    kind: Literal["standing ended"] = "standing ended"
+    name: str
+    spent: Spent
+    interrupted: bool = False

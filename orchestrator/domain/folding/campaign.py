@@ -27,6 +27,11 @@ def _limits_set(state: "State", event: e.LimitsSet, _: str) -> None:
         state.put("run", str(state.campaign.run), options=event.options)
 
 
+def _site_opened(state: "State", event: e.SiteOpened, _: str) -> None:
+    before = tuple(site for site in state.run.sites if site != event.site)
+    state.put("run", str(state.campaign.run), sites=(*before, event.site))
+
+
 def _session_started(state: "State", event: e.SessionStarted, at: str) -> None:
     state.set_campaign(epoch=event.epoch, session_open=True, last_at=at, stopped="", paused=False, pause_why="")
 
@@ -79,6 +84,7 @@ HANDLERS: Handlers = {
     e.CampaignOpened: _campaign_opened,
     e.RunStarted: _run_started,
     e.LimitsSet: _limits_set,
+    e.SiteOpened: _site_opened,
     e.SessionStarted: _session_started,
     e.SessionEnded: _session_ended,
     e.InjectionQueued: _injection_queued,

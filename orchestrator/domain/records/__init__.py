@@ -1,13 +1,15 @@
 """The campaign's present, one record a thing. Each is a fold over events, kept as a row beside them."""
 
 from orchestrator.domain.records.base import Phase, Purpose, Role, Spent
-from orchestrator.domain.records.campaign import Campaign, Round, Run
+from orchestrator.domain.records.campaign import Campaign, Round, Run, SiteRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
 from orchestrator.domain.records.node import Certification, Draft, Guard, HeldOut, Injection, Node
+from orchestrator.domain.records.standing import STANDING, Standing
 from orchestrator.domain.records.trial import Calibration, Trial
 
 __all__ = [
     "EVOLVING",
+    "STANDING",
     "Asked",
     "Calibration",
     "Campaign",
@@ -24,6 +26,8 @@ __all__ = [
     "Role",
     "Round",
     "Run",
+    "SiteRecord",
     "Spent",
+    "Standing",
     "Trial",
 ]

@@ -19,10 +19,20 @@ class Round(BaseModel, extra="forbid", frozen=True):
     at: str
 
 
+class SiteRecord(BaseModel, extra="forbid", frozen=True):
+    """Where candidates run and what holds them there, where the judge stays, and what people must be told of it."""
+
+    backend: str
+    boundary: str
+    judge: str
+    caveats: tuple[str, ...] = ()
+
+
 class Run(BaseModel, extra="forbid", frozen=True):
     """One set of criteria. `task` is the artifact with the canonical task, `digests` what it was bound to.
 
     `before` has the slots that earlier runs used: a cap on attempts is one run's, a cap on money the campaign's.
+    `sites` has every place that it ran at, the present one last.
     """
 
     number: int
@@ -42,10 +52,18 @@ class Run(BaseModel, extra="forbid", frozen=True):
     champions: dict[str, str] = Field(default_factory=dict)
     cohort: str | None = None
     ladders: dict[str, float] = Field(default_factory=dict)
+    sites: tuple[SiteRecord, ...] = ()
+
+    @property
+    def site(self) -> SiteRecord | None:
+        """Where it runs now; those before it were others."""
+        return self.sites[-1] if self.sites else None
 
 
 class Campaign(BaseModel, extra="forbid", frozen=True):
-    """What belongs to no single node. `unbooked` is what models used for no attempt, not yet in the accounts.
+    """What belongs to no single node. `unbooked` is what was used for no attempt and is not yet in the accounts.
+
+    `stood` counts what stood ready at a provider for no single trial, `standing` is what all of that cost.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
@@ -83,6 +101,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     calls: int = 0
     asked_models: dict[str, Asked] = Field(default_factory=dict)
     unbooked: Spent = Spent()
+    stood: int = 0
+    standing: Spent = Spent()
     offered: int = 0
     distinct: int = 0
     unfit: int = 0

@@ -102,6 +102,11 @@ def _held_out_asked(event: e.HeldOutAsked) -> str:
     return f"{asked}: {told}; the ladder stands at {figures.score(event.released)}{_cost(event.spent)}"
 
 
+def _standing_ended(event: e.StandingEnded) -> str:
+    seen = "; nobody saw its end, so that is the most that it can have cost" if event.interrupted else ""
+    return f"{event.name} stands no more{_cost(event.spent)}{seen}"
+
+
 def _model_call_ended(event: e.ModelCallEnded) -> str:
     whose = event.node or event.role
     return (
@@ -125,6 +130,9 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
     e.RunStarted: _run_started,
     e.LimitsSet: lambda event: f"caps: {_amounts(event.limits)}",
+    e.SiteOpened: lambda event: (
+        f"candidates run on {event.site.backend} ({event.site.boundary}), the judge on {event.site.judge}"
+    ),
     e.SessionStarted: lambda event: f"session {event.epoch} of {event.holder} starts",
     e.SessionEnded: lambda event: f"session ends{_because(event.why)}",
     e.AttemptOpened: lambda event: f"{event.node} opened ({event.role} {event.number})",
@@ -133,6 +141,8 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.Settled: lambda event: f"settled {event.hold}: {_amounts(event.spent)}",
     e.Refunded: lambda event: f"refunded {event.hold}; lost: {_amounts(event.spent)}",
     e.Charged: lambda event: f"charged for {event.what}: {_amounts(event.spent)}",
+    e.StandingIntended: lambda event: f"{event.name} is to stand ready on {event.backend}, at most{_cost(event.worst)}",
+    e.StandingEnded: _standing_ended,
     e.Proposed: _proposed,
     e.OffersCounted: lambda event: f"{event.node}: {event.distinct} of {event.offered} offers are new",
     e.ModelCallIntended: lambda event: f"{event.node or event.role}: call {event.call} of {event.model}",

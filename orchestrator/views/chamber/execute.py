@@ -10,11 +10,14 @@ import click
 
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import docker_config
+from orchestrator.views.where import flags_of, say, site_options
+from orchestrator.wiring import backend_config, price_of, resolve_site
 from sandbox import (
+    BackendConfig,
     Bundle,
     DockerConfig,
     Ending,
+    ImageSpec,
     InputStore,
     Job,
     Limits,
@@ -80,7 +83,7 @@ class Echo:
 @click.option("--out", "target", type=click.Path(path_type=Path), help="New folder for its $BLASTDOOR_OUT.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=PATH", help="Large input, seen as /inputs/NAME.")
 @click.option("--image", help="Image of the chamber.")
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options("gpu", "standing")
 @click.option("--build", "build_step", metavar="LINE", help="Shell line that is run first, with a limit of its own.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Variable for the command.")
 @click.option("--loopback", is_flag=True, help="Allow TCP and UDP on the chamber's own loopback.")
@@ -96,7 +99,8 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     Exit code 0 when the command completed, 1 when it ended in any other way, 2 when the input is at fault, 3 when
     the engine is.
     """
-    config = docker_config(settings, runtime=flags["runtime"])
+    chosen = resolve_site(flags_of(flags), settings)
+    config = backend_config(settings, chosen)
     limits = {name: flags[name] for name in _HELP if flags[name] is not None}
     if flags["target"]:
         check_outputs_folder(flags["target"])
@@ -111,6 +115,7 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     )
     source = flags["source"]
     bundle = Bundle.from_folder(source, byte_cap=job.limits.bundle_bytes) if source else Bundle({})
+    price_of(config, settings.usd_per_hour_most)(job.limits)  # Refused, before anything is made
     outcome = asyncio.run(_execute(config, job, bundle, Echo(flags["as_json"])))
     _show(outcome, flags["as_json"])
     if flags["target"]:
@@ -118,9 +123,12 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     return Exit.OK if outcome.ending is Ending.COMPLETED else Exit.NOT_GOOD
 
 
-async def _execute(config: DockerConfig, job: Job, bundle: Bundle, echo: Echo) -> Outcome:
+async def _execute(config: BackendConfig, job: Job, bundle: Bundle, echo: Echo) -> Outcome:
     backend = await config.connect()
     try:
+        if not isinstance(config, DockerConfig):
+            image = await config.bake(ImageSpec(base=job.image), say)
+            job = job.model_copy(update={"image": image.name})
         async with await backend.open(job) as chamber:
             return await chamber.run(bundle, listener=echo)
     finally:
@@ -134,7 +142,7 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
-def _add_inputs(config: DockerConfig, inputs: tuple[str, ...]) -> tuple[Any, ...]:
+def _add_inputs(config: BackendConfig, inputs: tuple[str, ...]) -> tuple[Any, ...]:
     store = InputStore(config.inputs_folder)
     return tuple(store.add(name, Path(path)) for name, path in (_pair(item, "--input") for item in inputs))
 

@@ -2,21 +2,25 @@
 
 import asyncio
 import json
+from typing import Any
 
 import click
 
 from orchestrator.settings import Settings
-from orchestrator.wiring import docker_config
+from orchestrator.views.where import flags_of, site_options
+from orchestrator.wiring import backend_config, resolve_site
 
 
 @click.command("reap")
+@site_options("gpu", "standing", "runtime")
 @click.option("--json", "as_json", is_flag=True, help="Print the names as a JSON list.")
 @click.pass_obj
-def command(settings: Settings, as_json: bool) -> None:
-    """Remove what owners that are gone left behind."""
+def command(settings: Settings, /, as_json: bool, **given: Any) -> None:
+    """Remove what owners that are gone left behind, on one's own engine or at the provider that is named."""
+    chosen = resolve_site(flags_of(given), settings)
 
     async def reap() -> list[str]:
-        backend = await docker_config(settings).connect()
+        backend = await backend_config(settings, chosen).connect()
         try:
             return await backend.reap()
         finally:

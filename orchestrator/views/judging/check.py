@@ -23,7 +23,9 @@ from orchestrator.views.campaign.opening import json_option, print_json, task_ar
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
-from orchestrator.wiring import Flags, Site, docker_config, docker_site, resolve
+from orchestrator.views.where import flags_of, site_options
+from orchestrator.wiring import Flags, Options, Site, open_site, resolve
+from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.models import asks_a_model, ready_models
 from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.parts import make_parts
@@ -42,11 +44,11 @@ _SIGNS = {
 @click.command("check", short_help="Examine TASK before it is searched.")
 @click.option("--runs", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of the baseline.")
 @click.option("--no-cheats", is_flag=True, help="Leave the cheats out: each of them costs one run of the judge.")
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options()
 @json_option
 @task_argument
 @click.pass_obj
-def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, runtime: str | None, as_json: bool) -> int:
+def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, as_json: bool, **given: Any) -> int:
     """Examine TASK before it is searched: wiring, noise, cost, and whether its judge holds.
 
     The baseline is run and judged a few times, cheats are put before the judge, and the candidate's chamber is
@@ -56,13 +58,13 @@ def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, runti
     the engine is at fault.
     """
     loaded = load_task(task)
+    options = resolve(flags_of(given), loaded, settings)
     view = _View(open_screen(), quiet=as_json)
     findings = Findings(view.row, view.doing)
 
     async def work() -> None:
-        config = docker_config(settings, runtime=runtime)
-        async with docker_site(config, settings.image, view.doing) as site:
-            await examine(loaded, task, site, settings, findings, runs=runs, cheats=not no_cheats)
+        async with open_site(settings, options.site, view.doing) as site:
+            await examine(loaded, task, site, settings, findings, options=options, runs=runs, cheats=not no_cheats)
 
     with view:
         asyncio.run(work())
@@ -74,33 +76,43 @@ def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, runti
 
 
 async def examine(
-    task: Task, folder: Path, site: Site, settings: Settings, findings: Findings, *, runs: int = 3, cheats: bool = True
+    task: Task,
+    folder: Path,
+    site: Site,
+    settings: Settings,
+    findings: Findings,
+    *,
+    options: Options | None = None,
+    runs: int = 3,
+    cheats: bool = True,
 ) -> None:
     """All sections in turn. Raises TaskError, and the sandbox's errors when the engine fails."""
+    options = options or resolve(Flags(), task, settings)
     taken = snapshot(task, folder)
     findings.add(Section.WIRING, Sign.OK, f"{FILE} is read: {task.name}", facts={"digest": task.digest})
     for warning in task.warnings:
         findings.add(Section.WIRING, Sign.WARN, warning)
-    _check_models(task, settings, findings)
+    for caveat in site.backend.capabilities.caveats:
+        findings.add(Section.WIRING, Sign.NOTE, f"{site.name}: {caveat}")
+    _check_models(task, options, settings, findings)
     parts = await make_or_tell(make_parts(task, taken, site), findings)
     if parts is None:
         return
     found = await check_wiring(parts, runs, findings)
     if not found.runs:
         return
-    expected = _expected(task, site, settings)
+    expected = _expected(task, site, options)
     tell_noise(parts.ranking, parts.certify, found.runs, findings)
     tell_cost(parts, found, expected, findings)
     tell_profile(parts, found, expected, findings)
     at_once = side_by_side(task) if relays(task) else task.judge.limits
-    width = min(_CHEATS_AT_ONCE, site.ceiling(at_once))
+    width = min(_CHEATS_AT_ONCE, site.home.ceiling(task.judge.limits if site.judging else at_once))
     await check_judge(parts, found, findings, cheats=cheats, width=width)
     check_gold(parts, found, findings)
 
 
-def _check_models(task: Task, settings: Settings, findings: Findings) -> None:
+def _check_models(task: Task, options: Options, settings: Settings, findings: Findings) -> None:
     """Whoever asks a model needs a key, a price and an allowance; `run` would refuse to begin without."""
-    options = resolve(Flags(), task, settings)
     if not asks_a_model(options):
         return
     try:
@@ -109,14 +121,13 @@ def _check_models(task: Task, settings: Settings, findings: Findings) -> None:
         findings.add(Section.WIRING, Sign.FAIL, str(error))
 
 
-def _expected(task: Task, site: Site, settings: Settings) -> Expected:
-    """What `run` without flags would choose."""
-    options = resolve(Flags(), task, settings)
+def _expected(task: Task, site: Site, options: Options) -> Expected:
+    """What `run` with no other flags would choose."""
     try:
         proposer = make_proposer(options["proposer"], task)
     except TaskError as error:
         return Expected(options, None, str(error))
-    return Expected(options, shape_of(task, options, proposer, site.ceiling(side_by_side(task))))
+    return Expected(options, shape_of(task, options, proposer, ceiling_of(task, site)))
 
 
 def record_of(task: Task, findings: Findings) -> dict[str, Any]:

@@ -83,7 +83,13 @@ def _posture(report: Report) -> dict[str, Any] | None:
     if seen is None:
         return None
     inside = {packages.image.name: _plain(dict(packages.facts)) for packages in seen.images}
-    return {"backend": seen.backend, "boundary": seen.boundary, "seen_inside": inside}
+    return {
+        "backend": seen.backend,
+        "boundary": seen.boundary,
+        "judge_boundary": seen.judge,
+        "caveats": list(seen.caveats),
+        "seen_inside": inside,
+    }
 
 
 def _image(packages: Packages) -> dict[str, Any]:

@@ -8,9 +8,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
@@ -41,7 +42,8 @@ from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
 from orchestrator.views.judging.sarif import sarif
-from orchestrator.wiring import CannotOpen, Flags, Site, docker_config, docker_site, open_campaign
+from orchestrator.views.where import flags_of, say, site_options
+from orchestrator.wiring import CannotOpen, Flags, How, Site, open_campaign, open_site, site_of_campaign
 
 _EXITS = {Decision.ACCEPTED: Exit.OK, Decision.REJECTED: Exit.NOT_GOOD, Decision.UNJUDGED: Exit.BAD_INPUT}
 _MARKS = {
@@ -88,7 +90,7 @@ class _Seen:
 @click.option("--sarif", type=_file, help="Write a SARIF 2.1.0 report.")
 @click.option("--evidence", type=_file, help="Write the evidence that a reviewer signs, as JSON.")
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the ledger in this new folder.")
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options()
 @json_option
 @task_argument
 @click.pass_obj
@@ -99,9 +101,8 @@ def command(
     source: str,
     must_improve: bool,
     keep: Path | None,
-    runtime: str | None,
     as_json: bool,
-    **files: Path | None,
+    **given: Any,
 ) -> int:
     """Judge one untrusted change to TASK: a diff, blocks or whole files.
 
@@ -113,12 +114,13 @@ def command(
     if keep and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise click.UsageError(f"{keep} exists and is not an empty folder; name a new one")
     change = read_change(source)
+    place, files = flags_of(given), {name: given[name] for name in _FORMS}
 
-    def open_site() -> AbstractAsyncContextManager[Site]:
-        say = (lambda _: None) if as_json else (lambda line: click.echo(printable(line), err=True))
-        return docker_site(docker_config(settings, runtime=runtime), settings.image, say)
+    def open_chosen() -> AbstractAsyncContextManager[Site]:
+        chosen = site_of_campaign(task, How.START, place, settings)
+        return open_site(settings, chosen, (lambda _: None) if as_json else say)
 
-    report = asyncio.run(gate(task, change, settings, open_site, must_improve=must_improve, keep=keep))
+    report = asyncio.run(gate(task, change, settings, open_chosen, place=place, must_improve=must_improve, keep=keep))
     for name, make in _FORMS.items():
         if path := files[name]:
             _write(path, make(report))
@@ -135,13 +137,14 @@ async def gate(
     settings: Settings,
     open_site: Callable[[], AbstractAsyncContextManager[Site]],
     *,
+    place: Flags | None = None,
     must_improve: bool = False,
     keep: Path | None = None,
 ) -> Report:
     """The whole stage. A change that may not even be applied is rejected without an engine."""
     seen = _Seen()
     try:
-        gated = await _gated(task, change, settings, open_site, must_improve, keep, seen)
+        gated = await _gated(task, change, settings, open_site, place or Flags(), must_improve, keep, seen)
     except (CannotJudge, TaskError, CannotOpen, GitError) as error:
         gated = Gated(Decision.UNJUDGED, str(error), ())
     return _report(task, change, gated, seen, must_improve)
@@ -173,6 +176,7 @@ async def _gated(
     change: Change,
     settings: Settings,
     open_site: Callable[[], AbstractAsyncContextManager[Site]],
+    place: Flags,
     must_improve: bool,
     keep: Path | None,
     seen: _Seen,
@@ -182,13 +186,13 @@ async def _gated(
     if rejection := refused(seen.taken.tree, change.text, seen.task.policy()):
         return rejection
     # One change beside the baseline, and no tuning: the diff is judged as it is.
-    flags = Flags(proposer="inject", width=1, attempts=1, tunes=0)
+    flags = replace(place, proposer="inject", width=1, attempts=1, tunes=0)
     # Kept in a file, whatever the user's setting: what the gate leaves behind stands by itself.
     settings = settings.model_copy(update={"ledger": None})
-    with failures_are_no_verdict(), _folder(keep) as place:
+    with failures_are_no_verdict(), _folder(keep) as kept:
         async with (
             open_site() as site,
-            open_campaign(folder, site, flags=flags, settings=settings, folder=place) as opened,
+            open_campaign(folder, site, flags=flags, settings=settings, folder=kept) as opened,
         ):
             try:
                 # Before the change is let in, so that nothing it does can touch the inventory.
@@ -251,6 +255,8 @@ def _show(screen: Screen, report: Report, evidence_file: Path | None) -> None:
         screen.line(
             Text.assemble((f"{mark} ", style), f"{printable(step.name):<{width}}  {time}  {printable(step.why)}")
         )
+    for caveat in report.witness.caveats if report.witness else ():
+        screen.line(Text(f"note: {printable(caveat)}", "yellow"))
     screen.line(Text(printable(report.line), _STYLES[report.gated.decision]))
     if evidence_file:
         screen.line(f"evidence: {evidence_file} (sha256 {seal(evidence_text(report))})")

@@ -50,6 +50,9 @@ def _facts(report: Report) -> list[list[str]]:
     seen = report.witness
     if seen:
         rows.append(["ran on", code(seen.boundary)])
+        if seen.judge != seen.boundary:
+            rows.append(["judged on", code(seen.judge)])
+        rows += [["caveat", code(caveat, 400)] for caveat in seen.caveats]
         rows += [["image", code(f"{it.image.name} {it.image.digest}")] for it in seen.images]
     if report.tier == "shared":
         rows.append(["tier", "shared: judge and candidate were in one chamber, so the score could have been forged"])

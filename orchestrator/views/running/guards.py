@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +23,8 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.exits import Exit
 from orchestrator.views.running.parts import open_place
+from orchestrator.views.where import flags_of, site_options
+from orchestrator.wiring import Flags
 
 _LOG_LINES = 20
 
@@ -31,18 +34,18 @@ _LOG_LINES = 20
 @click.option("--add", metavar="NAME", help="Hang a new guard on NODE; all nodes below inherit it.")
 @click.option("--command", "line", metavar="LINE", help="With --add: what must exit with 0.")
 @click.option("--beside-judge", is_flag=True, help="With --add: run it in the judge's chamber, on bytes only.")
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options()
 @json_option
 @node_argument
 @task_argument
 @click.pass_obj
-def command(settings: Settings, /, node: str, task: Path, **given: object) -> int:
+def command(settings: Settings, /, node: str, task: Path, **given: Any) -> int:
     """Show the guards that NODE inherits, from the root on. With --check, exit code 1 when one does not pass."""
     if given["add"]:
         return _add(task, node, str(given["add"]), str(given["line"] or ""), bool(given["beside_judge"]))
     if not given["is_check"]:
         return _list(task, node, bool(given["as_json"]))
-    checked = asyncio.run(_check(settings, task, node, str(given["runtime"]) if given["runtime"] else None))
+    checked = asyncio.run(_check(settings, task, node, flags_of(given)))
     return _show(checked, bool(given["as_json"]))
 
 
@@ -73,8 +76,8 @@ def _list(task: Path, name: str, as_json: bool) -> int:
     return Exit.OK
 
 
-async def _check(settings: Settings, task: Path, name: str, runtime: str | None) -> dict[str, Checked]:
-    async with open_place(settings, task, name, runtime) as place:
+async def _check(settings: Settings, task: Path, name: str, flags: Flags) -> dict[str, Checked]:
+    async with open_place(settings, task, name, flags) as place:
         state, node = place.reading.state, place.node
         outputs = state.trials[node.submitted].outputs if node.submitted else None
         harvested = place.reading.artifacts.get_files(outputs) if outputs else {}

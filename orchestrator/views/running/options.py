@@ -1,14 +1,12 @@
 """The flags that `run` and `resume` share: caps and the shape of the search."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import click
 
 from orchestrator.task import parse_duration, parse_money, parse_rate
 from orchestrator.views.parsing import Parsed
-from orchestrator.wiring import Flags
 
 _AT_LEAST_ONE = click.IntRange(min=1)
 _OPTIONS = (
@@ -31,7 +29,3 @@ def cap_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
-
-
-def flags_of(given: dict[str, Any]) -> Flags:
-    return Flags(**{field.name: given.get(field.name) for field in fields(Flags)})

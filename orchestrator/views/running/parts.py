@@ -12,10 +12,11 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node
 from orchestrator.loop.workbench import Parts
 from orchestrator.settings import Settings
-from orchestrator.text import printable
+from orchestrator.task import load_task
 from orchestrator.views.campaign.opening import chosen_node
 from orchestrator.views.campaign.opening import open_campaign as read
-from orchestrator.wiring import Reading, docker_config, docker_site, parts_of_run
+from orchestrator.views.where import say
+from orchestrator.wiring import Flags, Reading, open_site, parts_of_run, site_of_run
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,17 @@ class Place:
 
 
 @asynccontextmanager
-async def open_place(settings: Settings, task: Path, name: str, runtime: str | None) -> AsyncIterator[Place]:
-    """A node and an engine. Raises UsageError for a node without a candidate, CannotOpen for a task that changed."""
+async def open_place(settings: Settings, task: Path, name: str, flags: Flags) -> AsyncIterator[Place]:
+    """A node, and the site that its run is at.
+
+    Raises UsageError for a node without a candidate, CannotOpen for a task that changed.
+    """
     with read(task) as reading:
         node = chosen_node(reading.state, name)
         if node.commit is None:
             raise click.UsageError(f"{node.id} has no candidate: nothing of it was promoted")
-        config = docker_config(settings, runtime=runtime)
-        async with docker_site(config, settings.image, lambda line: click.echo(printable(line), err=True)) as site:
-            parts = await parts_of_run(task, reading, run_of(node.id), site)
+        number = run_of(node.id)
+        chosen = site_of_run(reading.state.runs[str(number)], load_task(task), flags, settings)
+        async with open_site(settings, chosen, say) as site:
+            parts = await parts_of_run(task, reading, number, site)
             yield Place(reading, node, reading.candidates.read(node.commit), parts)

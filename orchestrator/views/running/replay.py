@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,21 +14,23 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
 from orchestrator.views.exits import Exit
 from orchestrator.views.running.parts import open_place
+from orchestrator.views.where import flags_of, site_options
+from orchestrator.wiring import Flags
 
 
 @click.command("replay", short_help="Run NODE once more and say whether its score stands.")
 @click.option("--tolerance", type=click.FloatRange(min=0), default=1e-9, help="Relative difference that is no change.")
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options()
 @json_option
 @node_argument
 @task_argument
 @click.pass_obj
-def command(settings: Settings, /, node: str, task: Path, tolerance: float, runtime: str | None, as_json: bool) -> int:
+def command(settings: Settings, /, node: str, task: Path, tolerance: float, as_json: bool, **given: Any) -> int:
     """Run NODE's candidate once more and say whether its score stands. Nothing is recorded.
 
     Exit code 0 when it stands, 1 when it does not.
     """
-    found, again = asyncio.run(_replay(settings, task, node, tolerance, runtime))
+    found, again = asyncio.run(_replay(settings, task, node, tolerance, flags_of(given)))
     if as_json:
         verdict = again.verdict.model_dump(mode="json") if again.verdict else None
         print_json({"node": found.id, "stands": again.stands, "why": again.why, "verdict": verdict})
@@ -38,10 +41,8 @@ def command(settings: Settings, /, node: str, task: Path, tolerance: float, runt
     return Exit.OK if again.stands else Exit.NOT_GOOD
 
 
-async def _replay(
-    settings: Settings, task: Path, name: str, tolerance: float, runtime: str | None
-) -> tuple[Node, Replay]:
-    async with open_place(settings, task, name, runtime) as place:
+async def _replay(settings: Settings, task: Path, name: str, tolerance: float, flags: Flags) -> tuple[Node, Replay]:
+    async with open_place(settings, task, name, flags) as place:
         node = place.node
         submitted = place.reading.state.trials[node.submitted] if node.submitted else None
         fingerprint = submitted.fingerprint if submitted else {}

@@ -7,19 +7,20 @@ import click
 
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, task_argument
-from orchestrator.views.running.options import cap_options, flags_of
+from orchestrator.views.running.options import cap_options
 from orchestrator.views.running.run import finish
 from orchestrator.views.running.session import Wanted
+from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import How
 
 
 @click.command("resume")
 @cap_options
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options()
 @json_option
 @task_argument
 @click.pass_obj
 def command(settings: Settings, /, task: Path, **given: Any) -> int:
     """Go on with the campaign of TASK. Caps may be raised: a cap that is given replaces the old one."""
-    wanted = Wanted(task, How.RESUME, flags_of(given), settings, given["runtime"], quiet=given["as_json"])
+    wanted = Wanted(task, How.RESUME, flags_of(given), settings, quiet=given["as_json"])
     return finish(wanted, given["as_json"])

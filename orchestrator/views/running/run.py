@@ -9,10 +9,11 @@ import click
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.exits import Exit
-from orchestrator.views.running.options import cap_options, flags_of
+from orchestrator.views.running.options import cap_options
 from orchestrator.views.running.plan import show_plan
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
+from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import How
 
 _PROPOSERS = click.Choice(
@@ -35,7 +36,7 @@ _PROPOSERS = click.Choice(
 @click.option("--new-run", is_flag=True, help="The criteria changed: begin run 2 (3, …) in the same campaign.")
 @click.option("--from", "start", metavar="NODE", help="With --new-run: begin with this node's files.")
 @click.option("--lower-tier", is_flag=True, help="Let a verdict of a lower tier replace one of a better tier.")
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options()
 @click.option("--dry-run", is_flag=True, help="Say what would run and what it may cost; run nothing.")
 @json_option
 @task_argument
@@ -52,7 +53,7 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
     if given["dry_run"]:
         return show_plan(task, how, flags_of(given), settings, given["as_json"])
     more = {"start": given["start"], "lower_tier": given["lower_tier"], "quiet": given["as_json"]}
-    wanted = Wanted(task, how, flags_of(given), settings, given["runtime"], **more)
+    wanted = Wanted(task, how, flags_of(given), settings, **more)
     return finish(wanted, given["as_json"])
 
 

@@ -15,14 +15,15 @@ from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
-from orchestrator.task import load_task
 from orchestrator.text import printable, short
+from orchestrator.views.campaign.sites import site_lines
 from orchestrator.views.campaign.stalls import replay_command
 from orchestrator.views.exits import Exit
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
+from orchestrator.views.where import say
 from orchestrator.watch import floor_warnings
-from orchestrator.wiring import CannotOpen, Flags, How, Opened, docker_config, docker_site, models_lines, open_campaign
+from orchestrator.wiring import CannotOpen, Flags, How, Opened, models_lines, open_campaign, open_site, site_of_campaign
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,6 @@ class Wanted:
     how: How
     flags: Flags
     settings: Settings
-    runtime: str | None = None
     start: str | None = None
     lower_tier: bool = False
     quiet: bool = False
@@ -41,10 +41,10 @@ class Wanted:
 
 async def work(wanted: Wanted) -> Finished:
     """Run until a rule stops it, or Ctrl-C does. Raises click errors for what a person must mend."""
-    load_task(wanted.task)  # what is wrong with it is said before an engine is looked for
-    config = docker_config(wanted.settings, runtime=wanted.runtime)
+    # What is wrong with the task is said before an engine is looked for.
+    chosen = site_of_campaign(wanted.task, wanted.how, wanted.flags, wanted.settings)
     async with (
-        docker_site(config, wanted.settings.image, lambda line: click.echo(printable(line), err=True)) as site,
+        open_site(wanted.settings, chosen, say) as site,
         open_campaign(
             wanted.task,
             site,
@@ -109,6 +109,8 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
         click.echo(printable(line), err=True)
     if models and models.floor_why:
         click.echo(f"floor {models.config.floor:.3g} tokens/s: {models.floor_why}", err=True)
+    for line in site_lines(run.site):
+        click.echo(printable(line), err=True)
     click.echo(run.why, err=True)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,18 +16,20 @@ from orchestrator.views.campaign.opening import json_option, node_argument, prin
 from orchestrator.views.exits import Exit
 from orchestrator.views.parsing import Parsed
 from orchestrator.views.running.parts import Place, open_place
+from orchestrator.views.where import flags_of, site_options
+from orchestrator.wiring import Flags
 
 
 @click.command("shell", short_help="Open a shell in a fresh chamber with NODE's files.")
 @click.option("-c", "line", metavar="LINE", help="Run this one line and leave.")
 @click.option("--wall", type=Parsed("duration", parse_duration), default="30m", help="How long the chamber stays.")
-@click.option("--runtime", help="Container runtime: runc or runsc.")
+@site_options()
 @json_option
 @node_argument
 @task_argument
 @click.pass_obj
 def command(
-    settings: Settings, /, node: str, task: Path, line: str | None, wall: float, runtime: str | None, as_json: bool
+    settings: Settings, /, node: str, task: Path, line: str | None, wall: float, as_json: bool, **given: Any
 ) -> int:
     """A shell in a fresh chamber with NODE's files, image, inputs and limits; nothing of it is kept.
 
@@ -35,7 +38,9 @@ def command(
     if as_json and line is None:
         raise click.UsageError("--json needs -c LINE; a conversation has no end to print")
     said: list[str] = []
-    reason = asyncio.run(_shell(settings, task, node, line, wall, runtime, said.append if as_json else click.echo))
+    reason = asyncio.run(
+        _shell(settings, task, node, line, wall, flags_of(given), said.append if as_json else click.echo)
+    )
     if as_json:
         print_json({"node": node, "line": line, "output": said, "ended": reason})
     elif line is None:
@@ -49,10 +54,10 @@ async def _shell(
     node: str,
     line: str | None,
     wall: float,
-    runtime: str | None,
+    flags: Flags,
     show: Callable[[str], object],
 ) -> str:
-    async with open_place(settings, task, node, runtime) as place:
+    async with open_place(settings, task, node, flags) as place:
         lines = iter([line]) if line is not None else None
 
         async def ask() -> str | None:

@@ -141,6 +141,26 @@ def test_a_cohort_is_what_binds(field: str) -> None:
     assert difference(print_, changed) == [field]
 
 
+H200 = {"gpu": "NVIDIA H200", "gpu_count": "1", "gpu_memory": "143771 MiB", "gpu_driver": "580.159.04", "cuda": "13.0"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        H200 | {"gpu": "NVIDIA H100 80GB HBM3"},
+        H200 | {"gpu": "NVIDIA H200; NVIDIA H200", "gpu_count": "2"},
+        H200 | {"gpu_memory": "71885 MiB"},
+        H200 | {"gpu_driver": "570.86.15"},
+        H200 | {"cuda": "12.8"},
+    ],
+)
+def test_cohorts_differ_by_the_gpu(other: dict[str, str]) -> None:
+    """Another GPU, more of them, less memory, another driver or CUDA, or none at all: never ranked together."""
+    assert cohort_of(H200, SCORE.binds) == cohort_of(dict(H200), SCORE.binds)
+    assert cohort_of(H200, SCORE.binds) != cohort_of(other, SCORE.binds)
+
+
 def test_a_field_that_is_missing_is_not_like_any_other() -> None:
     """A chamber that does not tell its processor is of another cohort than one that does."""
     binds = {"time": ("cpu",)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
-from sandbox import Bundle, Capabilities, Job, Listener, Outcome, Talk, Unavailable
+from sandbox import Bill, Bundle, Capabilities, Job, Listener, Outcome, Talk, Unavailable
 from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
 from sandbox.live import LiveChamber
 from sandbox.wire.demux import Stream
@@ -193,6 +193,10 @@ class ScriptedChamber:
     @property
     def facts(self) -> Mapping[str, str]:
         return {**self._inside.facts, "cpu": self._cpu}
+
+    @property
+    def bill(self) -> Bill:
+        return self._inside.bill
 
     async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
         running = asyncio.create_task(self._inside.run(bundle, listener=listener, talk=talk))

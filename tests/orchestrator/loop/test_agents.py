@@ -67,9 +67,8 @@ def campaign(folder: Path, server: MessagesServer, script: Script | None = None,
     settings = Settings(api_url=server.url, api_key=SecretStr(server.key), models=("claude-sonnet-4-5",))
     flags = {"attempts": 1} if more.get("how") is How.RESUME else {"proposer": "agent", "attempts": 1}
     script = script or WithAgents()
-    return scripted(
-        folder, script, settings=settings, site=make_site(script, usd_per_second=0.001), **{**flags, **more}
-    )
+    site = make_site(script, usd_per_second=0.001)
+    return scripted(folder, script, **{"settings": settings, "site": site, **flags, **more})
 
 
 async def test_an_agent_proposes(tmp_path: Path, messages_server: MessagesServer) -> None:

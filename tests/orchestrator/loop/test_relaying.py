@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
@@ -16,6 +15,7 @@ from orchestrator.views.cli import cli
 from orchestrator.wiring import Flags, How
 from orchestrator.wiring.planning import plan_campaign
 from sandbox import DockerConfig, Job, Unavailable
+from tests.clicking import runner
 from tests.orchestrator.loop.relay_script import TIMING, WALL_S, RelayScript, judge, write_relay_task
 from tests.orchestrator.loop.script import ScriptedBackend
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, make_site, scripted
@@ -343,7 +343,7 @@ async def test_show_tells_the_channel(task: Path) -> None:
     script = RelayScript()
     async with scripted(task, script, {"value": 3}) as session:
         await session.run()
-    shown = CliRunner().invoke(cli, ["show", "1.1", str(task)], env={"COLUMNS": "200"})
+    shown = runner().invoke(cli, ["show", "1.1", str(task)], env={"COLUMNS": "200"})
     assert shown.exit_code == 0, shown.output
     lines = [line for line in shown.output.splitlines() if "an empty call takes" in line]
     assert [line.split()[0] for line in lines] == ["1.1-1", "1.1-2"]

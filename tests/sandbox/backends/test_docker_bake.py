@@ -19,7 +19,7 @@ from sandbox.backends.docker_engine import Engine
 from sandbox.baking import REPOSITORY, baked_name
 from tests.sandbox.make_wheel import make_wheel
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.alone]
 
 BASE = "blastdoor-trial:latest"
 HOST = DockerConfig().host

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from orchestrator.domain.ending import Ending
 from orchestrator.ledger import CampaignLock
 from orchestrator.views.campaign import commands
+from tests.clicking import runner
 from tests.orchestrator.views.campaign.builder import Story
 
 HOSTILE = "[red]evil[/red] \x1b[2J\x1b]0;x\x07 \u202e |`'\" <b>\nsecond line"
@@ -61,7 +62,7 @@ def _invoke(words: Sequence[str], stdin: str | None) -> Result:
     group = click.Group("blastdoor", commands={command.name or "": command for command in commands})
     # Our own main takes the number that a command gives back for its exit code; click's does not.
     group.result_callback()(lambda code: click.get_current_context().exit(code or 0))
-    return CliRunner().invoke(group, words, input=stdin)
+    return runner().invoke(group, words, input=stdin)
 
 
 @pytest.fixture

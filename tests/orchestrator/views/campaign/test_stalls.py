@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from benchmarks.stream_ranges import TUNING
 from benchmarks.streams import drawn
@@ -14,12 +14,13 @@ from orchestrator.domain.records import Spent
 from orchestrator.views.campaign.stalls import command, replay_command
 from orchestrator.watch import Config, floor_warnings
 from orchestrator.watch.recording import stream_lines
+from tests.clicking import runner
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 from tests.orchestrator.views.judging.stage import write_task
 
 
 def invoke(*words: str) -> Result:
-    return CliRunner().invoke(command, words)
+    return runner().invoke(command, words)
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from orchestrator.domain import events as e
 from orchestrator.views.campaign.steer import command
+from tests.clicking import runner
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 from tests.orchestrator.views.campaign.test_actions import inbox
 
@@ -100,4 +100,4 @@ def test_show(steered: Stage, stage: Stage) -> None:
 
 def test_usage() -> None:
     """Its text is not asked for where it is not needed."""
-    assert "[OPTIONS] [TEXT] [TASK]" in CliRunner().invoke(command, ["--help"]).output
+    assert "[OPTIONS] [TEXT] [TASK]" in runner().invoke(command, ["--help"]).output

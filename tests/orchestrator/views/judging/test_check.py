@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
@@ -14,6 +14,7 @@ from orchestrator.views.exits import Exit
 from orchestrator.views.judging import check
 from orchestrator.wiring import Site
 from sandbox import Unavailable
+from tests.clicking import runner
 from tests.orchestrator.views.judging.stage import SOLVE, Stage, write_task
 
 Check = Callable[..., Result]
@@ -26,7 +27,7 @@ def blastdoor_check(monkeypatch: pytest.MonkeyPatch) -> Check:
             return stage.site()
 
         monkeypatch.setattr(check, "docker_site", site)
-        return CliRunner().invoke(check.command, list(words), obj=Settings(), standalone_mode=False)
+        return runner().invoke(check.command, list(words), obj=Settings(), standalone_mode=False)
 
     return run
 

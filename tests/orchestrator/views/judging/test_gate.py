@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from orchestrator.domain.ending import Ending
 from orchestrator.examine.gate import Decision, StepState, changed_paths
@@ -20,6 +20,7 @@ from orchestrator.views.judging import gate as gate_view
 from orchestrator.views.judging.gate import Change, gate, read_change
 from orchestrator.views.judging.report import Report
 from orchestrator.wiring import Site
+from tests.clicking import runner
 from tests.orchestrator.views.judging.stage import BETTER, JUDGE, METRIC, SOLVE, WORSE, Stage, whole, write_task
 
 SAME = SOLVE + "# the same, and a word more\n"
@@ -216,7 +217,7 @@ class Gate:
         monkeypatch.setattr(gate_view, "docker_site", site)
 
     def __call__(self, *words: str) -> Result:
-        return CliRunner().invoke(_command("gate"), list(words), obj=Settings(), standalone_mode=False)
+        return runner().invoke(_command("gate"), list(words), obj=Settings(), standalone_mode=False)
 
 
 def _command(name: str) -> click.Command:

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from orchestrator.domain import events as e
 from orchestrator.ledger import Entry, Ledger, canonical
@@ -19,6 +18,7 @@ from orchestrator.views.campaign.opening import open_campaign
 from orchestrator.views.cli import cli
 from orchestrator.views.live.tally import Tally
 from orchestrator.views.live.watch import Watched, caps_of, follow
+from tests.clicking import runner
 from tests.orchestrator.views.campaign.conftest import Stage
 from tests.orchestrator.views.live.test_picture import RANKING
 
@@ -45,7 +45,7 @@ def grow(stage: Stage, written: int) -> None:
 
 
 def watch(*words: str | Path) -> str:
-    ran = CliRunner().invoke(cli, ["watch", *map(str, words)])
+    ran = runner().invoke(cli, ["watch", *map(str, words)])
     assert ran.exit_code == 0, ran.output
     return ran.output
 
@@ -128,7 +128,7 @@ def test_an_event_of_a_later_version(stage: Stage) -> None:
 
 def test_no_campaign(tmp_path: Path) -> None:
     """A folder without one says what to do."""
-    ran = CliRunner().invoke(cli, ["watch", str(tmp_path)])
+    ran = runner().invoke(cli, ["watch", str(tmp_path)])
     assert ran.exit_code == 2
     assert "start a campaign" in ran.output
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from orchestrator.views.cli import cli
+from tests.clicking import runner
 from tests.orchestrator.views.judging.stage import write_task
 
 
@@ -17,7 +18,7 @@ def _nobodys_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blastdoor(*words: str | Path) -> Result:
-    return CliRunner().invoke(cli, [str(word) for word in words])
+    return runner().invoke(cli, [str(word) for word in words])
 
 
 def told(*words: str | Path) -> Any:
@@ -98,7 +99,7 @@ def test_a_typo_in_the_task_is_told_before_an_engine_is_looked_for(tmp_path: Pat
     blastdoor("init", tmp_path / "t")
     file = tmp_path / "t" / "blastdoor.toml"
     file.write_text(file.read_text().replace("editable =", "editabel ="))
-    ran = CliRunner(env={"DOCKER_HOST": "unix:///nonexistent"}).invoke(cli, ["run", str(tmp_path / "t")])
+    ran = runner(env={"DOCKER_HOST": "unix:///nonexistent"}).invoke(cli, ["run", str(tmp_path / "t")])
     assert "editable" in str(ran.exception)
     assert "editabel" in str(ran.exception)
 

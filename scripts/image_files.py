@@ -1,6 +1,7 @@
-"""What goes into the image of coding agents: fetched with this machine's own npm and pip, compared with pinned hashes.
+"""What goes into an image beside its base: fetched with this machine's own npm and pip, compared with pinned hashes.
 
-Claude Code is one program without dependencies, in a package of npm for each kind of processor. Nothing of it is run.
+A definition says what it wants with the files that npm and pip have for it. Nothing that is fetched is run here. Claude
+Code is one program without dependencies, in a package of npm for each kind of processor.
 """
 
 import base64
@@ -8,16 +9,18 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from distribution import SEARCH_PATH, Unprepared, program, require
 
 PYTHON = "3.11"
 # npm's name for a processor, and the oldest glibc that wheels for it are asked for.
-MACHINES = {"aarch64": ("arm64", 17), "x86_64": ("x64", 17)}
+MACHINES = {"aarch64": ("arm64", 17), "x86_64": ("x64", 12)}
 NEWEST_GLIBC = 36
 
 
@@ -25,14 +28,36 @@ def machine() -> str:
     """The processor of this machine, which is the engine's too."""
     found = {"arm64": "aarch64", "amd64": "x86_64"}.get(platform.machine(), platform.machine())
     if found not in MACHINES:
-        raise Unprepared(f"there is no agent image for {found}; it is made for {' and '.join(MACHINES)}")
+        raise Unprepared(f"there is no such image for {found}; it is made for {' and '.join(MACHINES)}")
     return found
 
 
-def fetch(definition: Path, folder: Path, log: Path) -> None:
+def gather(definition: Path, folder: Path, log: Path) -> None:
     """All files of the image, in `folder`. Raises Unprepared for what can not be had, or is not what was pinned."""
-    fetch_claude(json.loads((definition / "npm.json").read_text()), folder, log)
-    fetch_wheels(definition / "requirements.txt", folder / "wheels")
+    shutil.copytree(definition, folder, dirs_exist_ok=True)
+    if (definition / "npm.json").exists():
+        fetch_claude(json.loads((definition / "npm.json").read_text()), folder, log)
+    if (definition / "requirements.txt").exists():
+        fetch_wheels(definition / "requirements.txt", folder / "wheels")
+
+
+def sources(repository: Path) -> list[Path]:
+    """Our own package as it is installed, and the script that a service starts."""
+    packages = (path for name in ("orchestrator", "sandbox", "images") for path in (repository / name).rglob("*"))
+    kept = [path for path in packages if path.is_file() and "__pycache__" not in path.parts]
+    return [
+        *sorted(kept),
+        *(repository / name for name in ("pyproject.toml", "README.md", "LICENSE", "deploy/campaign")),
+    ]
+
+
+def copy(files: Sequence[Path], repository: Path, context: Path) -> None:
+    for path in files:
+        target = context / "source" / path.relative_to(repository)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    if files:
+        (context / "source/sandbox/images").symlink_to("../images")
 
 
 def fetch_claude(pinned: dict[str, object], folder: Path, log: Path) -> None:

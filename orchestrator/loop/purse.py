@@ -1,0 +1,83 @@
+"""Who pays for what stands at a provider longer than one chamber: the campaign, under the same caps as all else.
+
+Each thing has a hold of its own that belongs to no attempt. The intent, with its worst case, is on record before the
+thing exists; its end and what it cost are one transaction. What stands must not keep attempts from starting, so
+nothing is made unless a whole attempt still fits beside it.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from orchestrator.budget import Account, Amounts, micro_dollars
+from orchestrator.domain import events as e
+from orchestrator.domain.records import STANDING, Spent, Standing
+from orchestrator.loop.book import Book
+
+_log = structlog.get_logger()
+
+
+class CampaignPurse:
+    """Implements the sandbox's `Purse`. `beside` is what must still fit when something is made to stand."""
+
+    def __init__(self, book: Book, backend: str, beside: Callable[[], Amounts]) -> None:
+        self._book = book
+        self._backend = backend
+        self._beside = beside
+        self._closed = False
+
+    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+        book, worst = self._book, Spent(microdollars=micro_dollars(worst_usd))
+        if self._closed or name in book.state.standing or book.accounts.shortage(_dollars(worst) + self._beside()):
+            return False
+        book.record(
+            e.StandingIntended(name=name, backend=self._backend, worst=worst, usd_per_second=usd_per_second),
+            e.Reserved(hold=hold_of(name), amounts=_dollars(worst).as_row()),
+        )
+        return True
+
+    def settle(self, name: str, usd: float) -> None:
+        """Whatever is not on record any more was booked when the session ended: it is never charged twice."""
+        if self._closed or name not in self._book.state.standing:
+            _log.warning("standing thing ended late", name=name, usd=usd)
+            return
+        self._book.record(*_ended(name, Spent(microdollars=micro_dollars(usd))))
+
+    def close(self) -> None:
+        """From here on nothing is made, and nothing is booked: the last event of the session may follow."""
+        self._closed = True
+
+
+def _dollars(spent: Spent) -> Amounts:
+    return Amounts.exact({Account.USD: spent.microdollars})
+
+
+def hold_of(name: str) -> str:
+    return f"{STANDING}{name}"
+
+
+def settle_left(book: Book, *, worst: bool) -> list[str]:
+    """Close what nobody of ours saw the end of: the names. Its owner is gone, or it could not be ended.
+
+    It has cost at most its price for the seconds since its intent, and never more than its worst case, which is booked
+    with `worst`: then nobody knows whether it is gone.
+    """
+    left = list(book.state.standing.values())
+    for one in left:
+        book.record(*_ended(one.name, one.worst if worst else _at_most(one, book.now()), interrupted=True))
+    return [one.name for one in left]
+
+
+def _at_most(one: Standing, now: datetime) -> Spent:
+    if one.usd_per_second is None:
+        return one.worst
+    passed = max(0.0, (now - datetime.fromisoformat(one.since)).total_seconds())
+    return Spent(microdollars=min(one.worst.microdollars, micro_dollars(passed * one.usd_per_second)))
+
+
+def _ended(name: str, spent: Spent, *, interrupted: bool = False) -> list[e.Event]:
+    return [
+        e.StandingEnded(name=name, spent=spent, interrupted=interrupted),
+        e.Settled(hold=hold_of(name), node="", spent=_dollars(spent).as_row()),
+    ]

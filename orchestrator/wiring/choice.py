@@ -1,0 +1,87 @@
+"""Which site a person chose for the candidates: the backend, and what only some backends have to be told."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.task import TaskError
+from sandbox import Gpu
+
+BACKENDS = ("docker", "modal", "skypilot")
+# Kept with a run whatever said them, so that a resume goes on where it was begun.
+OF_A_SITE = ("backend", "gpu", "infra", "runtime", "standing")
+_INFRA = re.compile(r"[a-z0-9][A-Za-z0-9._/*-]{0,127}")
+_MEANINGLESS = {
+    (
+        "docker",
+        "infra",
+    ): "--infra says where SkyPilot rents and means nothing to docker; use it with --backend skypilot",
+    ("modal", "infra"): "--infra says where SkyPilot rents and means nothing to modal; use it with --backend skypilot",
+    (
+        "modal",
+        "runtime",
+    ): "--runtime names a container runtime, and Modal runs its own; leave it out with --backend modal",
+    ("docker", "standing"): "--standing is for what is rented; on docker the setting warm keeps chambers ready",
+}
+
+
+@dataclass(frozen=True)
+class SiteChoice:
+    """`infra` is SkyPilot's word for where, `standing` how much of what is rented stays between trials, paid for."""
+
+    backend: str = "docker"
+    gpu: Gpu | None = None
+    infra: str | None = None
+    runtime: str | None = None
+    standing: int = 0
+
+
+Places = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+def cascade(names: Iterable[str], places: Places) -> tuple[dict[str, Any], dict[str, str]]:
+    """The first value that is said for each name, and the name of the place that said it."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name in names:
+        found = next(((place, it[name]) for place, it in places if it.get(name) is not None), ("default", None))
+        sources[name], values[name] = found
+    return values, sources
+
+
+def kept_at(kept: Mapping[str, Any], backend: str | None) -> dict[str, Any]:
+    """Of what a run was begun with, what still holds at this backend: not what only another one is told."""
+    if backend is None or kept.get("backend") in (None, backend):
+        return dict(kept)
+    return {name: value for name, value in kept.items() if name not in ("infra", "runtime", "standing")}
+
+
+def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
+    """Take out what the backend has no use for. Raises TaskError for a flag that would mean nothing, or one that is
+    missing.
+    """
+    backend = values["backend"]
+    if backend not in BACKENDS:
+        raise TaskError(f"backend {backend} is not known; use one of {', '.join(BACKENDS)}")
+    for (other, name), line in _MEANINGLESS.items():
+        if other == backend and values[name] is not None:
+            if sources[name] == "flag":
+                raise TaskError(line)
+            values[name] = None
+    if backend == "skypilot" and values["infra"] is None:
+        raise TaskError(
+            "--backend skypilot needs --infra, SkyPilot's word for where, like aws, gcp/us-central1 or slurm/cluster"
+        )
+    if values["infra"] is not None and not _INFRA.fullmatch(values["infra"]):
+        raise TaskError(f"infra {values['infra']!r} is not SkyPilot's word for a place; write it like gcp/us-central1")
+    choice_of(values)
+
+
+def choice_of(values: Mapping[str, Any]) -> SiteChoice:
+    """Raises TaskError for a GPU that is none."""
+    try:
+        gpu = Gpu.parse(values["gpu"]) if values["gpu"] else None
+    except ValueError:
+        raise TaskError(f"gpu {values['gpu']!r} is not kind and count; write it like A10 or A100-80GB:2") from None
+    return SiteChoice(values["backend"], gpu, values["infra"], values["runtime"], values["standing"] or 0)

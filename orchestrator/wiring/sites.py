@@ -1,0 +1,205 @@
+"""The site that was chosen, open: one's own engine, or a rented place for candidates with the engine as its home."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Protocol, cast
+
+from orchestrator.loop.jobs import Image
+from orchestrator.settings import Settings
+from orchestrator.task import ImageSpec
+from orchestrator.wiring.choice import SiteChoice
+from orchestrator.wiring.engine import docker_config, docker_site, site_of_engine, spare_of
+from orchestrator.wiring.site import Site
+from sandbox import (
+    Backend,
+    BackendConfig,
+    Capabilities,
+    Chamber,
+    DockerConfig,
+    Gpu,
+    Job,
+    Limits,
+    ModalConfig,
+    Purse,
+    Rates,
+    Refused,
+    SkyPilotConfig,
+)
+from sandbox import ImageSpec as BakeSpec
+
+# How many candidates at a time, where nobody said: a wide bill should be somebody's decision.
+_WIDTH_ON_MODAL = 10
+_PACKAGES = {"modal": "modal", "skypilot": "sky"}
+Progress = Callable[[str], None]
+
+
+class _Rented(Backend, Protocol):
+    """A backend that keeps something standing once somebody pays for it."""
+
+    purse: Purse | None
+
+    async def stand_down(self) -> None: ...
+
+
+class _Quoting(Backend, Protocol):
+    """A backend whose prices must be asked for."""
+
+    async def usd_per_second(self, limits: Limits) -> float: ...
+
+
+def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
+    """Raises Refused when the backend's package is not installed, or it has no such GPU."""
+    if choice.backend == "docker":
+        return docker_config(settings, runtime=choice.runtime)
+    if find_spec(_PACKAGES[choice.backend]) is None:
+        raise Refused(f"--backend {choice.backend} needs a package more: pip install 'blastdoor[{choice.backend}]'")
+    if choice.backend == "modal":
+        config = ModalConfig(
+            app=settings.modal_app,
+            environment=settings.modal_environment,
+            warm=choice.standing,
+        )
+        _check_gpu(choice.gpu, config.rates)
+        return config
+    # Whoever wants gVisor at home wants it there too; a machine without it is refused.
+    return SkyPilotConfig(
+        infra=choice.infra or "",
+        warm=choice.standing,
+        usd_per_hour=settings.usd_per_hour_most,
+        runtime=choice.runtime or settings.runtime,
+        image_host=docker_config(settings).host,
+    )
+
+
+def _check_gpu(gpu: Gpu | None, rates: Rates) -> None:
+    if gpu and gpu.kind not in rates.gpu:
+        raise Refused(f"Modal has no GPU {gpu.kind} that we know the price of; it has {', '.join(rates.gpu)}")
+
+
+@asynccontextmanager
+async def open_site(settings: Settings, choice: SiteChoice, progress: Progress = lambda _: None) -> AsyncIterator[Site]:
+    """Where the candidates run; its `home` is always the local engine. All that it still holds is ended when left."""
+    config = backend_config(settings, choice)
+    if isinstance(config, DockerConfig):
+        async with docker_site(config, settings.image, progress) as site:
+            yield replace(site, gpu=choice.gpu)
+        return
+    async with docker_site(docker_config(settings), settings.image, progress) as home:
+        backend = cast(_Rented, await config.connect())
+        try:
+            site = _rented_site(config, choice, settings, backend, home, progress)
+            yield _quoted(site, cast(_Quoting, backend)) if isinstance(config, SkyPilotConfig) else site
+        finally:
+            await backend.close()
+
+
+def _quoted(site: Site, backend: _Quoting) -> Site:
+    """What SkyPilot rents costs what is asked at the place and time: it is asked for before anything is reserved."""
+    prices: dict[Limits, float] = {}
+
+    async def quote(asked: Iterable[Limits]) -> None:
+        for limits in asked:
+            prices[limits] = await backend.usd_per_second(limits)
+
+    def price(limits: Limits) -> float:
+        return prices.get(limits, max(prices.values(), default=0.0))
+
+    return replace(site, quote=quote, usd_per_second=price)
+
+
+class _Unopened:
+    """Stands where a backend will be: nothing is connected for a plan."""
+
+    capabilities = Capabilities("not opened", relay=True, live_log=True, stop=True)
+    purse: Purse | None = None
+
+    async def open(self, job: Job) -> Chamber:
+        raise Refused(f"nothing is run for a plan, {job.command[0]} neither")
+
+    async def stand_down(self) -> None:
+        """Nothing stands."""
+
+    async def reap(self) -> list[str]:
+        return []
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+
+def planned_site(settings: Settings, choice: SiteChoice) -> Site:
+    """The site as far as it is known before it is opened: names, prices, terms. Raises Refused like backend_config."""
+    config, nobody = backend_config(settings, choice), _Unopened()
+    if isinstance(config, DockerConfig):
+        return replace(site_of_engine(config, nobody, settings.image), gpu=choice.gpu)
+    home = site_of_engine(docker_config(settings), nobody, settings.image)
+    return _rented_site(config, choice, settings, nobody, home, lambda _: None)
+
+
+def site_name(settings: Settings, choice: SiteChoice) -> str:
+    """What fingerprints have of it: two sites of one name may be compared."""
+    if choice.backend == "modal":
+        return f"modal/{choice.gpu.kind}" if choice.gpu else "modal"
+    if choice.backend == "skypilot":
+        return f"skypilot/{choice.infra}/{'warm' if choice.standing else 'fresh'}"
+    return f"docker/{choice.runtime or settings.runtime}"
+
+
+def _rented_site(
+    config: ModalConfig | SkyPilotConfig,
+    choice: SiteChoice,
+    settings: Settings,
+    backend: _Rented,
+    home: Site,
+    progress: Progress,
+) -> Site:
+    async def bake(spec: ImageSpec) -> Image:
+        wanted = BakeSpec(base=spec.base or settings.image, pip=spec.pip, apt=spec.apt, run=spec.run)
+        baked = await config.bake(wanted, progress)
+        return Image(baked.name, baked.digest)
+
+    def paid_by(purse: Purse) -> None:
+        backend.purse = purse
+
+    return Site(
+        name=site_name(settings, choice),
+        backend=backend,
+        bake=bake,
+        # Both read the same store on this machine; what leaves it from there, the backend sends.
+        add_input=home.add_input,
+        usd_per_second=price_of(config, settings.usd_per_hour_most),
+        ceiling=lambda _: width_of(config),
+        spare_s=spare_of(config),
+        terms=config.terms,
+        judging=home,
+        paid_by=paid_by,
+        stand_down=backend.stand_down,
+        gpu=choice.gpu,
+    )
+
+
+def price_of(config: BackendConfig, usd_per_hour_most: float | None) -> Callable[[Limits], float]:
+    """Dollars of a second at worst, as far as data tell. It raises Refused for what costs more than was allowed.
+
+    What SkyPilot rents has a price only once it is asked; until then that is the ceiling.
+    """
+    if isinstance(config, SkyPilotConfig):
+        worst = (config.usd_per_hour or 0.0) / 3600
+        return lambda _: worst
+    rates = config.rates
+
+    def price(limits: Limits) -> float:
+        usd = rates.per_second(limits)
+        if isinstance(config, ModalConfig) and usd_per_hour_most is not None and usd * 3600 > usd_per_hour_most:
+            raise Refused(
+                f"a chamber of these limits costs ${usd * 3600:.2f} an hour on Modal, and usd_per_hour_most is "
+                f"${usd_per_hour_most:g}; ask for less, or raise it"
+            )
+        return usd
+
+    return price
+
+
+def width_of(config: ModalConfig | SkyPilotConfig) -> int:
+    return _WIDTH_ON_MODAL if isinstance(config, ModalConfig) else max(1, config.warm)

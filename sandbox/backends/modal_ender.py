@@ -1,0 +1,110 @@
+"""Sees every sandbox to its end: whatever was asked for is remembered until Modal has confirmed that it is gone."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sandbox.errors import SandboxError
+from sandbox.logger import logger
+
+RETRY_S = 3.0
+# A create whose answer never came may take effect for this long.
+IN_FLIGHT_S = 60.0
+
+
+class NotMade(Exception):
+    """The provider answered, and made nothing. `reason` is what its caller is told."""
+
+    def __init__(self, reason: SandboxError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class Endable(Protocol):
+    async def end(self) -> None: ...
+
+
+class Finder(Protocol):
+    async def find(self, name: str) -> Endable | None: ...
+
+
+@dataclass
+class _Record:
+    asked: float
+    sandbox: Endable | None = None
+    doomed: bool = False
+
+
+class Ender:
+    """`on_ended` hears each name once, when its sandbox is gone for certain."""
+
+    def __init__(self, finder: Finder, on_ended: Callable[[str], None]) -> None:
+        self._finder = finder
+        self._on_ended = on_ended
+        self._records: dict[str, _Record] = {}
+        self._again: asyncio.Task[None] | None = None
+
+    @property
+    def is_clean(self) -> bool:
+        return not self._records
+
+    def knows(self, name: str) -> bool:
+        """Whether it may still exist."""
+        return name in self._records
+
+    def expect(self, name: str) -> None:
+        """Before create: from here on it may exist."""
+        self._records[name] = _Record(time.monotonic())
+
+    def made(self, name: str, sandbox: Endable) -> None:
+        self._records[name].sandbox = sandbox
+
+    def never_made(self, name: str) -> None:
+        self._records.pop(name, None)
+
+    async def end(self, name: str) -> bool:
+        """Whether it is gone for certain; else it is looked for again. Raises Unavailable, and tries again too."""
+        if not (record := self._records.get(name)):
+            return True
+        record.doomed = True
+        if not self._again:
+            self._again = asyncio.create_task(self._try_again())
+        sandbox = record.sandbox or await self._finder.find(name)
+        if sandbox:
+            await sandbox.end()
+        elif time.monotonic() - record.asked < IN_FLIGHT_S:
+            return False
+        self._gone(name)
+        return True
+
+    async def sweep(self) -> None:
+        doomed = [name for name, record in self._records.items() if record.doomed]
+        for name, result in zip(
+            doomed, await asyncio.gather(*map(self.end, doomed), return_exceptions=True), strict=True
+        ):
+            if isinstance(result, SandboxError):
+                logger(chamber=name).warning("chamber.not_ended", reason=str(result))
+            elif isinstance(result, BaseException):
+                raise result
+
+    async def close(self) -> None:
+        """One more try for all; what is left then is the warden's, and at last the lifetime's."""
+        if self._again:
+            self._again.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._again
+        for record in self._records.values():
+            record.doomed = True
+        await self.sweep()
+
+    def _gone(self, name: str) -> None:
+        if self._records.pop(name, None):
+            self._on_ended(name)
+
+    async def _try_again(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_S)
+            await self.sweep()

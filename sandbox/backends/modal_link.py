@@ -1,0 +1,95 @@
+"""The streams of a command in a sandbox, as one."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
+
+from sandbox.errors import Lost, SandboxError
+from sandbox.wire.demux import Stream
+
+# The package holds what it was given until the worker has it, sixteen MiB at most.
+SEND_BYTES = 4 * 1024 * 1024
+WAITING = 64
+
+Piece = tuple[Stream, memoryview]
+
+
+class Streams(Protocol):
+    async def write(self, data: bytes | memoryview) -> None: ...
+
+    def read(self, stream: Stream) -> AsyncIterator[bytes]: ...
+
+
+class ModalLink:
+    """Live stdin, stdout and stderr. `is_over` asks the provider whether the whole sandbox has ended.
+
+    A stream that breaks because its sandbox is gone is the end of a stream; any other one is the provider's failure.
+    """
+
+    def __init__(self, streams: Streams, is_over: Callable[[], Awaitable[bool]]) -> None:
+        self._streams = streams
+        self._is_over = is_over
+        self._pieces: asyncio.Queue[Piece | SandboxError | None] = asyncio.Queue(WAITING)
+        self._ended = False
+        self._failure: SandboxError | None = None
+        self._reading = asyncio.create_task(self._read_both())
+
+    async def send(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            for start in range(0, len(view), SEND_BYTES):
+                await self._streams.write(view[start : start + SEND_BYTES])
+        except Lost:
+            # The command has ended; the receiving side learns it and says how.
+            return
+
+    async def receive(self) -> list[Piece]:
+        if self._ended:
+            return []
+        first = await self._pieces.get()
+        pieces = [first]
+        while not self._pieces.empty():
+            pieces.append(self._pieces.get_nowait())
+        taken: list[Piece] = []
+        for piece in pieces:
+            if isinstance(piece, tuple):
+                taken.append(piece)
+            else:
+                self._ended, self._failure = True, piece
+        if not taken and self._failure:
+            raise self._failure
+        return taken
+
+    def close(self) -> None:
+        """The sandbox is dead: nothing more will come."""
+        self._reading.cancel()
+        while self._pieces.full():
+            self._pieces.get_nowait()
+        self._pieces.put_nowait(None)
+
+    async def _read_both(self) -> None:
+        readers = [asyncio.create_task(self._read(stream)) for stream in Stream]
+        try:
+            await asyncio.gather(*readers)
+        except Lost:
+            # Modal says itself that the command is gone; why, its record of the sandbox tells.
+            await self._pieces.put(None)
+        except SandboxError as error:
+            await self._pieces.put(None if await self._gone() else error)
+        else:
+            await self._pieces.put(None)
+        finally:
+            for reader in readers:
+                reader.cancel()
+
+    async def _read(self, stream: Stream) -> None:
+        async with contextlib.aclosing(self._streams.read(stream)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                await self._pieces.put((stream, memoryview(piece)))
+
+    async def _gone(self) -> bool:
+        try:
+            return await self._is_over()
+        except SandboxError:
+            return False

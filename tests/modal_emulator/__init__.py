@@ -1,0 +1,5 @@
+"""A Modal of our own on loopback, for tests that drive Modal's genuine SDK."""
+
+from tests.modal_emulator.handle import ModalEmulator
+
+__all__ = ["ModalEmulator"]

@@ -1,0 +1,152 @@
+"""The test's side of an emulator that runs beside it."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Literal
+
+from grpclib import Status
+
+_ROOT = Path(__file__).parents[2]
+
+
+class ModalEmulator:
+    """A Modal of one's own on loopback. Leave with `close`: it takes all its containers along."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.modal_emulator"],
+            cwd=_ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._turn = threading.Lock()
+        self._where = self._read()
+
+    def environment(self) -> dict[str, str]:
+        """What the SDK is told by, in a process whose other settings of Modal are taken away."""
+        return {
+            "MODAL_SERVER_URL": self._where["url"],
+            "MODAL_TOKEN_ID": self._where["token_id"],
+            "MODAL_TOKEN_SECRET": self._where["token_secret"],
+            "MODAL_CONFIG_PATH": os.devnull,
+        }
+
+    def fail(
+        self, rpc: str, when: Literal["before", "after"] = "before", status: Status = Status.UNAVAILABLE, times: int = 1
+    ) -> int:
+        """It answers with this status, before or after it did what was asked; below nought times: always."""
+        return self._fault(rpc, when, "status", times, status=status)
+
+    def hang(self, rpc: str, when: Literal["before", "after"] = "before", times: int = 1) -> int:
+        """It never answers."""
+        return self._fault(rpc, when, "hang", times)
+
+    def cut_at(self, rpc: str, when: Literal["before", "after"] = "before", times: int = 1) -> int:
+        """The connection ends in the middle of the call."""
+        return self._fault(rpc, when, "cut", times)
+
+    def slow(self, rpc: str, seconds: float, when: Literal["before", "after"] = "before", times: int = -1) -> int:
+        return self._fault(rpc, when, "slow", times, seconds=seconds)
+
+    def hold(self, rpc: str, when: Literal["before", "after"] = "before", times: int = 1) -> int:
+        """It waits for `release` and then goes on, whether or not the caller still lives."""
+        return self._fault(rpc, when, "hold", times)
+
+    def reached(self, fault: int, seconds: float = 60.0) -> bool:
+        """Whether the fault struck, or does so within this time."""
+        return bool(self._do("reached", fault=fault, seconds=seconds))
+
+    def release(self, fault: int) -> None:
+        self._do("release", fault=fault)
+
+    def silence(self) -> None:
+        """The worker is half dead: commands run on, but neither their output nor their end is told."""
+        self._do("silence")
+
+    def cut(self, *which: Literal["control", "router"]) -> None:
+        """Nobody listens any more, and who was connected is cut off. Both halves, unless told."""
+        self._do("cut", which=which or ("control", "router"))
+
+    def heal(self) -> None:
+        self._do("heal")
+
+    def offer(self, wheel: Path) -> None:
+        """Images that are built from now on find this package as if it came from an index."""
+        self._do("offer", wheel=str(wheel))
+
+    def sandboxes(self) -> list[dict[str, Any]]:
+        """All that were made since the test began, newest first, as an invoice would list them."""
+        found: list[dict[str, Any]] = self._do("sandboxes")
+        return found
+
+    def running(self) -> list[dict[str, Any]]:
+        return [sandbox for sandbox in self.sandboxes() if sandbox["ended_at"] is None]
+
+    def containers(self) -> list[str]:
+        """What the Docker engine itself still has of all sandboxes: the emulator's word is not needed."""
+        return list(self._do("containers"))
+
+    def calls(self) -> list[str]:
+        """RPCs in the order in which they were called."""
+        return list(self._do("calls"))
+
+    def look_for(self, *needles: str) -> None:
+        """From now on, whatever a client sends is searched for these."""
+        self._do("look_for", needles=needles)
+
+    def found(self) -> list[str]:
+        """Those that a client did send."""
+        return list(self._do("found"))
+
+    def remember_keys(self) -> None:
+        """A retry is known by its key and gets the first try's answer, as Modal may or may not do."""
+        self._do("remember_keys")
+
+    def expire_token(self) -> None:
+        self._do("expire_token")
+
+    def blemishes(self) -> dict[str, list[str]]:
+        """Calls that the emulator has not, and calls at which it broke: both must fail the test."""
+        found: dict[str, list[str]] = self._do("blemishes")
+        return {kind: calls for kind, calls in found.items() if calls}
+
+    def forget(self) -> None:
+        self._do("forget")
+
+    def close(self) -> None:
+        if self._process.stdin:
+            self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        finally:
+            self._process.kill()
+            self._process.wait()
+
+    def _fault(
+        self, rpc: str, when: str, kind: str, times: int, status: Status = Status.OK, seconds: float = 0.0
+    ) -> int:
+        return int(self._do("fail", rpc=rpc, when=when, kind=kind, status=status.name, times=times, seconds=seconds))
+
+    def _do(self, command: str, **words: object) -> Any:
+        with self._turn:
+            if self._process.stdin is None:
+                raise RuntimeError("the emulator has no stdin")
+            self._process.stdin.write(json.dumps({"do": command, **words}) + "\n")
+            self._process.stdin.flush()
+            said = self._read()
+        if "failure" in said:
+            raise RuntimeError(f"the emulator could not {command}: {said['failure']}")
+        return said["answer"]
+
+    def _read(self) -> dict[str, Any]:
+        line = self._process.stdout.readline() if self._process.stdout else ""
+        if not line:
+            raise RuntimeError("the emulator ended; its stderr says why")
+        said: dict[str, Any] = json.loads(line)
+        return said

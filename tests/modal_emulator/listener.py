@@ -1,0 +1,49 @@
+"""A gRPC server that can be cut off and come back on the same port."""
+
+from typing import Any
+
+from grpclib.protocol import H2Protocol
+from grpclib.server import Server
+
+
+class _Server(Server):
+    """grpclib's own, which remembers who is connected: it has no face for cutting a wire."""
+
+    def __init__(self, service: Any) -> None:
+        super().__init__([service])
+        self.connected: list[H2Protocol] = []
+
+    def _protocol_factory(self) -> H2Protocol:
+        self.connected = [known for known in self.connected if not known.connection.is_closing()]
+        self.connected.append(super()._protocol_factory())
+        return self.connected[-1]
+
+    @property
+    def port(self) -> int:
+        return int(self._server.sockets[0].getsockname()[1])  # type: ignore[union-attr] # started before it is asked
+
+
+class Listener:
+    def __init__(self, service: Any) -> None:
+        self._service = service
+        self._server: _Server | None = None
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    async def listen(self) -> None:
+        if self._server is None:
+            self._server = _Server(self._service)
+            await self._server.start("127.0.0.1", self._port)
+            self._port = self._server.port
+
+    async def cut(self) -> None:
+        """Whoever is connected sees a closed connection; whoever comes is refused."""
+        if self._server:
+            self._server.close()
+            for known in self._server.connected:
+                if transport := getattr(known.connection, "_transport", None):  # one that is closed has none
+                    transport.abort()
+            self._server = None

@@ -1,0 +1,122 @@
+"""A service made of plain coroutines: recorded, authenticated, struck by faults, and honest about what it has not.
+
+What an RPC does, it does to its end even if the caller has gone meanwhile: a provider does not undo a create because
+the client was killed while it waited for the answer.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from grpclib import GRPCError, Status
+from grpclib.server import Stream
+
+from tests.modal_emulator.faults import Cut, Faults
+
+Message = Any  # a protobuf message of one of some sixty types
+Metadata = Mapping[str, Any]
+Effect = Callable[[Message], Awaitable[Message]] | Callable[[Message], AsyncIterator[Message]]
+
+
+class Journal:
+    """What was called, in order; what was called that is not there; where the emulator itself broke.
+
+    With `remembers`, a retry is known by its key and gets the first try's answer. Whether Modal does that is not
+    known, so both ways can be had; the unkind one is the default.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.unimplemented: list[str] = []
+        self.broken: list[str] = []
+        self.answers: dict[tuple[str, str], Message] = {}
+        self.remembers = False
+        self.sought: list[bytes] = []
+        self.found: set[bytes] = set()
+
+    def receive(self, request: Message) -> None:
+        """Everything that a client sends passes here."""
+        if self.sought:
+            sent = request.SerializeToString()
+            self.found.update(needle for needle in self.sought if needle in sent)
+
+    def clear(self) -> None:
+        self.sought = []
+        self.found = set()
+        for kept in (self.calls, self.unimplemented, self.broken, self.answers):
+            kept.clear()
+        self.remembers = False
+
+
+class Service(Protocol):
+    """Public methods are RPCs: `async def Name(self, request)` answers once, an async generator streams."""
+
+    faults: Faults
+    journal: Journal
+
+    def admit(self, rpc: str, metadata: Metadata) -> None:
+        """Raises GRPCError when the caller may not call this."""
+
+
+def serve(base: type[Any], service: Service) -> Any:
+    """The generated base, each of its abstract methods given to the service, or answered with UNIMPLEMENTED."""
+    methods = {name: _method(service, name) for name in base.__abstractmethods__}
+    return type(base.__name__.removesuffix("Base"), (base,), methods)()
+
+
+def _method(service: Service, rpc: str) -> Callable[[Any, "Stream[Any, Any]"], Awaitable[None]]:
+    effect: Effect | None = getattr(service, rpc, None)
+
+    async def method(self: Any, stream: "Stream[Any, Any]") -> None:
+        if effect is None:
+            service.journal.unimplemented.append(rpc)
+            raise GRPCError(Status.UNIMPLEMENTED, f"the emulator has no {rpc}")
+        service.journal.calls.append(rpc)
+        service.admit(rpc, stream.metadata or {})
+        request = await stream.recv_message()
+        service.journal.receive(request)
+        try:
+            if inspect.isasyncgenfunction(effect):
+                await _stream(service, rpc, effect(request), stream)
+            else:
+                await stream.send_message(await _once(service, rpc, effect, request, stream.metadata or {}))
+        except Cut:
+            stream._stream.connection._transport.abort()
+
+    return method
+
+
+async def _once(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
+    task = asyncio.create_task(_whole(service, rpc, effect, request, metadata))
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, if nobody waits for it
+    return await asyncio.shield(task)
+
+
+async def _whole(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
+    await service.faults.strike(rpc, "before")
+    key = (rpc, str(metadata.get("x-idempotency-key")))
+    answer = service.journal.answers.get(key) if service.journal.remembers else None
+    if answer is None:
+        answer = service.journal.answers[key] = await _done(service, rpc, effect(request))
+    await service.faults.strike(rpc, "after")
+    return answer
+
+
+async def _done(service: Service, rpc: str, work: Awaitable[Message]) -> Message:
+    try:
+        return await work
+    except (GRPCError, asyncio.CancelledError):
+        raise
+    except Exception as failure:
+        service.journal.broken.append(f"{rpc}: {failure!r}")
+        raise
+
+
+async def _stream(service: Service, rpc: str, answers: AsyncIterator[Message], stream: "Stream[Any, Any]") -> None:
+    """`after` strikes when the first message is out: the stream breaks in its middle."""
+    await service.faults.strike(rpc, "before")
+    async for answer in answers:
+        await stream.send_message(answer)
+        await service.faults.strike(rpc, "after")
+    await service.faults.strike(rpc, "after")

@@ -1,0 +1,264 @@
+"""Candidates on rented chambers: what is reserved, what is booked, and what a provider's failures cost."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Phase
+from orchestrator.llm.line import Unusable
+from orchestrator.loop.workbench import BaselineFailed
+from orchestrator.wiring import How
+from sandbox import Denied, Job, TakenAway, Terms, Unavailable
+from sandbox.backends.fake_rent import Rent, Step
+from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, billed, booked, rented_site
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import GUARD, Scripted, scripted, write_task
+
+WORST = round((TRIAL_S + CONTROL_S) * USD * 1_000_000)
+ROUNDING = 1e-4
+
+
+def never_over(session: Scripted, limit: int | None = None) -> None:
+    """At every event, what is used and held together is within the cap."""
+
+    def look(*_: object) -> None:
+        left = session.bench.book.accounts.left(Account.USD)
+        assert left is None or left >= 0
+
+    session.bench.book.observers.append(look)
+
+
+async def test_worst_case_is_reserved_before_create(folder: Path) -> None:
+    """A trial's worst case, opening and tail included, is held before anything exists; the judge at home costs none."""
+    held: list[int] = []
+    script = Script()
+
+    async def on_open(job: Job) -> None:
+        if job.command[0] == "trial":
+            held.append(session.bench.book.accounts.held(Account.USD))
+
+    script.on_open = on_open
+    rent = Rent(USD)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        await session.run()
+        # The baseline has one trial; an attempt has its replay as well.
+        assert held == [WORST, 2 * WORST, 2 * WORST]
+        assert not session.bench.book.accounts.holds
+
+
+async def test_settled_by_measured_seconds(folder: Path) -> None:
+    """What is booked is what the provider's register says, from create to the confirmed end, and the rest goes back."""
+    script, rent = Script(), Rent(USD, opening_s=0.03)
+    points = [{"value": value, "takes": 0.02} for value in (1, 2, 3)]
+    async with scripted(folder, script, *points, site=rented_site(script, rent)) as session:
+        never_over(session)
+        await session.run()
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.2 + ROUNDING
+        assert booked(session) == sum(node.spent.microdollars for node in session.bench.state.nodes.values()) / 1e6
+        assert not rent.register.running()
+
+
+async def test_judge_and_candidate_have_their_own_prices(tmp_path: Path) -> None:
+    """A guard beside the judge stays at home and costs nothing; one beside the candidate is rented."""
+    away = GUARD.replace("sound", "away")
+    home = GUARD.replace("sound", "home") + 'in = "judge"\n'
+    held: dict[str, int] = {}
+    for name, guard in {"none": "", "away": away, "home": home}.items():
+        script = Script()
+        task = write_task(tmp_path / name, guard)
+        async with scripted(task, script, {"value": 1}, site=rented_site(script, Rent(USD)), attempts=1) as session:
+            reserved: list[e.Reserved] = []
+            session.when(e.Reserved, reserved.append)
+            await session.run()
+            held[name] = reserved[-1].amounts["usd"]
+    assert held["none"] == held["home"] < held["away"]
+
+
+@pytest.mark.parametrize("step", [Step.CREATED, Step.READY])
+async def test_failed_open_is_paid(folder: Path, step: Step) -> None:
+    """A chamber that was created and never served costs what the provider charges: booked as a loss, and refunded."""
+    faults = Faults(step, lambda: Unavailable("the reply was lost"), first=2, many=2)
+    script, rent = Script(), Rent(USD, opening_s=0.02, fault=faults)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        await session.run()
+        node, losses = session.bench.state.nodes["1.1"], session.bench.book.accounts.losses
+        assert [event.ending for event in session.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE] * 2
+        assert (node.ending, session.charged) == (Ending.SCORED, 1)
+        failed = [it for it in session.bench.state.trials_of("1.1") if it.ending is Ending.INFRASTRUCTURE]
+        assert sum(trial.spent.microdollars for trial in failed) == losses.usd > 0
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.2 + ROUNDING
+
+
+async def test_nothing_created_costs_nothing(folder: Path) -> None:
+    """Quota that is exhausted is told before anything exists: retried with back-off, refunded, and free."""
+    faults = Faults(Step.CREATE, lambda: Unavailable("quota exhausted"), first=2, many=2)
+    script, rent = Script(), Rent(USD, fault=faults)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        await session.run()
+        first, second = session.clock.waits
+        assert 0.5 <= first < 1 <= second < 2
+        assert session.bench.book.accounts.losses.usd == 0
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+async def test_quota_for_good_leads_to_quarantine(tmp_path: Path) -> None:
+    """A provider that never has room is given up after the set number of refunds; nothing was charged for it."""
+    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\n")
+    faults = Faults(Step.CREATE, lambda: Unavailable("quota exhausted"), first=2, many=99)
+    script, rent = Script(), Rent(USD, fault=faults)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.phase, node.trials, session.charged) == (Phase.QUARANTINED, 3, 0)
+        assert "quota exhausted" in node.why
+
+
+async def test_unreachable_provider(folder: Path) -> None:
+    """A provider that does not answer from the start ends the campaign with a line that says so."""
+    script, rent = Script(), Rent(USD)
+    script.world.answers = False
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        with pytest.raises(BaselineFailed, match="told not to answer"):
+            await session.run()
+        assert booked(session) == 0
+        script.world.answers = True
+
+
+async def test_no_chamber_in_time(tmp_path: Path) -> None:
+    """An opening that outlasts its deadline is ended, confirmed and paid for: a stall that costs what it stood."""
+    folder = write_task(tmp_path / "task", '[stall]\nprovision = "0.1s"\nafter = 1\n')
+    script = Script()
+    rent = Rent(USD, opening_s=60.0)
+    site = rented_site(script, rent, terms=Terms(opening_s=0.1, closing_s=1.0))
+    async with scripted(folder, script, {"value": 1}, site=site) as session:
+        with pytest.raises(BaselineFailed, match="no chamber within"):
+            await session.run()
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.5 + ROUNDING
+        assert billed(rent) >= 0.1 * USD
+        assert not rent.register.running()
+
+
+@pytest.mark.parametrize("step", [Step.CREATE, Step.CREATED])
+async def test_refused_token_ends_the_campaign(folder: Path, step: Step) -> None:
+    """A token that is over is no use trying: one line, no retry is burnt, and a resume goes on with the attempt."""
+    faults = Faults(step, lambda: Denied("the token is over: make a new one"), first=2, many=99)
+    script, rent = Script(), Rent(USD, opening_s=0.01, fault=faults)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        with pytest.raises(Unusable, match="the token is over"):
+            await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.phase, node.trials, session.charged) == (Phase.QUEUED, 1, 0)
+        assert session.bench.state.campaign.refunds == {}
+        assert session.bench.state.campaign.stopped == "the token is over: make a new one"
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.5 + ROUNDING
+    site = rented_site(Script(), Rent(USD))
+    async with scripted(folder, None, {"value": 1}, how=How.RESUME, site=site) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+async def test_token_that_runs_out_under_way(folder: Path) -> None:
+    """After delivery, too: the control job is refused as well, so it is not the candidate's fault."""
+    faults = Faults(Step.CREATE, lambda: Denied("the token is over"), first=3, many=99)
+    script, rent = Script(), Rent(USD, fault=faults)
+    async with scripted(folder, script, {"value": 1, "do": "break off"}, site=rented_site(script, rent)) as session:
+        with pytest.raises(Unusable, match="connection broke"):
+            await session.run()
+        assert session.bench.state.trials["1.1-1"].ending is Ending.INFRASTRUCTURE
+        assert (session.bench.state.nodes["1.1"].phase, session.charged) == (Phase.QUEUED, 0)
+
+
+async def test_machine_taken_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider's own word that it took a machine away is proof enough: refunded, and run again elsewhere."""
+    script, rent = Script(), Rent(USD)
+    site = rented_site(script, rent)
+    opened = site.backend.open
+    runs = 0
+
+    async def open_and_lose(job: Job) -> object:
+        nonlocal runs
+        chamber = await opened(job)
+        runs += job.command[0] == "trial"
+        if runs == 2 and job.command[0] == "trial":
+            runs += 1
+
+            async def run(*_: object, **__: object) -> None:
+                await asyncio.sleep(0.02)
+                raise TakenAway("the worker died")
+
+            monkeypatch.setattr(chamber, "run", run)
+        return chamber
+
+    monkeypatch.setattr(site.backend, "open", open_and_lose)
+    async with scripted(folder, script, {"value": 1}, site=site) as session:
+        await session.run()
+        assert session.bench.state.trials["1.1-1"].ending is Ending.INFRASTRUCTURE
+        assert "true" not in script.commands, "no control job was needed"
+        assert (session.bench.state.nodes["1.1"].ending, session.charged) == (Ending.SCORED, 1)
+        assert session.bench.book.accounts.losses.usd > 0
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.5 + ROUNDING
+
+
+async def test_control_job_is_paid(folder: Path) -> None:
+    """Whoever pays for a broken trial pays for the control job that proved it: both are in the provider's register."""
+    script, rent = Script(), Rent(USD)
+    site = rented_site(script, rent)
+    async with scripted(folder, script, {"value": 1, "do": "break off"}, site=site) as session:
+        await session.run()
+        assert "true" in script.commands
+        assert session.bench.state.nodes["1.1"].ending is Ending.FAILED
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.5 + ROUNDING
+
+
+async def test_end_that_is_not_confirmed(folder: Path) -> None:
+    """A terminate that fails costs the worst case, and the trial keeps its outcome: the provider's lifetime ends it."""
+    faults = Faults(Step.END, lambda: Unavailable("no answer"), first=2)
+    script, rent = Script(), Rent(USD, fault=faults)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        never_over(session)
+        await session.run()
+        trial = session.bench.state.trials["1.1-1"]
+        assert trial.ending is None
+        assert trial.spent.microdollars == round(TRIAL_S * USD * 1e6)
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        assert booked(session) >= billed(rent)
+
+
+async def test_stopped_without_confirmation(folder: Path) -> None:
+    """Ctrl-C while the provider does not answer: what may still be running is booked at its worst case."""
+    faults = Faults(Step.END, lambda: Unavailable("no answer"), first=2, many=99)
+    script, rent = Script(), Rent(USD, fault=faults)
+    async with scripted(folder, script, {"value": 1, "do": "wait"}, site=rented_site(script, rent)) as session:
+        session.stop_at(e.TrialIntended, 2)
+        await session.run()
+        trial = session.bench.state.trials["1.1-1"]
+        assert trial.ending is Ending.INTERRUPTED
+        assert trial.spent.microdollars == round(TRIAL_S * USD * 1e6)
+        faults.many = 0
+
+
+async def test_cap_holds_with_many_at_once(folder: Path) -> None:
+    """Five at a time on rented chambers, with some that fail: used and held never pass the cap."""
+    faults = Faults(Step.READY, lambda: Unavailable("lost"), first=4, many=3)
+    script, rent = Script(), Rent(USD, opening_s=0.005, fault=faults)
+    points = [{"value": value, "takes": 0.003 * (value % 4)} for value in range(1, 9)]
+    site = rented_site(script, rent, ceiling=5)
+    cap = 7 * WORST / 1e6
+    async with scripted(folder, script, *points, site=site, width=5, usd=cap, attempts=8) as session:
+        never_over(session)
+        await session.run()
+        assert booked(session) <= cap
+        assert billed(rent) <= booked(session)
+        assert session.charged == 8
+
+
+async def test_terms_are_waited_for(folder: Path) -> None:
+    """stall.provision is for one's own machine: a provider gets the time of its own terms."""
+    script = Script()
+    site = rented_site(script, Rent(USD), terms=Terms(opening_s=900.0, closing_s=60.0))
+    async with scripted(folder, script, {"value": 1}, site=site) as session:
+        assert session.bench.door.tariff.opening_s == 900.0

@@ -1,0 +1,31 @@
+"""Our backend keeps the contract through Modal's own SDK. The service at the other end is an emulator."""
+
+import asyncio
+
+import pytest
+
+from sandbox.config import ModalConfig
+from sandbox.conformance.check import NotConforming
+from sandbox.conformance.contract import CONTRACT
+from sandbox.conformance.modal import ModalSubject
+from tests.modal_emulator import ModalEmulator
+
+pytestmark = [pytest.mark.modal, pytest.mark.docker]
+
+
+@pytest.mark.parametrize("row", CONTRACT)
+async def test_row(row: str, modal_emulator: ModalEmulator, config: ModalConfig) -> None:
+    async def cut() -> None:
+        await asyncio.to_thread(modal_emulator.cut)
+
+    subject = ModalSubject(config, cut)
+    try:
+        if row in subject.lacks:
+            with pytest.raises(NotConforming):
+                await CONTRACT[row](subject)
+        else:
+            await CONTRACT[row](subject)
+    finally:
+        modal_emulator.heal()
+        await subject.close()
+    assert modal_emulator.running() == []
