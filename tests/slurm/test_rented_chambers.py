@@ -49,7 +49,9 @@ async def test_a_fresh_machine_for_one_trial(rented: PrivateSlurm, sky: Any, tmp
         assert record["autostop"] > 0
         assert record["to_down"]
         assert 0 < minutes(rented, job.number) < 120, "Slurm ends it at an absolute time"
-        assert [process for process in rented.processes() if "sandbox.box.timer" in process.words], "so does a timer on the machine"
+        assert [process for process in rented.processes() if "sandbox.box.timer" in process.words], (
+            "so does a timer on the machine"
+        )
         outcome = await chamber.run(programs.QUESTION)
         ended = time.monotonic()
     finally:
