@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What is promised about commands, flags and keys stands here; the change log tells of what was.
-GUIDES = [README, *DOCS]
+GUIDES = [README, *DOCS, ROOT / "deploy" / "README.md"]
 PAGES = [*GUIDES, *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
 
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
