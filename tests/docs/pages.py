@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What is promised about commands, flags and keys stands here; the change log tells of what was.
-GUIDES = [README, *DOCS, ROOT / "deploy" / "README.md"]
-PAGES = [*GUIDES, *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+GUIDES = [README, *DOCS]
+PAGES = [*GUIDES, *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "deploy/README.md", "images/README.md"))]
 
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -229,7 +229,7 @@ async def test_a_worker_that_is_half_dead(modal_emulator: ModalEmulator, config:
     try:
         await ran(backend, ":")
         modal_emulator.silence()
-        with pytest.raises(Unavailable, match="not ready") as caught:
+        with pytest.raises(Unavailable, match="start the chamber: Modal did not answer") as caught:
             await backend.open(job())
         assert caught.value.usd > 0
         assert not caught.value.unended
