@@ -4,7 +4,7 @@ SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks examples)
 ENGINE := scripts/with-engine
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check format attack bench lock clean
+.PHONY: help setup demo test unit slurm check format attack bench lock clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,9 @@ demo: setup ## set everything up and run a real campaign
 
 test: setup check ## set everything up and run all checks and tests
 	$(ENGINE) sh -c 'scripts/build-images agent && exec scripts/run-tests $(ARGS)'
+
+slurm: setup ## run the tests that rent from a real Slurm cluster
+	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/pytest -m slurm $(ARGS)'
 
 unit: setup ## run the fast tests; they need no engine
 	$(BIN)/pytest -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz)' $(ARGS)

@@ -71,8 +71,12 @@ class PrivateSlurm:
         return [QueuedJob(int(number), name, state) for number, name, state in map(str.split, lines)]
 
     def processes(self) -> list[Process]:
-        """All that runs on the node in the name of its user."""
-        return [process for process in own_processes(self.home / "nobody", self.uid) if process.words]
+        """All that runs on the node in the name of its user; what is in chambers has another."""
+        return own_processes(self.home / "nobody", self.uid)
+
+    def running(self, words: str) -> list[Process]:
+        """All on this machine whose command line says these words, in chambers too: the node shares its kernel."""
+        return [process for process in own_processes(Path(words), None) if words in process.words]
 
     def command(self, *words: str) -> str:
         """One of Slurm's own commands, as its administrator."""

@@ -1,5 +1,6 @@
 """Which site a person chose for the candidates: the backend, and what only some backends have to be told."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from sandbox import Gpu
 BACKENDS = ("docker", "modal", "skypilot")
 # Kept with a run whatever said them, so that a resume goes on where it was begun.
 OF_A_SITE = ("backend", "gpu", "infra", "runtime", "standing")
+_INFRA = re.compile(r"[a-z0-9][A-Za-z0-9._/*-]{0,127}")
 _MEANINGLESS = {
     (
         "docker",
@@ -69,8 +71,10 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
             values[name] = None
     if backend == "skypilot" and values["infra"] is None:
         raise TaskError(
-            "--backend skypilot needs --infra, SkyPilot's own word for where: aws, gcp/us-central1, k8s, slurm/cluster"
+            "--backend skypilot needs --infra, SkyPilot's word for where, like aws, gcp/us-central1 or slurm/cluster"
         )
+    if values["infra"] is not None and not _INFRA.fullmatch(values["infra"]):
+        raise TaskError(f"infra {values['infra']!r} is not SkyPilot's word for a place; write it like gcp/us-central1")
     choice_of(values)
 
 

@@ -10,7 +10,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.site import Site
-from sandbox import BackendConfig, DockerConfig, InputStore, Limits, Rates
+from sandbox import Backend, BackendConfig, DockerConfig, InputStore, Limits, Rates
 from sandbox import ImageSpec as BakeSpec
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
@@ -34,6 +34,16 @@ async def docker_site(
     config: DockerConfig, base_image: str, progress: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[Site]:
     """The engine, connected; when it is left, everything that it still holds is ended."""
+    backend = await config.connect()
+    try:
+        yield site_of_engine(config, backend, base_image, progress)
+    finally:
+        await backend.close()
+
+
+def site_of_engine(
+    config: DockerConfig, backend: Backend, base_image: str, progress: Callable[[str], None] = lambda _: None
+) -> Site:
     store = InputStore(config.inputs_folder)
 
     async def bake(spec: ImageSpec) -> Image:
@@ -41,19 +51,15 @@ async def docker_site(
         baked = await config.bake(wanted, progress)
         return Image(baked.name, baked.digest)
 
-    backend = await config.connect()
-    try:
-        yield Site(
-            name=f"docker/{config.runtime}",
-            backend=backend,
-            bake=bake,
-            add_input=store.add,
-            usd_per_second=config.rates.per_second,
-            ceiling=local_ceiling,
-            spare_s=spare_of(config),
-        )
-    finally:
-        await backend.close()
+    return Site(
+        name=f"docker/{config.runtime}",
+        backend=backend,
+        bake=bake,
+        add_input=store.add,
+        usd_per_second=config.rates.per_second,
+        ceiling=local_ceiling,
+        spare_s=spare_of(config),
+    )
 
 
 def spare_of(config: BackendConfig) -> float:

@@ -27,6 +27,7 @@ def fitted(task: Task, gpu: Gpu | None, opening_s: float) -> Task:
 
 def ceiling_of(task: Task, site: Site, *, agent: bool = False) -> int:
     """How many attempts fit at once. A judge at home waits for its turn, unless it must be there with the candidate."""
+    task = fitted(task, site.gpu, site.terms.opening_s)
     if site.judging is None:
         return site.ceiling(side_by_side(task))
     fits = [site.ceiling(task.limits)]

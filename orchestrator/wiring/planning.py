@@ -3,22 +3,41 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.door import longest
-from orchestrator.loop.backstop import side_by_side, walls_of_agent, walls_of_search
+from orchestrator.domain.records import Spent
+from orchestrator.domain.verdict import Mode
+from orchestrator.loop.backstop import Walls, walls_of_agent, walls_of_search, walls_of_trial
+from orchestrator.loop.jobs import Image
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.engine import local_ceiling, spare_of
+from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import asks_a_model, models_lines, ready_models, worst_of_asking
 from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.parts import make_door
 from orchestrator.wiring.playbooks import task_pages
 from orchestrator.wiring.proposers import make_proposer
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
-from orchestrator.wiring.sites import backend_config, price_of
+from orchestrator.wiring.site import Site
+from orchestrator.wiring.sites import planned_site
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Where it would run, and at what price: of a second of a trial, of a trial at worst, of a second of the judge.
+
+    `asked_later`: the price is the provider's at that time, and nobody said how high it may be.
+    """
+
+    backend: str
+    judge: str
+    usd_per_second: float
+    trial_usd: float
+    judge_usd_per_second: float
+    asked_later: bool
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,7 @@ class Plan:
     measured_s: float | None
     beyond: str
     models: list[str]
+    site: Planned
 
 
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> Plan:
@@ -45,7 +65,9 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
     task = load_task(folder)
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
-    config = backend_config(settings, options.site)
+    site = planned_site(settings, options.site)
+    task = fitted(task, site.gpu, site.terms.opening_s)
+    check_site(task, site)
     proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
     ready = None
     if asks_a_model(options):
@@ -53,27 +75,46 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         ready = ready_models(task, options, settings)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
-    form = shape_of(task, options, proposer, local_ceiling(side_by_side(task)))
-    walls = walls_of_search(task) + (walls_of_agent(task) if options["proposer"] == "agent" else [])
-    spare = spare_of(config)
-    seconds = [longest(it.limits, builds=it.builds, spare_s=spare) for it in walls]
-    price = price_of(config, settings.usd_per_hour_most)
-    usd = sum(price(it.limits) * time for it, time in zip(walls, seconds, strict=True))
+    is_agent = options["proposer"] == "agent"
+    form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
+    walls = walls_of_search(task) + (walls_of_agent(task) if is_agent else [])
+    worst = sum((_worst(site, task, it) for it in walls), Spent())
     if ready:
-        usd += worst_of_asking(ready.allowances).microdollars / 1e6
+        worst += Spent(microdollars=worst_of_asking(ready.allowances).microdollars)
+    usd, seconds = worst.microdollars / 1e6, worst.milliseconds / 1000
     attempts = options["attempts"]
     return Plan(
         options=options,
         shape=form,
-        attempt_s=sum(seconds),
+        attempt_s=seconds,
         attempt_usd=usd,
         attempts=attempts,
         usd=usd * (attempts or 0),
-        wall_s=sum(seconds) * (attempts or 0) / form.width,
+        wall_s=seconds * (attempts or 0) / form.width,
         measured_s=_measured(folder, settings) if how is not How.START else None,
         beyond=task.certify.certify().beyond,
         models=models_lines(task, options, settings),
+        site=_planned(site, task),
     )
+
+
+def _planned(site: Site, task: Task) -> Planned:
+    trials = [it for it in walls_of_trial(task, Mode.SUBMIT) if it.away]
+    usd = site.usd_per_second(task.limits)
+    return Planned(
+        backend=site.name,
+        judge=site.home.name,
+        usd_per_second=usd,
+        trial_usd=_worst(site, task, trials[0]).microdollars / 1e6,
+        judge_usd_per_second=site.home.usd_per_second(task.judge.limits),
+        asked_later=site.name.startswith("skypilot") and not usd,
+    )
+
+
+def _worst(site: Site, task: Task, walls: Walls) -> Spent:
+    """Just what the campaign would set aside for it."""
+    door = make_door(site if walls.away else site.home, Image("planned", ""), task.stall.provision)
+    return door.worst_within(walls.limits, builds=walls.builds)
 
 
 def _measured(folder: Path, settings: Settings) -> float | None:

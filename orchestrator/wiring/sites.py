@@ -10,9 +10,23 @@ from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.choice import SiteChoice
-from orchestrator.wiring.engine import docker_config, docker_site, spare_of
+from orchestrator.wiring.engine import docker_config, docker_site, site_of_engine, spare_of
 from orchestrator.wiring.site import Site
-from sandbox import Backend, BackendConfig, Gpu, Limits, ModalConfig, Purse, Rates, Refused, SkyPilotConfig
+from sandbox import (
+    Backend,
+    BackendConfig,
+    Capabilities,
+    Chamber,
+    DockerConfig,
+    Gpu,
+    Job,
+    Limits,
+    ModalConfig,
+    Purse,
+    Rates,
+    Refused,
+    SkyPilotConfig,
+)
 from sandbox import ImageSpec as BakeSpec
 
 # How many candidates at a time, where nobody said: a wide bill should be somebody's decision.
@@ -68,16 +82,15 @@ def _check_gpu(gpu: Gpu | None, rates: Rates) -> None:
 async def open_site(settings: Settings, choice: SiteChoice, progress: Progress = lambda _: None) -> AsyncIterator[Site]:
     """Where the candidates run; its `home` is always the local engine. All that it still holds is ended when left."""
     config = backend_config(settings, choice)
-    if choice.backend == "docker":
-        async with docker_site(docker_config(settings, runtime=choice.runtime), settings.image, progress) as site:
+    if isinstance(config, DockerConfig):
+        async with docker_site(config, settings.image, progress) as site:
             yield replace(site, gpu=choice.gpu)
         return
-    rented = cast(ModalConfig | SkyPilotConfig, config)
     async with docker_site(docker_config(settings), settings.image, progress) as home:
-        backend = cast(_Rented, await rented.connect())
+        backend = cast(_Rented, await config.connect())
         try:
-            site = _rented_site(rented, choice, settings, backend, home, progress)
-            yield _quoted(site, cast(_Quoting, backend)) if isinstance(rented, SkyPilotConfig) else site
+            site = _rented_site(config, choice, settings, backend, home, progress)
+            yield _quoted(site, cast(_Quoting, backend)) if isinstance(config, SkyPilotConfig) else site
         finally:
             await backend.close()
 
@@ -94,6 +107,34 @@ def _quoted(site: Site, backend: _Quoting) -> Site:
         return prices.get(limits, max(prices.values(), default=0.0))
 
     return replace(site, quote=quote, usd_per_second=price)
+
+
+class _Unopened:
+    """Stands where a backend will be: nothing is connected for a plan."""
+
+    capabilities = Capabilities("not opened", relay=True, live_log=True, stop=True)
+    purse: Purse | None = None
+
+    async def open(self, job: Job) -> Chamber:
+        raise Refused(f"nothing is run for a plan, {job.command[0]} neither")
+
+    async def stand_down(self) -> None:
+        """Nothing stands."""
+
+    async def reap(self) -> list[str]:
+        return []
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+
+def planned_site(settings: Settings, choice: SiteChoice) -> Site:
+    """The site as far as it is known before it is opened: names, prices, terms. Raises Refused like backend_config."""
+    config, nobody = backend_config(settings, choice), _Unopened()
+    if isinstance(config, DockerConfig):
+        return replace(site_of_engine(config, nobody, settings.image), gpu=choice.gpu)
+    home = site_of_engine(docker_config(settings), nobody, settings.image)
+    return _rented_site(config, choice, settings, nobody, home, lambda _: None)
 
 
 def site_name(settings: Settings, choice: SiteChoice) -> str:

@@ -120,6 +120,10 @@ class ModalBackend:
     async def reap(self) -> list[str]:
         return await reap(self._engine, self._tenancy)
 
+    async def stand_down(self) -> None:
+        """End what waits ahead of need; the purse is told of each."""
+        await self._warm.empty()
+
     async def close(self) -> None:
         """End everything; what Modal does not let us end now is left to the warden, and at last to its lifetime."""
         self._closed = True

@@ -294,9 +294,13 @@ def image_id(image: modal.Image) -> str:
     return image.object_id
 
 
-def registry_image(base: str, apt: Sequence[str] = (), pip: Sequence[str] = (), run: Sequence[str] = ()) -> modal.Image:
-    """Defined, not yet built. Wheels only, as on Docker: no package's own code runs to install it."""
-    image = modal.Image.from_registry(base)
+def registry_image(base: str) -> modal.Image:
+    """Defined, not yet built."""
+    return modal.Image.from_registry(base)
+
+
+def with_added(image: modal.Image, apt: Sequence[str], pip: Sequence[str], run: Sequence[str]) -> modal.Image:
+    """Wheels only, as on Docker: no package's own code runs to install it."""
     if apt:
         image = image.apt_install(*apt)
     if pip:

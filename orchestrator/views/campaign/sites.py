@@ -7,12 +7,14 @@ from orchestrator.views.campaign.markdown import code
 def site_line(site: SiteRecord) -> str:
     """What holds the candidates, and where the judge is, if not with them."""
     judge = "" if site.judge == site.backend else f"; judge, gold and agents stay on {site.judge}"
-    return f"candidates run on {site.backend} ({site.boundary}){judge}"
+    return f"candidates run on {site.boundary}{judge}"
 
 
 def site_lines(site: SiteRecord | None) -> list[str]:
-    """The same with every caveat; nothing of a run that was begun before sites were recorded."""
-    return [site_line(site), *(f"note: {caveat}" for caveat in site.caveats)] if site else []
+    """The same with every caveat; nothing where all is at home, as it was before there were other places."""
+    if site is None or (site.judge == site.backend and not site.caveats):
+        return []
+    return [site_line(site), *(f"note: {caveat}" for caveat in site.caveats)]
 
 
 def sites_section(run: Run) -> list[str]:

@@ -11,6 +11,7 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import print_json
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import Flags, How, plan_campaign
+from orchestrator.wiring.planning import Planned
 
 
 def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: bool) -> int:
@@ -24,6 +25,8 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
     for line in plan.models:
         click.echo(printable(line))
     click.echo(plan.shape.why)
+    for line in _price(plan.site):
+        click.echo(line)
     if plan.beyond:
         click.echo(f"{plan.beyond}; they are not in the figures below")
     click.echo(f"one attempt sets aside: {figures.duration(plan.attempt_s)} in chambers, ${plan.attempt_usd:.4f}")
@@ -35,3 +38,16 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
     else:
         click.echo("nothing is measured yet; blastdoor check says what one run takes")
     return Exit.OK
+
+
+def _price(site: Planned) -> list[str]:
+    """Nothing where all is on one machine and costs nothing."""
+    if site.judge == site.backend and not site.usd_per_second:
+        return []
+    price = f"${site.usd_per_second:.7f} a second (${site.usd_per_second * 3600:.2f} an hour)"
+    if site.asked_later:
+        price = "at a price that is asked for when it begins, and is in no figure below: usd_per_hour_most sets a bound"
+    else:
+        price = f"at {price}, ${site.trial_usd:.4f} at worst for one trial"
+    judge = f"${site.judge_usd_per_second:.7f} a second" if site.judge_usd_per_second else "which costs nothing"
+    return [printable(f"candidates run on {site.backend}, {price}"), f"the judge runs on {site.judge}, {judge}"]

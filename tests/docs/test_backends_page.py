@@ -1,0 +1,61 @@
+"""The page on backends says of each what its code says of itself."""
+
+from typing import Any
+
+import click
+import pytest
+
+from orchestrator.settings import Settings
+from orchestrator.views.cli import cli
+from orchestrator.wiring import BACKENDS
+from sandbox import Capabilities, Enforcer, SkyPilotConfig
+from sandbox.backends import docker, modal_guest, skypilot
+from sandbox.backends.skypilot_places import admitted
+from sandbox.posture import FULL
+from tests.docs.pages import ROOT, code_of, table
+
+PAGE = ROOT / "docs" / "backends.md"
+ALL = ("run", "resume", "check", "gate", "replay", "guards", "shell")
+
+
+def capabilities(backend: str) -> Capabilities:
+    if backend == "modal":
+        return modal_guest.capabilities()
+    if backend == "skypilot":
+        return skypilot._capabilities(SkyPilotConfig(infra="aws"), admitted("aws"))
+    return docker._capabilities("runc", FULL)
+
+
+@pytest.mark.parametrize("header", [("backend", "take it when"), ("backend", "boundary"), ("backend", "how")])
+def test_every_backend(header: tuple[str, ...]) -> None:
+    """Each table of the page has a row for each backend."""
+    assert [code_of(cell) for cell in table(PAGE, *header).column("backend")] == [[name] for name in BACKENDS]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_a_backend_can(backend: str) -> None:
+    """Relay, live log and stop are what the code says, and so are the limits that a wrapper or nobody holds."""
+    found = table(PAGE, "backend", "boundary")
+    row = dict(zip(found.header, found.rows[BACKENDS.index(backend)], strict=True))
+    can = capabilities(backend)
+    word = {True: "yes", False: "no"}
+    assert [row[name] for name in ("relay", "live log", "stop")] == [
+        word[it] for it in (can.relay, can.live_log, can.stop)
+    ]
+    guest = {name for name, holder in can.enforced.items() if holder is Enforcer.GUEST}
+    assert set(code_of(row["limits that a wrapper in the chamber holds"])) == guest
+    nobody = {name for name, holder in can.enforced.items() if holder is Enforcer.NOBODY}
+    assert nobody <= set(code_of(row["limits that nobody holds"]))
+
+
+def test_flags() -> None:
+    """Every command that runs a candidate has every flag of the table, and each flag's setting exists."""
+    found = table(PAGE, "flag", "setting")
+    flags = [code_of(cell)[0] for cell in found.column("flag")]
+    for name in ALL:
+        assert set(flags) <= _flags(cli.commands[name]), name
+    assert {code_of(cell)[0] for cell in found.column("setting")} <= set(Settings.model_fields)
+
+
+def _flags(command: Any) -> set[str]:
+    return {flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts}
