@@ -18,6 +18,7 @@ from benchmarks.figure import Figure
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
 from sandbox.backends.skypilot import SkyPilotBackend
 from sandbox.job import Ending
+from tests.sandbox.skypilot.connecting import Purse
 
 if TYPE_CHECKING:
     from private_slurm import PrivateSlurm
@@ -28,15 +29,6 @@ WARM = 6
 AT_ONCE = 2
 LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
 JOB = Job(command=("sh", "-c", "echo 42 >$BLASTDOOR_OUT/answer"), limits=LIMITS)
-
-
-class Purse:
-    """Pays whatever it is asked for."""
-
-    def reserve(self, name: str, worst_usd: float) -> bool:
-        return bool(name) and worst_usd >= 0
-
-    def settle(self, name: str, usd: float) -> None: ...
 
 
 @contextlib.contextmanager
