@@ -16,11 +16,13 @@ from benchmarks import (
     heldout,
     latency,
     ledger,
+    modal,
     operators,
     packing,
     pruning,
     relay,
     samplers,
+    skypilot,
     stalls,
     throughput,
 )
@@ -50,6 +52,8 @@ def main() -> int:
         "allocation": lambda: allocation.measure(chosen.seeds or allocation.SEEDS),
         "ledger": ledger.measure,
         "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
+        "modal": modal.measure,
+        "skypilot": skypilot.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

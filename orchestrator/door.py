@@ -6,7 +6,7 @@ confirmed, it counts as the worst case: the provider's own lifetime is what ends
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,8 +16,8 @@ import structlog
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
+from orchestrator.tariff import Tariff
 from sandbox import (
-    FREE,
     Backend,
     Bundle,
     Chamber,
@@ -32,7 +32,6 @@ from sandbox import (
     SandboxError,
     TakenAway,
     Talk,
-    Terms,
     Unavailable,
 )
 
@@ -94,27 +93,13 @@ class Ran:
 class Door:
     """Opens chambers on one backend. `control` is a job that must pass wherever the backend is well.
 
-    `spare_s` is what a chamber can take beyond its job's limits: upload, collection and the kill have their own.
-    `terms` is what is charged beyond all of that. `unsure` has a line for each chamber that we ended ourselves and
-    whose end is not confirmed.
+    `unsure` has a line for each chamber that we ended ourselves and whose end is not confirmed.
     """
 
     backend: Backend
     control: Job
-    usd_per_second: Callable[[Limits], float]
-    provision_s: float
-    spare_s: float
-    terms: Terms = FREE
+    tariff: Tariff
     unsure: set[str] = field(default_factory=set)
-
-    @property
-    def is_rented(self) -> bool:
-        return self.terms != FREE
-
-    @property
-    def opening_s(self) -> float:
-        """How long to wait for a chamber; one that is rented takes the time that its provider's terms give it."""
-        return max(self.provision_s, self.terms.opening_s)
 
     async def run(
         self,
@@ -149,48 +134,36 @@ class Door:
             raise
         if not chamber.bill.final:
             _log.warning("end of a chamber not confirmed", booked="the worst case")
-            return Ran(outcome, self._whole_life(job.limits, builds=bool(job.build)))
+            return Ran(outcome, self._whole_life(job))
         usage = outcome.usage
         return Ran(outcome, Spent(microdollars=micro_dollars(usage.usd), milliseconds=milliseconds(usage.held_s)))
 
-    def worst(self, job: Job) -> Spent:
-        """The most that one run of the job can cost."""
-        return self.worst_within(job.limits, builds=bool(job.build))
-
     def worst_within(self, limits: Limits, *, builds: bool) -> Spent:
-        """Where chambers are rented, with the control job that may have to tell whose fault an ending was."""
-        worst = self._whole_life(limits, builds=builds)
-        return worst + self._whole_life(self.control.limits, builds=False) if self.is_rented else worst
+        """What is to be reserved for one run."""
+        return self.tariff.worst_within(limits, builds=builds)
 
     def at_most(self, limits: Limits, seconds: float, *, builds: bool = False) -> Spent:
         """What a chamber cost at most that is gone, so many seconds after it was intended.
 
         It is the worst case while some chamber, which may be this one, is not known to have ended.
         """
-        worst = self._whole_life(limits, builds=builds)
+        worst = self.tariff.whole_life(limits, builds=builds)
         if self.unsure:
             return worst
-        passed = self._cost(limits, max(0.0, seconds))
+        passed = self.tariff.cost(limits, max(0.0, seconds))
         return Spent(
             microdollars=min(worst.microdollars, passed.microdollars),
             milliseconds=min(worst.milliseconds, passed.milliseconds),
         )
 
-    def _whole_life(self, limits: Limits, *, builds: bool) -> Spent:
-        seconds = longest(limits, builds=builds, spare_s=self.spare_s)
-        if self.is_rented:
-            seconds += self.opening_s + self.terms.closing_s
-        return self._cost(limits, seconds)
-
-    def _cost(self, limits: Limits, seconds: float) -> Spent:
-        usd = self.usd_per_second(limits) * seconds
-        return Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
+    def _whole_life(self, job: Job) -> Spent:
+        return self.tariff.whole_life(job.limits, builds=bool(job.build))
 
     def _spent(self, job: Job, chamber: Chamber) -> Spent:
         """Of a chamber that is over without an outcome."""
         bill = chamber.bill
         if not bill.final:
-            return self._whole_life(job.limits, builds=bool(job.build))
+            return self._whole_life(job)
         return Spent(microdollars=micro_dollars(bill.usd), milliseconds=milliseconds(bill.seconds))
 
     def _told(self, error: Exception, chamber: Chamber) -> str:
@@ -208,13 +181,13 @@ class Door:
         started = time.monotonic()
         opening = asyncio.ensure_future(self.backend.open(job))
         try:
-            done, _ = await asyncio.wait({opening}, timeout=self.opening_s)
+            done, _ = await asyncio.wait({opening}, timeout=self.tariff.opening_s)
         except asyncio.CancelledError:
             await self._give_up(job, opening, started)
             raise
         if not done:
             spent = await self._give_up(job, opening, started)
-            raise NotStarted(Ending.STALLED, f"no chamber within {self.opening_s:g} s", spent)
+            raise NotStarted(Ending.STALLED, f"no chamber within {self.tariff.opening_s:g} s", spent)
         try:
             return opening.result()
         except (Unavailable, Lost) as error:
@@ -237,12 +210,12 @@ class Door:
         if not opening.cancelled():  # it came at the last moment
             await opening.result().kill()
             return self._spent(job, opening.result())
-        return self._cost(job.limits, passed) if self.is_rented else Spent()
+        return self.tariff.cost(job.limits, passed) if self.tariff.is_rented else Spent()
 
     def _spent_on(self, job: Job, error: SandboxError, seconds: float) -> Spent:
         """On a chamber that could not be had; on one's own machine that is nothing."""
         if error.unended:
-            return self._whole_life(job.limits, builds=bool(job.build))
+            return self._whole_life(job)
         if not error.usd:
             return Spent()
         return Spent(microdollars=micro_dollars(error.usd), milliseconds=milliseconds(seconds))
@@ -256,11 +229,11 @@ class Door:
             return _Control(passed=False, spent=error.spent, denied=error.denied)
         passed = False
         try:
-            async with asyncio.timeout(self.opening_s), chamber:
+            async with asyncio.timeout(self.tariff.opening_s), chamber:
                 passed = (await chamber.run(Bundle({}))).exit_code == 0
         except (Unavailable, Lost, TimeoutError) as error:
             _log.warning("control job failed", error=str(error), seconds=round(time.monotonic() - started, 3))
-        spent = self._spent(self.control, chamber) if self.is_rented else Spent()
+        spent = self._spent(self.control, chamber) if self.tariff.is_rented else Spent()
         return _Control(passed=passed, spent=spent)
 
 
@@ -269,11 +242,6 @@ class _Control:
     passed: bool
     spent: Spent
     denied: bool = False
-
-
-def longest(limits: Limits, *, builds: bool, spare_s: float) -> float:
-    """The most seconds that a chamber of such limits can last."""
-    return limits.wall + limits.grace + (limits.build if builds else 0.0) + spare_s
 
 
 @asynccontextmanager

@@ -1,15 +1,19 @@
 """What the machine's distribution can give: programs, and the packages that bring them."""
 
+import contextlib
 import json
 import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGES = {
     "dockerd": "docker.io",
     "docker": "docker.io",
+    "docker-compose": "docker-compose",
+    "systemd-analyze": "systemd",
     "runsc": "runsc",
     "mmdebstrap": "mmdebstrap",
     "npm": "npm",
@@ -23,6 +27,9 @@ PACKAGES = {
     "rsync": "rsync",
     "curl": "curl",
 }
+# What these packages would run, by the name of its service.
+SERVICES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munge": "munge", "openssh-server": "ssh", "rsync": "rsync"}
+POLICY = Path("/usr/sbin/policy-rc.d")
 CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 
@@ -63,7 +70,8 @@ def require(*programs: str, log: Path) -> None:
         packages = ["docker.io", *_separate_client()]
     if "postgresql" in packages:
         _make_no_cluster(log)
-    _install(packages, log)
+    with _no_services(packages):
+        _install(packages, log)
     if still := [name for name in missing if program(name) is None]:
         raise Unprepared(f"installed {', '.join(packages)} but {', '.join(still)} is still missing; see {log}")
 
@@ -90,6 +98,23 @@ def _make_no_cluster(log: Path) -> None:
         _install(["postgresql-common"], log)
         with CLUSTERS.open("a") as file:
             file.write("\ncreate_main_cluster = false\n")
+
+
+@contextlib.contextmanager
+def _no_services(packages: list[str]) -> Iterator[None]:
+    """Some packages would start a daemon of the machine's own, now and at each boot; nobody asked for one."""
+    services = sorted({SERVICES[name] for name in packages if name in SERVICES})
+    ours = bool(services) and not POLICY.exists()
+    if ours:
+        POLICY.write_text("#!/bin/sh\nexit 101\n")
+        POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        if ours:
+            POLICY.unlink()
+        if services and Path("/run/systemd/system").is_dir():
+            subprocess.run(["systemctl", "--quiet", "disable", *services], check=False)
 
 
 def _separate_client() -> list[str]:

@@ -71,8 +71,8 @@ class PrivateSlurm:
         return [QueuedJob(int(number), name, state) for number, name, state in map(str.split, lines)]
 
     def processes(self) -> list[Process]:
-        """All that runs on the node in the name of its user."""
-        return [process for process in own_processes(self.home / "nobody", self.uid) if process.words]
+        """All that runs on the node in the name of its user; what is in chambers has another."""
+        return own_processes(self.home / "nobody", self.uid)
 
     def command(self, *words: str) -> str:
         """One of Slurm's own commands, as its administrator."""

@@ -22,8 +22,10 @@ GPU = "A10"
 GPUS = 2
 PYTHON = "/usr/bin/python3"  # the distribution's: this process's own may lie where the cluster's user can not read
 ABSENT_GPU = "H100"  # SkyPilot knows it, this node has none
-PROVISION_SECONDS = 30
-PRICES = {"cpu": 0.05, "memory": 0.01, "accelerators": {GPU: 1.2}}  # dollars an hour
+PROVISION_SECONDS = 20
+CPU_USD = 0.05  # an hour, as the others
+GIB_USD = 0.01
+GPU_USD = 1.2
 
 _SLURM = """\
 ClusterName={cluster}
@@ -135,7 +137,8 @@ def write_sky(home: Path, ports: Ports, user: str) -> None:
     sky = home / "sky"
     _write(sky / ".slurm" / "config", _LOGIN.format(home=home, ports=ports, user=user, cluster=CLUSTER))
     own = {"cluster_configs": {CLUSTER: {"tmpdir": str(home / "runtime")}}}
-    settings = {"slurm": {"provision_timeout": PROVISION_SECONDS, "pricing": PRICES} | own}
+    prices = {"cpu": CPU_USD, "memory": GIB_USD, "accelerators": {GPU: GPU_USD}}
+    settings = {"slurm": {"provision_timeout": PROVISION_SECONDS, "pricing": prices} | own}
     _write(sky / ".sky" / "config.yaml", json.dumps(settings, indent=2))  # JSON is YAML
     # SkyPilot would fetch the list of known accelerators from the internet.
     catalog = sky / ".sky" / "catalogs" / "v8" / "common" / "accelerators.csv"

@@ -1,13 +1,18 @@
-"""The smallest first question of each role. An allowance below it would end every attempt before its first call."""
+"""What a cap must cover at least: the smallest first question of each role, and one trial at its worst.
+
+One below that would end the campaign before it has begun, so it is said before anything is started.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from orchestrator.budget import Account, shown
+from orchestrator.budget import Account, micro_dollars, shown
 from orchestrator.domain.model_use import ModelRole
-from orchestrator.domain.records import Spent
+from orchestrator.domain.records import Role, Spent
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.verifier import ANSWER_TOKENS
+from orchestrator.loop.money import worst_of_attempt
+from orchestrator.loop.workbench import Parts
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.options import Options
 
@@ -42,6 +47,19 @@ def check_allowances(task: Task, options: Options, allowances: Mapping[ModelRole
                         f"{_key(task, options, role, account)} of {shown(account, had)} is not enough for {asked}, "
                         f"which may take {shown(account, needed)}; raise it, or lower {_lowered(role)}"
                     )
+
+
+def check_cap(parts: Parts, options: Options, site: str) -> None:
+    """Raises TaskError where the cap on dollars does not even cover the baseline's own trial."""
+    if options["usd"] is None:
+        return
+    had, needed = micro_dollars(options["usd"]), worst_of_attempt(parts, Role.BASELINE, [])[Account.USD]
+    if had < needed:
+        cap, most = _SAID[options.sources["usd"]].format("usd"), shown(Account.USD, needed)
+        raise TaskError(
+            f"{cap} of {shown(Account.USD, had)} is not enough for one trial on {site}, which may cost {most} at its "
+            "worst: its limits, and all that is charged before and after; raise it, or lower limits.wall"
+        )
 
 
 def _output(task: Task, role: ModelRole) -> int:

@@ -27,6 +27,7 @@ from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.beginning import How, begin
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import ceiling_of
+from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import has_ledger, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
@@ -94,6 +95,8 @@ async def open_campaign(
             root = _root(candidates, taken, start)
             models = await stack.enter_async_context(open_models(task, options, settings or Settings(), book, folder))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
+            if how is not How.RESUME:
+                check_cap(bench, options, site.name)
             if models:
                 bench = with_playbooks(bench, task_folder)
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier)

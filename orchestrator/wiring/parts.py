@@ -17,12 +17,13 @@ from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
 from orchestrator.pruning import Rule
+from orchestrator.tariff import CONTROL, Tariff
 from orchestrator.task import PruningSpec, Snapshot, Task
 from orchestrator.wiring.fitting import QueuedDoor, check_site, fitted, of_candidates
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
-from sandbox import Input, Job, Limits
+from sandbox import Input, Job
 
 
 def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:
@@ -122,5 +123,5 @@ def _home(site: Site, image: Image, task: Task) -> Door:
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
-    control = Job(command=("true",), image=image.name, limits=Limits(wall=10, build=10, grace=1))
-    return Door(site.backend, control, site.usd_per_second, provision_s, site.spare_s, site.terms)
+    control = Job(command=("true",), image=image.name, limits=CONTROL)
+    return Door(site.backend, control, Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms))

@@ -79,9 +79,9 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
     form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
     walls = walls_of_search(task) + (walls_of_agent(task) if is_agent else [])
     worst = sum((_worst(site, task, it) for it in walls), Spent())
-    seconds, usd = worst.milliseconds / 1000, worst.microdollars / 1e6
     if ready:
-        usd += worst_of_asking(ready.allowances).microdollars / 1e6
+        worst += Spent(microdollars=worst_of_asking(ready.allowances).microdollars)
+    usd, seconds = worst.microdollars / 1e6, worst.milliseconds / 1000
     attempts = options["attempts"]
     return Plan(
         options=options,

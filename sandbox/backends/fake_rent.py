@@ -57,10 +57,14 @@ class Charges:
     def running(self) -> Mapping[str, str]:
         return {name: owner for name, owner in self._owners.items() if name not in self._until}
 
-    def seconds(self, name: str = "") -> float:
-        """Charged so far, for one or for all."""
-        names = [name] if name else list(self._since)
-        return sum(self._until.get(it, self.clock()) - self._since[it] for it in names)
+    @property
+    def count(self) -> int:
+        """How many were ever made."""
+        return len(self._since)
+
+    def seconds(self) -> float:
+        """Charged so far, for all of them."""
+        return sum(self._until.get(name, self.clock()) - since for name, since in self._since.items())
 
 
 def _nothing(step: Step, name: str) -> None:
@@ -124,7 +128,7 @@ class RentedFake(FakeBackend):
     async def stand(self) -> bool:
         """Have one ready before it is asked for; False where nobody pays for it."""
         name, worst = new_name(self.owner), self.rent.usd_per_second * (self.rent.opening_s + self.rent.standing_s)
-        if self.purse is None or not self.purse.reserve(name, worst):
+        if self.purse is None or not self.purse.reserve(name, worst, self.rent.usd_per_second):
             return False
         since = time.monotonic()
         try:

@@ -83,6 +83,8 @@ def _translated(error: Exception, doing: str) -> SandboxError:
             return Refused(f"{doing}: Modal no longer takes this version of its package; upgrade modal ({text})")
         case modal.Error() if isinstance(error, _NO_CHANCE):
             return Refused(f"{doing}: Modal refused: {text}")
+        case modal.exception.ConnectionError():
+            return Unavailable(f"{doing}: Modal does not answer; is there a way to it? ({text})")
         case modal.Error() | GRPCError():
             return Unavailable(f"{doing}: Modal failed ({type(error).__name__}: {text})")
     return Unavailable(f"{doing}: Modal does not answer ({type(error).__name__})")
@@ -292,9 +294,13 @@ def image_id(image: modal.Image) -> str:
     return image.object_id
 
 
-def registry_image(base: str, apt: Sequence[str] = (), pip: Sequence[str] = (), run: Sequence[str] = ()) -> modal.Image:
-    """Defined, not yet built. Wheels only, as on Docker: no package's own code runs to install it."""
-    image = modal.Image.from_registry(base)
+def registry_image(base: str) -> modal.Image:
+    """Defined, not yet built."""
+    return modal.Image.from_registry(base)
+
+
+def with_added(image: modal.Image, apt: Sequence[str], pip: Sequence[str], run: Sequence[str]) -> modal.Image:
+    """Wheels only, as on Docker: no package's own code runs to install it."""
     if apt:
         image = image.apt_install(*apt)
     if pip:

@@ -11,7 +11,7 @@ import time
 from sandbox.backends.modal_marks import end_owned
 from sandbox.errors import Refused, SandboxError
 
-# Said by an owner that has ended everything itself.
+# Said by an owner to whom Modal has confirmed the end of everything: then nothing is left to do.
 DONE = b"done\n"
 IN_FLIGHT_S = 60.0
 PATIENCE_S = 300.0
@@ -53,7 +53,8 @@ def main() -> None:
     last = b""
     while piece := sys.stdin.buffer.read(1):
         last = (last + piece)[-len(DONE) :]
-    asyncio.run(end_all(owner, app, environment or None, 0.0 if last == DONE else IN_FLIGHT_S))
+    if last != DONE:
+        asyncio.run(end_all(owner, app, environment or None, IN_FLIGHT_S))
 
 
 if __name__ == "__main__":

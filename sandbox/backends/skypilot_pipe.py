@@ -1,11 +1,14 @@
 """What a machine writes, taken through a pipe and counted: however much it sends, it is cut off at the cap.
 
 SkyPilot's connections write a command's output to a file, whatever its size. A named pipe in its place is read by us.
-Copying files back is not done at all: a hostile sender chooses what its receiver writes, and where.
+Copying files back is not done at all: a hostile sender chooses what its receiver writes, and where. What travels is
+base64, because a connection may put a terminal in between, which changes the ends of lines (Slurm's does).
 """
 
+import base64
 import contextlib
 import os
+import re
 import secrets
 import shlex
 import tempfile
@@ -21,19 +24,28 @@ _PAUSE_S = 0.05
 
 
 def bounded_output(command: str, cap: int, run: Callable[[str, Path], int]) -> tuple[int, bytes]:
-    """The exit code, and at most `cap` bytes of stdout. `run` runs a line of shell there and writes to the path."""
-    word = secrets.token_hex(16)
+    """The exit code, and at most `cap` bytes of stdout. `run` runs a line of bash there and writes to the path.
+
+    Bytes that are not as we asked for them are the end of what is taken.
+    """
+    word = f"<{secrets.token_hex(16)}>"
     with tempfile.TemporaryDirectory(prefix="blastdoor-pipe-") as folder:
         pipe = Path(folder) / "output"
         os.mkfifo(pipe, 0o600)
-        reader = _Reader(pipe, word.encode() + b"\n", cap)
+        reader = _Reader(pipe, word.encode(), -(-cap // 3) * 4)
         try:
-            code = run(f"printf '%s\\n' {shlex.quote(word)}; {command}", pipe)
+            code = run(f"printf %s {shlex.quote(word)}; set -o pipefail; ( {command} ) | base64 -w 0", pipe)
         finally:
             reader.finish()
     if not reader.greeted:
         raise Unavailable(f"the machine can not be reached (exit code {code})")
-    return code, reader.output
+    return code, _decoded(reader.output)[:cap]
+
+
+def _decoded(raw: bytes) -> bytes:
+    found = re.match(rb"[A-Za-z0-9+/]*={0,2}", raw)
+    text = found[0] if found else b""
+    return base64.b64decode(text[: len(text) // 4 * 4])
 
 
 class _Reader:

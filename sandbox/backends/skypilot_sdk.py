@@ -299,8 +299,9 @@ def _check(place: str) -> None:
             "use a local one (sky api start, without api_server in ~/.sky/config.yaml)"
         )
     cloud = cloud_of(place)
-    enabled = [str(name).lower() for name in sdk.get(sdk.enabled_clouds())]
-    if cloud not in enabled:
+    if cloud not in _enabled():
+        sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet
+    if cloud not in _enabled():
         raise Refused(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
     switched = [registry.CLOUD_REGISTRY.from_str(name) for name in SWITCHABLE]
     if left := sky_check.get_cloud_credential_file_mounts(switched):
@@ -309,6 +310,10 @@ def _check(place: str) -> None:
             f"SkyPilot would copy {path} of this account to every rented machine, and has no switch against it; "
             "move it away, or use SkyPilot from an account without it"
         )
+
+
+def _enabled() -> list[str]:
+    return [str(name).lower() for name in sdk.get(sdk.enabled_clouds())]
 
 
 def known_clouds() -> list[str]:

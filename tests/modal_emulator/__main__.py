@@ -88,6 +88,9 @@ class Emulator:
     async def sandboxes(self) -> list[dict[str, Any]]:
         return [sandbox.bill() for sandbox in self._sandboxes.all()]
 
+    async def containers(self) -> list[str]:
+        return await self._sandboxes.left()
+
     async def calls(self) -> list[str]:
         return self._journal.calls
 

@@ -88,6 +88,10 @@ class ModalEmulator:
     def running(self) -> list[dict[str, Any]]:
         return [sandbox for sandbox in self.sandboxes() if sandbox["ended_at"] is None]
 
+    def containers(self) -> list[str]:
+        """What the Docker engine itself still has of all sandboxes: the emulator's word is not needed."""
+        return list(self._do("containers"))
+
     def calls(self) -> list[str]:
         """RPCs in the order in which they were called."""
         return list(self._do("calls"))

@@ -44,5 +44,6 @@ class Listener:
         if self._server:
             self._server.close()
             for known in self._server.connected:
-                known.connection._transport.abort()
+                if transport := getattr(known.connection, "_transport", None):  # one that is closed has none
+                    transport.abort()
             self._server = None

@@ -1,7 +1,6 @@
 """Sandboxes as containers: as permissive as Modal's, ended by their lifetime, billed from create to end."""
 
 import asyncio
-import contextlib
 import secrets
 import string
 import time
@@ -49,6 +48,7 @@ class Sandbox:
     container: str = ""
     ended_at: float | None = None
     result: api_pb2.GenericResult = field(default_factory=api_pb2.GenericResult)
+    starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     execs: dict[str, Exec] = field(default_factory=dict)
     timers: list[asyncio.Task[None]] = field(default_factory=list)
@@ -112,7 +112,8 @@ class Sandboxes:
             self._check_name(order)
             sandbox = self._new(order)
         try:
-            await self._start(sandbox)
+            async with sandbox.starting:
+                await self._start(sandbox)
         except EngineError as failure:
             await self.end(sandbox, Result.GENERIC_STATUS_INIT_FAILURE, 1, str(failure))
             raise GRPCError(Status.FAILED_PRECONDITION, f"the container did not start: {failure}") from failure
@@ -144,8 +145,9 @@ class Sandboxes:
         for timer in sandbox.timers:
             if timer is not asyncio.current_task():
                 timer.cancel()
-        if sandbox.container:
-            await self._remove(sandbox.container)
+        async with sandbox.starting:  # who is ended while it starts is started, and then ended
+            if sandbox.container:
+                await _removed(self._engine, sandbox.container)
         for command in sandbox.execs.values():
             await command.close()
         sandbox.ended_at = time.time()
@@ -157,7 +159,11 @@ class Sandboxes:
             *(self.end(sandbox, Result.GENERIC_STATUS_TERMINATED, 137) for sandbox in self._all.values())
         )
         self._all.clear()
-        await remove_all(self._engine, self._emulator)
+        for container in await self.left():
+            await _removed(self._engine, container)
+
+    async def left(self) -> list[str]:
+        return await containers(self._engine, self._emulator)
 
     def _check_name(self, order: Order) -> None:
         name = order.definition.name
@@ -200,10 +206,6 @@ class Sandboxes:
             limits["NanoCpus"] = int(min(resources.milli_cpu_max / 1000, self._cpus) * 1e9)
         return limits
 
-    async def _remove(self, container: str) -> None:
-        with contextlib.suppress(EngineError):  # 404, 409: somebody removed it, or is about to
-            await self._engine.json("DELETE", f"/containers/{container}", force="true", v="true")
-
     async def _expire(self, sandbox: Sandbox, seconds: float) -> None:
         await asyncio.sleep(seconds)
         await self.end(sandbox, Result.GENERIC_STATUS_TIMEOUT, 124)
@@ -230,8 +232,15 @@ class Sandboxes:
         await self.end(sandbox, status, code)
 
 
-async def remove_all(engine: Engine, emulator: str) -> None:
+async def containers(engine: Engine, emulator: str) -> list[str]:
+    """All that the engine itself has of an emulator, running or not."""
     filters = f'{{"label": ["{LABEL}={emulator}"]}}'
-    for container in await engine.json("GET", "/containers/json", all="true", filters=filters):
-        with contextlib.suppress(EngineError):
-            await engine.json("DELETE", f"/containers/{container['Id']}", force="true", v="true")
+    return [str(found["Id"]) for found in await engine.json("GET", "/containers/json", all="true", filters=filters)]
+
+
+async def _removed(engine: Engine, container: str) -> None:
+    try:
+        await engine.json("DELETE", f"/containers/{container}", force="true", v="true")
+    except EngineError as failure:
+        if failure.status not in (404, 409):  # somebody removed it, or is about to
+            raise

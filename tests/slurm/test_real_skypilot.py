@@ -1,43 +1,102 @@
-"""SkyPilot itself on a real Slurm cluster: what our backend may rely on."""
+"""SkyPilot itself on a real Slurm cluster, without our backend: what that may rely on."""
 
-import contextlib
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from own_processes import processes_saying
 from private_slurm import PrivateSlurm
+from slurm_files import ABSENT_GPU, CPU_USD, CPUS, GIB_USD, GPU
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
-
-@contextlib.contextmanager
-def _machine(sky: Any, rented: PrivateSlurm, name: str, run: str) -> Iterator[tuple[int, Any]]:
-    task = sky.Task(run=run)
-    task.set_resources(sky.Resources(infra=rented.infra, cpus="2", memory="2"))
-    try:
-        yield sky.get(sky.launch(task, cluster_name=name, idle_minutes_to_autostop=5, down=True))
-    finally:
-        sky.get(sky.down(name))
+NAME = "plain"
+SLEEP = "sleep 314.159265358"  # to be found among all processes
 
 
-def test_a_machine_is_rented_used_and_given_back(sky: Any, rented: PrivateSlurm, tmp_path: Path) -> None:
-    """One launch: a job that ends well, one that fails, files up and down, an engine within reach, the price."""
-    ping = "curl --silent --unix-socket ${DOCKER_HOST#unix://} http://engine/_ping"
-    with _machine(sky, rented, "bd-plain", f"echo $((6 * 7)); {ping}; mkdir -p out; echo 7 > out/value") as (
-        job,
-        handle,
-    ):
+@dataclass(frozen=True, slots=True)
+class Rental:
+    """One machine for this file's tests. `sky` is SkyPilot's own package."""
+
+    sky: Any
+    slurm: PrivateSlurm
+    handle: Any
+
+    def task(self, run: str | None, **wanted: Any) -> Any:
+        task = self.sky.Task(run=run)
+        task.set_resources(self.sky.Resources(infra=self.slurm.infra, **wanted))
+        return task
+
+    def run(self, line: str) -> tuple[int, str]:
+        """0 or 100, whatever the program's own code was, and the log with SkyPilot's words between."""
+        number, _ = self.sky.get(self.sky.exec(self.sky.Task(run=line), cluster_name=NAME))
         log = io.StringIO()
-        assert sky.tail_logs("bd-plain", job, follow=True, output_stream=log) == 0, log.getvalue()
-        assert "42" in log.getvalue()
-        assert "OK" in log.getvalue()
-        assert handle.launched_resources.get_cost(3600) == pytest.approx(2 * 0.05 + 2 * 0.01)
-        runner = handle.get_command_runners()[0]
-        runner.rsync("~/sky_workdir/out/", str(tmp_path / "down"), up=False, stream_logs=False)
-        assert (tmp_path / "down" / "value").read_text() == "7\n"
-        failing, _ = sky.get(sky.exec(sky.Task(run="exit 3"), cluster_name="bd-plain"))
-        assert sky.tail_logs("bd-plain", failing, follow=True, output_stream=io.StringIO()) == 100
-    assert rented.jobs() == []
+        return self.sky.tail_logs(NAME, number, follow=True, output_stream=log), log.getvalue()
+
+
+@pytest.fixture(scope="module")
+def rental(slurm: PrivateSlurm) -> Iterator[Rental]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        for name, value in slurm.environment().items():
+            patch.setenv(name, value)
+        import sky
+
+        empty = Rental(sky, slurm, None)
+        launch = sky.launch(
+            empty.task(None, cpus="2", memory="2"), cluster_name=NAME, idle_minutes_to_autostop=10, down=True
+        )
+        try:
+            yield Rental(sky, slurm, sky.get(launch)[1])
+        finally:
+            sky.get(sky.down(NAME))
+        assert slurm.jobs() == []
+        (bill,) = [row for row in sky.get(sky.cost_report()) if row["name"] == NAME]
+        assert bill["total_cost"] == pytest.approx(bill["duration"] * (2 * CPU_USD + 2 * GIB_USD) / 3600)
+
+
+def test_a_job_runs_there(rental: Rental, tmp_path: Path) -> None:
+    """In a home of the machine's own, with an engine and uv in reach; its files come back, its price is known."""
+    ping = "curl --silent --unix-socket ${DOCKER_HOST#unix://} http://engine/_ping; echo"
+    version = "import sys; print(sys.version_info > (3, 11))"
+    uv = f"~/.local/bin/uv venv --quiet --python '>=3.11' new; new/bin/python -c '{version}'"
+    code, log = rental.run(f"echo $((6 * 7)); {ping}; {uv}; mkdir -p out; echo 7 > out/value")
+    assert code == 0, log
+    for word in ("42", "OK", "True"):
+        assert f" {word}\n" in log, log
+    runner = rental.handle.get_command_runners()[0]
+    runner.rsync("~/sky_workdir/out/", str(tmp_path / "down"), up=False, stream_logs=False)
+    assert (tmp_path / "down" / "value").read_text() == "7\n"
+    assert rental.handle.launched_resources.get_cost(3600) == pytest.approx(2 * CPU_USD + 2 * GIB_USD)
+
+
+def test_a_job_that_fails_and_one_that_is_late(rental: Rental) -> None:
+    """The program's own exit code is not told: that is why ours travels in the bundle."""
+    code, log = rental.run(f"timeout --signal=KILL 2 {SLEEP}; exit 3")
+    assert code == 100, log
+    assert processes_saying(f"^{SLEEP}") == []
+
+
+def test_a_job_that_is_cancelled(rental: Rental) -> None:
+    sky = rental.sky
+    number, _ = sky.get(sky.exec(sky.Task(run=f"echo begun; {SLEEP}"), cluster_name=NAME))
+    while not processes_saying(f"^{SLEEP}"):
+        assert not sky.get(sky.job_status(NAME, [number]))[number].is_terminal()
+    sky.get(sky.cancel(NAME, job_ids=[number]))
+    assert processes_saying(f"^{SLEEP}") == []
+    assert sky.get(sky.job_status(NAME, [number]))[number].is_terminal()
+
+
+def test_machines_that_do_not_come(rental: Rental) -> None:
+    """No such GPU: refused at once. One that is there but taken, or too many processors: capacity, with a history."""
+    sky = rental.sky
+    for wanted, tried in (({"accelerators": f"{ABSENT_GPU}:1"}, False), ({"cpus": str(CPUS)}, True)):
+        with pytest.raises(sky.exceptions.ResourcesUnavailableError) as caught:
+            sky.get(sky.launch(rental.task(None, **wanted), cluster_name="never"))
+        assert bool(caught.value.failover_history) is tried, caught.value
+    assert [job.name.partition("-")[0] for job in rental.slurm.jobs()] == [NAME]
+    assert GPU in rental.slurm.command("scontrol", "show", "node")

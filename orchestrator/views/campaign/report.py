@@ -13,7 +13,7 @@ from orchestrator.domain.drift import Drift, drift
 from orchestrator.domain.goodput import Goodput, goodput, in_order
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import path_to
-from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.records import Campaign, Node, Phase, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
 from orchestrator.loop.steering import LONGEST
@@ -44,6 +44,7 @@ from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.views.campaign.roles import roles_record, roles_section
 from orchestrator.views.campaign.sites import sites_section
+from orchestrator.views.campaign.standing import standing_line
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -92,7 +93,7 @@ def report(material: Material) -> str:
         ("Every node", _chart(material)),
         ("The way to the best", _path(material)),
         ("Endings", _endings(material.goodput)),
-        ("What it cost", _cost(material.accounts)),
+        ("What it cost", _cost(material.accounts, material.state.campaign)),
         ("Models and roles", roles_section(state, material.accounts, material.task, nodes)),
         ("Goodput", _goodput(material.goodput)),
         ("Against the control", [control_sentence(material.comparison, run, material.ranking.metrics, code)]),
@@ -174,7 +175,7 @@ def _endings(counts: Goodput) -> list[str]:
     return table(["ending", "attempts"], [[ending, f"{count:,}"] for ending, count in counts.endings.items()])
 
 
-def _cost(accounts: Accounts) -> list[str]:
+def _cost(accounts: Accounts, campaign: Campaign) -> list[str]:
     rows = []
     for account in Account:
         limit, used = accounts.limit(account), accounts.used(account)
@@ -183,7 +184,8 @@ def _cost(accounts: Accounts) -> list[str]:
             rows.append([account.value, shown(account, used), shown(account, accounts.held(account)), cap])
     losses = accounts.losses
     lost = [f"Of that, lost: {losses}."] if losses.cost else []
-    return [*table(["account", "used", "held", "cap"], rows), "", *lost]
+    stood = [f"Of that, {line}."] if (line := standing_line(campaign)) else []
+    return [*table(["account", "used", "held", "cap"], rows), "", *lost, *stood]
 
 
 def _goodput(counts: Goodput) -> list[str]:

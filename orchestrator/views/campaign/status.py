@@ -47,6 +47,7 @@ from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.roles import findings_of, roles_lines, roles_record
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sites import site_lines
+from orchestrator.views.campaign.standing import standing_line
 from orchestrator.wiring import Reading
 
 _LAST = 5
@@ -90,6 +91,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         *_heldout_line(standing),
         ("models", roles_lines(state, standing.accounts, standing.task)),
         ("verifier", _findings_line(nodes)),
+        ("rented", Text(standing_line(state.campaign, len(state.standing)))),
         ("offers", Text(offers_line(state.campaign))),
         ("pruning", Text(pruning_line(savings(state)))),
         ("playbook", Text(playbook_line(state, standing.ranking))),

@@ -7,7 +7,7 @@ from rich.text import Text
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
-from orchestrator.domain.records import Node
+from orchestrator.domain.records import Campaign, Node
 from orchestrator.domain.savings import savings
 from orchestrator.loop.rounds import over
 from orchestrator.text import printable
@@ -23,6 +23,7 @@ from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.rounds import next_round, round_lines, round_record
 from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.campaign.standing import standing_line
 from orchestrator.views.campaign.tree import Layout, tree
 from orchestrator.wiring import Reading
 
@@ -55,7 +56,7 @@ def show_summary(task: Path, reason: str) -> None:
             screen.line(Text(waiting_line(reading.state, node, metrics[0], task), "bold yellow"))
         hint = f"; {next_round(task)}" if is_round else ""
         screen.line(Text.assemble(("stopped: ", "bold"), f"{printable(reason)}{hint}"))
-        screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign.elapsed_s)))
+        screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign)))
 
 
 def summary_record(task: Path, reason: str) -> dict[str, object]:
@@ -77,10 +78,11 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
         }
 
 
-def cost_line(accounts: Accounts, elapsed_s: float) -> str:
+def cost_line(accounts: Accounts, campaign: Campaign) -> str:
     parts = [shown(account, accounts.used(account)) for account in (Account.ATTEMPTS, Account.USD)]
     parts.append(f"{shown(Account.SECONDS, accounts.used(Account.SECONDS))} in chambers")
-    parts.append(f"{figures.duration(elapsed_s)} on the clock")
+    parts.append(f"{figures.duration(campaign.elapsed_s)} on the clock")
+    parts += [stood] if (stood := standing_line(campaign)) else []
     if accounts.losses.cost:
         parts.append(f"stall losses: {accounts.losses}")
     return ", ".join(parts)

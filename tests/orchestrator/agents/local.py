@@ -18,6 +18,7 @@ from orchestrator.door import Door
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.line import Answer, App
 from orchestrator.proposers.base import Brief
+from orchestrator.tariff import Tariff
 from orchestrator.task import Task
 from orchestrator.watch.signals import Signal
 from sandbox import Job, Limits, Report
@@ -177,7 +178,7 @@ class Scene:
             policy=with_limits.policy(),
             metrics=[spec.metric() for spec in with_limits.metrics],
             agent=agent,
-            door=Door(FakeBackend(self.program), control, lambda _: 0.001, 10.0, 10.0),
+            door=Door(FakeBackend(self.program), control, Tariff(lambda _: 0.001, 10.0, 10.0)),
             journal=self.journal,
             allowance=Allowance(ModelRole.USER, ("claude-sonnet-5-5",), 500_000, tokens=100_000),
         )

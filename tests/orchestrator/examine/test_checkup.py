@@ -298,7 +298,7 @@ async def test_a_dry_run_says_the_same(tmp_path: Path, mode: str, rule: str) -> 
         worst = worst_of_search(parts)
     walls = walls_of_search(task)
     spare = spare_of(DockerConfig()) * len(walls)
-    here = parts.door.spare_s * len(walls)
+    here = parts.door.tariff.spare_s * len(walls)
     assert worst[Account.SECONDS] / 1000 == pytest.approx(plan.attempt_s - spare + here)
     runs = 1 if rule == "noisy" else 2
     assert len(walls) == 3 * runs + 3 * 2 + 1

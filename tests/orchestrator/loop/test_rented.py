@@ -261,4 +261,4 @@ async def test_terms_are_waited_for(folder: Path) -> None:
     script = Script()
     site = rented_site(script, Rent(USD), terms=Terms(opening_s=900.0, closing_s=60.0))
     async with scripted(folder, script, {"value": 1}, site=site) as session:
-        assert session.bench.door.opening_s == 900.0
+        assert session.bench.door.tariff.opening_s == 900.0

@@ -1,13 +1,18 @@
 """One whole life of an owner at Modal, with everything that our backend may have to ask for."""
 
 import asyncio
+import contextlib
+import os
+import signal
 from dataclasses import dataclass
 
+import psutil
 from modal._environments import ENVIRONMENT_CACHE
 
 from sandbox import Bundle, Job, Limits, Outcome
 from sandbox.backends.modal import ModalBackend
-from sandbox.backends.modal_marks import tags_of
+from sandbox.backends.modal_engine import ModalEngine
+from sandbox.backends.modal_marks import reap, tags_of
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
 from sandbox.job import Gpu
@@ -24,6 +29,7 @@ BUNDLE = Bundle({"main.txt": b"hello"})
 ALWAYS = (
     "AppGetOrCreate",
     "AuthTokenGet",
+    "ClientHello",
     "EnvironmentGetOrCreate",
     "ImageGetOrCreate",
     "SandboxGetFromNameV2",
@@ -58,10 +64,8 @@ class Life:
     outcome: Outcome | None = None
     failure: SandboxError | None = None
     usd: float = 0.0
-
-    @property
-    def unended(self) -> bool:
-        return self.failure is not None and self.failure.unended
+    unended: bool = False
+    warden: int | None = None
 
 
 async def leave_an_orphan(config: ModalConfig, bare: Bare, job: Job) -> None:
@@ -72,6 +76,17 @@ async def leave_an_orphan(config: ModalConfig, bare: Bare, job: Job) -> None:
     gpu = str(job.limits.gpu) if job.limits.gpu else None
     app = await bare.app_named(config.app)
     await bare.create(app=app, name="orphan", tags=tags, gpu=gpu)
+
+
+async def reap_as_another(config: ModalConfig) -> list[str]:
+    """What `blastdoor reap` does, without a backend around it."""
+    engine = await ModalEngine.connect(config.app, config.environment)
+    tenancy = Tenancy(config.owners_folder)
+    try:
+        return await reap(engine, tenancy)
+    finally:
+        tenancy.release()
+        await engine.close()
 
 
 async def live(config: ModalConfig, job: Job) -> Life:
@@ -88,13 +103,24 @@ async def live(config: ModalConfig, job: Job) -> Life:
             life.outcome = await chamber.run(BUNDLE)
         finally:
             await chamber.kill()
-            life.usd = chamber.bill.usd
+            life.usd, life.unended = chamber.bill.usd, not chamber.bill.final
     except SandboxError as failure:
         life.failure = failure
         life.usd = life.usd or failure.usd
+        life.unended = life.unended or failure.unended
     finally:
+        life.warden = backend.warden_pid
         await backend.close()
     return life
+
+
+async def dismiss(life: Life) -> None:
+    """A warden that watches on for creates under way is ended here: it must not meddle with the next test's faults."""
+    while life.warden and psutil.pid_exists(life.warden):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(life.warden, signal.SIGKILL)
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.1)  # its pipes are closed by this loop, which must not be gone before
 
 
 def lose_the_reply(emulator: ModalEmulator, job: Job) -> None:
@@ -103,9 +129,9 @@ def lose_the_reply(emulator: ModalEmulator, job: Job) -> None:
 
 
 async def nothing_runs(emulator: ModalEmulator, seconds: float = 30.0) -> bool:
-    """As the provider sees it, now or soon: a warden may be at work."""
+    """As the provider sees it, and the engine beneath it, now or soon: a warden may be at work."""
     for _ in range(int(seconds / 0.2)):
         if not await asyncio.to_thread(emulator.running):
-            return True
+            return not emulator.containers()
         await asyncio.sleep(0.2)
     return False

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.budget import Accounts
 from orchestrator.budget.amounts import NOTHING, Amounts
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Role
+from orchestrator.domain.records import Campaign, Role
 from orchestrator.ledger import read_head, verify_jsonl
 from orchestrator.views.campaign.markdown import block, code
 from orchestrator.views.running.summary import cost_line
@@ -107,12 +107,12 @@ def test_an_output_can_not_leave_the_folder(stage: Stage, tmp_path: Path) -> Non
 
 def test_free_endings_that_cost_nothing_are_no_loss() -> None:
     """An attempt for which nothing new was proposed is not told as a stall."""
-    accounts = Accounts()
+    accounts, campaign = Accounts(), Campaign(id="c", name="n", version="1")
     for spent in (NOTHING, Amounts.of(seconds=3)):
-        assert "stall losses" not in cost_line(accounts, 1.0)
+        assert "stall losses" not in cost_line(accounts, campaign)
         accounts.reserve("1.1#1", NOTHING)
         accounts.refund("1.1#1", spent)
-    assert "stall losses: 2 free endings cost 3" in cost_line(accounts, 1.0)
+    assert "stall losses: 2 free endings cost 3" in cost_line(accounts, campaign)
 
 
 def test_the_report_has_every_part(stage: Stage) -> None:

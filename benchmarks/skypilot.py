@@ -1,0 +1,102 @@
+"""Trials on rented machines: a cluster each against one warm cluster, and what faults leave behind.
+
+SkyPilot itself rents from a Slurm cluster of one node that is brought up for this. All of it runs on this machine.
+"""
+
+import asyncio
+import contextlib
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.figure import Figure
+from sandbox import Bundle, Job, Limits, SkyPilotConfig
+from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.job import Ending
+from tests.sandbox.skypilot.connecting import Purse
+
+if TYPE_CHECKING:
+    from private_slurm import PrivateSlurm
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+FRESH = 3
+WARM = 6
+AT_ONCE = 2
+LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
+JOB = Job(command=("sh", "-c", "echo 42 >$BLASTDOOR_OUT/answer"), limits=LIMITS)
+
+
+@contextlib.contextmanager
+def _environment(cluster: "PrivateSlurm") -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.update(cluster.environment())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+async def _trial_s(backend: SkyPilotBackend) -> float:
+    """As whoever waits for it: from the wish for a chamber to the outcome, with the machine given back."""
+    started = time.monotonic()
+    async with await backend.open(JOB) as chamber:
+        outcome = await chamber.run(Bundle({}))
+    if outcome.ending is not Ending.COMPLETED or outcome.outputs != {"answer": b"42\n"}:
+        raise RuntimeError(f"the trial did not go as it should: {outcome}")
+    return time.monotonic() - started
+
+
+async def _trials_s(cluster: "PrivateSlurm", folder: Path, count: int, warm: int) -> list[float]:
+    config = SkyPilotConfig(infra=cluster.infra, owners_folder=folder / "owners", inputs_folder=folder / "i", warm=warm)
+    backend = await SkyPilotBackend.connect(config)
+    backend.purse = Purse()
+    try:
+        return [await _trial_s(backend) for _ in range(count)]
+    finally:
+        await backend.close()
+
+
+async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
+    """What the real faults leave behind, two owners at a time."""
+    from sandbox.backends.skypilot_sdk import SkyPilot
+    from tests.slurm.faults import FAULTS
+
+    provisioner, gate = SkyPilot(), asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int, name: str) -> list[str]:
+        async with gate:
+            return await FAULTS[name].left_after(cluster, provisioner, folder / str(number))
+
+    found = await asyncio.gather(*(one(number, name) for number, name in enumerate(FAULTS)))
+    return [item for items in found for item in items] + [job.name for job in cluster.jobs()]
+
+
+async def measure() -> list[Figure]:
+    sys.path.insert(0, str(SCRIPTS))  # where the cluster is started from, for the tests too
+    import private_slurm
+    from tests.slurm.faults import FAULTS
+
+    with (
+        tempfile.TemporaryDirectory(prefix="blastdoor-bench-") as name,
+        private_slurm.slurm(Path(name) / "apt.log", os.environ.get("DOCKER_HOST")) as cluster,
+        _environment(cluster),
+    ):
+        folder = Path(name)
+        fresh = await _trials_s(cluster, folder / "fresh", FRESH, warm=0)
+        first, *warm = await _trials_s(cluster, folder / "warm", WARM + 1, warm=1)
+        left = await _left(cluster, folder / "faults")
+    each, reused = statistics.median(fresh), statistics.median(warm)
+    return [
+        Figure("SkyPilot on Slurm: a trial with a cluster of its own", each, "s"),
+        Figure("SkyPilot on Slurm: the first trial on a warm cluster, which is launched for it", first, "s"),
+        Figure("SkyPilot on Slurm: a trial on a warm cluster", reused, "s"),
+        Figure("SkyPilot on Slurm: a cluster each / a warm cluster", each / reused, "x", ">= 2"),
+        Figure(f"SkyPilot on Slurm: left after {len(FAULTS)} real faults", len(left), "", "<= 0"),
+    ]

@@ -1,0 +1,152 @@
+"""What stands at a provider longer than one chamber is paid by the campaign, under the same caps as all else."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account, Amounts
+from orchestrator.domain import events as e
+from orchestrator.loop.purse import CampaignPurse
+from orchestrator.task import TaskError
+from orchestrator.views.campaign.happenings import line_of
+from orchestrator.views.campaign.standing import standing_line
+from orchestrator.wiring import How
+from sandbox import Unavailable
+from sandbox.backends.fake_rent import Rent, Step
+from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, RentedBackend, billed, booked, rented_site
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import Scripted, scripted
+
+ROUNDING = 1e-4
+# A standing thing's worst case.
+WORST = round(60 * USD * 1_000_000)
+ATTEMPT = 2 * round((TRIAL_S + CONTROL_S) * USD * 1_000_000)
+
+
+def backend_of(session: Scripted) -> RentedBackend:
+    backend = session.bench.door.backend
+    assert isinstance(backend, RentedBackend)
+    return backend
+
+
+async def test_stands_is_taken_and_paid_once(folder: Path) -> None:
+    """Idle seconds are the campaign's, serving seconds the trial's; both together are what the provider charged."""
+    script, rent = Script(), Rent(USD)
+    async with scripted(folder, script, {"value": 1}, {"value": 2}, site=rented_site(script, rent)) as session:
+        rented = backend_of(session).rented
+        assert await rented.stand()
+        assert await rented.stand()
+        assert session.bench.book.accounts.held(Account.USD) == 2 * WORST
+        await session.run()
+        campaign = session.bench.state.campaign
+        assert (campaign.stood, session.bench.state.standing) == (2, {})
+        assert campaign.standing.microdollars > 0
+        spent = sum(node.spent.microdollars for node in session.bench.state.nodes.values())
+        assert campaign.standing.microdollars + spent == session.bench.book.accounts.used(Account.USD)
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.5 + ROUNDING
+        assert standing_line(campaign).startswith("standing: $")
+
+
+async def test_ended_before_the_last_event(folder: Path) -> None:
+    """What still stands when the campaign is over is ended and settled first: the session's last word is the last."""
+    script, rent = Script(), Rent(USD)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), attempts=1) as session:
+
+        async def stand() -> None:
+            assert await backend_of(session).rented.stand()
+
+        for _ in range(5):
+            await stand()
+        await session.run()
+        assert [event.kind for event in session.events[-2:]] == ["campaign stopped", "session ended"]
+        assert len(session.of(e.StandingEnded)) == 5
+        assert not any(event.interrupted for event in session.of(e.StandingEnded))
+        assert not rent.register.running()
+        assert not session.bench.book.accounts.holds
+        assert await backend_of(session).rented.stand() is False, "the purse is closed"
+
+
+async def test_what_can_not_be_ended_costs_its_worst(folder: Path) -> None:
+    """A standing thing that the provider does not let us end is booked at its worst case, and the ledger says so."""
+    faults = Faults()
+    script, rent = Script(), Rent(USD, fault=faults)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+
+        def fall_silent(event: e.AttemptEnded) -> None:
+            if event.node == "1.1":
+                faults.at, faults.error, faults.many = Step.END, lambda: Unavailable("no answer"), 99
+
+        session.when(e.AttemptEnded, fall_silent)
+        for _ in range(4):  # three trials take one each
+            assert await backend_of(session).rented.stand()
+        await session.run()
+        lost = [event for event in session.of(e.StandingEnded) if event.interrupted]
+        assert [event.spent.microdollars for event in lost] == [WORST]
+        assert "nobody saw its end" in line_of(lost[0])
+        faults.many = 0
+
+
+async def test_nothing_stands_that_would_keep_an_attempt_from_starting(folder: Path) -> None:
+    """A purse that pays for what stands leaves room for a whole attempt, always."""
+    script, rent = Script(), Rent(USD)
+    cap = (ATTEMPT + 2 * WORST + 5) / 1e6
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=cap) as session:
+        rented = backend_of(session).rented
+        assert [await rented.stand() for _ in range(3)] == [True, True, False]
+        await session.run()
+        assert session.charged == 1
+
+
+async def test_what_stands_makes_room(folder: Path) -> None:
+    """When an attempt can not start only for what stands idle, that is ended: a campaign never waits for itself."""
+    script, rent = Script(), Rent(USD)
+    cap = (ATTEMPT + WORST) / 1e6
+    async with scripted(folder, script, {"value": 1}, {"value": 2}, site=rented_site(script, rent), usd=cap) as session:
+        rented = backend_of(session).rented
+        # One that is not asked to leave room for anybody.
+        rented.purse = greedy = CampaignPurse(session.bench.book, "rented", Amounts)
+
+        def stand(event: e.AttemptEnded) -> None:
+            if event.node == "1":
+                assert greedy.reserve("idle", (session.bench.book.accounts.left(Account.USD) or 0) / 1e6)
+
+        async def stand_down() -> None:
+            if "idle" in session.bench.state.standing:
+                greedy.settle("idle", 0.0)
+
+        session.when(e.AttemptEnded, stand)
+        object.__setattr__(session.bench, "stand_down", stand_down)
+        await session.run()
+        assert session.charged == 2
+        assert [event.name for event in session.of(e.StandingEnded)] == ["idle"]
+
+
+async def test_after_a_crash(folder: Path) -> None:
+    """What a dead owner left standing is booked at its price for the seconds since its intent, and never twice."""
+    script, rent = Script(), Rent(USD)
+    site = rented_site(script, rent)
+    async with scripted(folder, script, {"value": 1}, site=site) as session:
+        rented = backend_of(session).rented
+        assert await rented.stand()
+        assert session.bench.purse is not None
+        assert session.bench.purse.reserve("priceless", 0.25)
+        session.bench.purse.close()  # as if we had died here: nobody settles
+    again = rented_site(Script(), Rent(USD))
+    async with scripted(folder, None, {"value": 1}, how=How.RESUME, site=again) as session:
+        assert not session.bench.state.standing
+        spent = session.bench.state.campaign.standing.microdollars
+        assert billed(rent) <= spent / 1e6 - 0.25 < WORST / 1e6
+        assert session.bench.book.accounts.used(Account.USD) == spent
+        await session.run()
+
+
+async def test_cap_that_does_not_cover_one_trial(folder: Path) -> None:
+    """It is said in one line, with both sums, before anything is created or recorded."""
+    rent = Rent(USD)
+    with pytest.raises(
+        TaskError, match=r"--usd of \$1\.00 is not enough for one trial on rented, .* \$5\.17 at its worst"
+    ):
+        async with scripted(folder, None, {"value": 1}, site=rented_site(Script(), rent), usd=1.0):
+            pass
+    assert not rent.register.running()
+    assert billed(rent) == 0

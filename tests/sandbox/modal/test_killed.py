@@ -1,0 +1,137 @@
+"""After a SIGKILL of an owner, before or after the effect of whichever call, nothing runs on and nobody else is hit."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Literal
+
+import psutil
+import pytest
+
+from sandbox import Ending, Job
+from sandbox.backends.modal import ModalBackend
+from sandbox.config import ModalConfig
+from tests.modal_emulator import ModalEmulator
+from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, nothing_runs, reap_as_another
+
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash]
+
+OWNER = Path(__file__).with_name("doomed_owner.py")
+REACHED_S = 120.0
+When = Literal["before", "after"]
+
+# Everything between the first thing that costs and the last: create, run, terminate.
+CALLS = {
+    "SandboxCreateV2": JOB,
+    "TaskExecStart": JOB,
+    "TaskExecStdinWrite": JOB,
+    "TaskExecStdioRead": JOB,
+    "SandboxTerminateV2": JOB,
+    "SandboxWaitV2": JOB,
+    "SandboxCreate": GPU_JOB,
+    "SandboxGetTaskId": GPU_JOB,
+    "TaskGetCommandRouterAccess": GPU_JOB,
+    "SandboxTerminate": GPU_JOB,
+    "SandboxWait": GPU_JOB,
+}
+
+
+class Owner:
+    """A process of its own, with its warden."""
+
+    def __init__(self, process: asyncio.subprocess.Process, warden: int) -> None:
+        self._process = process
+        self._warden = warden
+
+    @classmethod
+    async def start(cls, config: ModalConfig, job: Job) -> "Owner":
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(OWNER), config.model_dump_json(), job.model_dump_json(), stdout=asyncio.subprocess.PIPE
+        )
+        if process.stdout is None:
+            raise RuntimeError("the owner has no stdout")
+        return cls(process, int(await asyncio.wait_for(process.stdout.readline(), REACHED_S)))
+
+    async def kill(self) -> None:
+        self._process.kill()
+        assert await self._process.wait() == -signal.SIGKILL, "the owner ended before it could be killed"
+
+    async def kill_warden(self) -> None:
+        """It is nobody's child by now: whoever adopts orphans buries it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._warden, signal.SIGKILL)
+        while _lives(self._warden):  # noqa: ASYNC110 not our child: nobody tells us
+            await asyncio.sleep(0.05)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@contextlib.asynccontextmanager
+async def killed(
+    emulator: ModalEmulator, config: ModalConfig, rpc: str, when: When, with_warden: bool
+) -> AsyncIterator[None]:
+    """An owner is killed while this call waits at this point; then the call goes on, as a provider's would."""
+    held = emulator.hold(rpc, when)
+    owner = await Owner.start(config, CALLS[rpc])
+    assert await asyncio.to_thread(emulator.reached, held, REACHED_S), f"{rpc} was never called"
+    if with_warden:
+        await owner.kill_warden()
+    await owner.kill()
+    emulator.release(held)
+    try:
+        yield
+    finally:
+        await owner.kill_warden()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("rpc", CALLS)
+async def test_the_warden_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, rpc: str, when: When) -> None:
+    """Even a create that takes effect when its owner is dead already is found and ended by the owner's warden."""
+    async with killed(modal_emulator, config, rpc, when, with_warden=False):
+        await made(modal_emulator)
+        assert await nothing_runs(modal_emulator, seconds=60)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("rpc", CALLS)
+async def test_the_next_owner_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, rpc: str, when: When) -> None:
+    """With the warden dead too, whoever reaps next ends it."""
+    async with killed(modal_emulator, config, rpc, when, with_warden=True):
+        await made(modal_emulator)
+        await reap_as_another(config)
+        assert await nothing_runs(modal_emulator, seconds=1)
+
+
+async def test_the_living_are_left_alone(config: ModalConfig, modal_emulator: ModalEmulator) -> None:
+    """While one owner dies and is cleaned up after, another one's open chamber goes on and serves."""
+    living = await ModalBackend.connect(config)
+    chamber = await living.open(JOB)
+    async with killed(modal_emulator, config, "TaskExecStdinWrite", "after", with_warden=False):
+        (ours,) = [bill for bill in modal_emulator.sandboxes() if bill["name"] == chamber.name]
+        while len(modal_emulator.running()) > 1:  # noqa: ASYNC110 asked of a process that tells nothing by itself
+            await asyncio.sleep(0.1)
+        other = await ModalBackend.connect(config)
+        assert await other.reap() == []
+        await other.close()
+        assert [bill["sandbox_id"] for bill in modal_emulator.running()] == [ours["sandbox_id"]]
+    outcome = await chamber.run(BUNDLE)
+    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
+    await living.close()
+    assert modal_emulator.running() == []
+
+
+async def made(emulator: ModalEmulator) -> None:
+    """The held call was released and had its effect: from here on there is something to end."""
+    async with asyncio.timeout(REACHED_S):
+        while not emulator.sandboxes():  # noqa: ASYNC110 asked of a process that tells nothing by itself
+            await asyncio.sleep(0.05)

@@ -1,0 +1,92 @@
+"""Modal's failures, as everybody else here knows them."""
+
+import asyncio
+import inspect
+
+import modal
+import modal.exception
+import pytest
+from grpclib import GRPCError, Status
+from grpclib.exceptions import StreamTerminatedError
+
+from sandbox.backends.modal_bounds import within
+from sandbox.backends.modal_engine import ModalEngine, translating_modal_errors
+from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
+
+OWN = [kind for _, kind in inspect.getmembers(modal.exception, inspect.isclass) if issubclass(kind, modal.Error)]
+
+
+def translated(error: Exception) -> SandboxError:
+    with pytest.raises(SandboxError) as caught, translating_modal_errors("create"):
+        raise error
+    return caught.value
+
+
+def made(kind: type[modal.Error], text: str = "words\nof Modal") -> modal.Error:
+    return kind(text, "im-1") if kind is modal.exception.ImageBuildError else kind(text)
+
+
+@pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
+def test_none_of_modals_own_errors_is_left_unmapped(kind: type[modal.Error]) -> None:
+    """Every error of the package leaves as one of ours, in one line that says what was being done."""
+    said = str(translated(made(kind)))
+    assert said.startswith("create: ")
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (made(modal.exception.AuthError), Denied),
+        (made(modal.exception.PermissionDeniedError), Denied),
+        (made(modal.exception.ResourceExhaustedError), Unavailable),
+        (made(modal.exception.ServiceError), Unavailable),
+        (made(modal.exception.InternalError), Unavailable),
+        (made(modal.exception.TimeoutError), Unavailable),
+        (made(modal.exception.ClientClosed), Unavailable),
+        (made(modal.exception.NotFoundError), Lost),
+        (made(modal.exception.ConflictError), Lost),
+        (made(modal.exception.SandboxTerminatedError), Lost),
+        (made(modal.exception.InvalidError), Refused),
+        (made(modal.exception.ImageBuildError), Refused),
+        (made(modal.exception.VersionError), Refused),
+        (GRPCError(Status.INTERNAL, "beneath the package"), Unavailable),
+        (StreamTerminatedError("cut"), Unavailable),
+        (ConnectionRefusedError(111, "refused"), Unavailable),
+        (TimeoutError(), Unavailable),
+        (ValueError("Received empty message"), Unavailable),
+    ],
+    ids=lambda item: item.__name__ if isinstance(item, type) else type(item).__name__,
+)
+def test_whose_fault_it_was(error: Exception, kind: type[SandboxError]) -> None:
+    """A token is for a person to mend, a quota to wait for, a bad request never to repeat; what is gone is lost."""
+    assert type(translated(error)) is kind
+
+
+def test_a_token_that_is_over_says_what_to_do() -> None:
+    """Whoever reads it knows the next step."""
+    assert "modal token new" in str(translated(made(modal.exception.AuthError)))
+
+
+async def test_our_clock_comes_first() -> None:
+    """A call that never ends, and does not even let itself be cancelled, is given up in time."""
+    stubborn = asyncio.Event()
+
+    async def never() -> None:
+        while not stubborn.is_set():
+            try:
+                await stubborn.wait()
+            except asyncio.CancelledError:
+                continue
+
+    with pytest.raises(Unavailable, match="create: Modal did not answer within 0 s"):
+        await within("create", never(), 0.01)
+    stubborn.set()
+
+
+async def test_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a token nobody is asked, and a person is told how to get one."""
+    monkeypatch.setenv("MODAL_TOKEN_ID", "")
+    monkeypatch.setenv("MODAL_TOKEN_SECRET", "")
+    with pytest.raises(Denied, match="modal token new"):
+        await ModalEngine.connect("app", None)

@@ -1,0 +1,103 @@
+"""Two streams as one, and what a broken one means."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sandbox.backends.modal_link import SEND_BYTES, ModalLink
+from sandbox.errors import Lost, SandboxError, Unavailable
+from sandbox.wire.demux import Stream
+
+
+class Script:
+    """Streams that say what they are told to, and then end or break."""
+
+    def __init__(self, said: dict[Stream, list[bytes | SandboxError]], gone: bool = False) -> None:
+        self._said = said
+        self.gone = gone
+        self.written: list[int] = []
+
+    async def write(self, data: bytes | memoryview) -> None:
+        if self.gone:
+            raise Lost("the command has ended")
+        self.written.append(len(data))
+
+    async def read(self, stream: Stream) -> AsyncIterator[bytes]:
+        for item in self._said.get(stream, []):
+            if isinstance(item, SandboxError):
+                raise item
+            yield item
+
+
+async def everything(link: ModalLink) -> dict[Stream, bytes]:
+    heard = dict.fromkeys(Stream, b"")
+    while pieces := await link.receive():
+        for stream, piece in pieces:
+            heard[stream] += piece
+    return heard
+
+
+def linked(script: Script, over: bool | SandboxError = False) -> ModalLink:
+    async def is_over() -> bool:
+        if isinstance(over, SandboxError):
+            raise over
+        return over
+
+    return ModalLink(script, is_over)
+
+
+async def test_both_streams_until_both_have_ended() -> None:
+    """Nothing is lost or mixed up, and the end comes once."""
+    many = [bytes([number % 256]) * 100 for number in range(500)]
+    link = linked(Script({Stream.STDOUT: list(many), Stream.STDERR: [b"log"]}))
+    assert await everything(link) == {Stream.STDOUT: b"".join(many), Stream.STDERR: b"log"}
+    assert await link.receive() == []
+
+
+async def test_a_command_that_is_gone_is_an_end() -> None:
+    """What was said before it is still heard."""
+    link = linked(Script({Stream.STDOUT: [b"last words", Lost("no such task")]}))
+    assert (await everything(link))[Stream.STDOUT] == b"last words"
+
+
+async def test_a_break_in_a_sandbox_that_has_ended_is_an_end() -> None:
+    link = linked(Script({Stream.STDERR: [b"x", Unavailable("cut")]}), over=True)
+    assert (await everything(link))[Stream.STDERR] == b"x"
+
+
+@pytest.mark.parametrize("answer", [False, Unavailable("no answer")])
+async def test_any_other_break_is_the_providers_failure(answer: bool | SandboxError) -> None:
+    """Also when nobody can be asked whether the sandbox still runs."""
+    link = linked(Script({Stream.STDOUT: [b"x", Unavailable("cut")]}), answer)
+    assert [bytes(piece) for _, piece in await link.receive()] == [b"x"]
+    with pytest.raises(Unavailable, match="cut"):
+        await link.receive()
+
+
+async def test_large_bundles_go_in_pieces() -> None:
+    """The package takes no more than sixteen MiB at once."""
+    script = Script({})
+    await linked(script).send(bytes(2 * SEND_BYTES + 1))
+    assert script.written == [SEND_BYTES, SEND_BYTES, 1]
+
+
+async def test_sending_to_the_dead_is_no_failure() -> None:
+    """The receiving side says how it ended."""
+    await linked(Script({}, gone=True)).send(b"stop\n")
+
+
+async def test_close_ends_a_reader_that_waits() -> None:
+    """Also one whose queue is full because nobody read."""
+
+    class Endless(Script):
+        async def read(self, stream: Stream) -> AsyncIterator[bytes]:
+            while True:
+                yield b"x"
+                await asyncio.sleep(0)
+
+    link = linked(Endless({}))
+    await asyncio.sleep(0.05)
+    link.close()
+    while await link.receive():
+        pass

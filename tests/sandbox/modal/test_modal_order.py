@@ -1,0 +1,94 @@
+"""What is refused before anything costs."""
+
+import importlib.util
+
+import pytest
+
+from sandbox.backends import modal_order
+from sandbox.config import ModalConfig
+from sandbox.errors import Refused
+from sandbox.job import Gpu, Job, Limits
+from sandbox.price import Rates
+
+CONFIG = ModalConfig()
+
+
+def job(build: tuple[str, ...] = (), **limits: object) -> Job:
+    return Job(command=("true",), build=build, limits=Limits(**limits))
+
+
+@pytest.mark.parametrize(("text", "word"), [("A10", "A10:1"), ("A10:4", "A10:4"), ("H100:8", "H100:8")])
+def test_gpus_that_modal_sells(text: str, word: str) -> None:
+    assert modal_order.gpu(CONFIG, Gpu.parse(text)) == word
+
+
+def test_no_gpu() -> None:
+    assert modal_order.gpu(CONFIG, None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("any", "no GPU of kind any; name one"),
+        ("RTX9090", "no price is known for the GPU RTX9090"),
+        ("a10", "no price is known for the GPU a10"),
+        ("A10:5", "at most 4 GPUs of kind A10"),
+        ("H100:9", "at most 8 GPUs of kind H100"),
+    ],
+)
+def test_gpus_that_it_does_not(text: str, line: str) -> None:
+    """One line that names what there is, or what to set."""
+    with pytest.raises(Refused, match=line):
+        modal_order.gpu(CONFIG, Gpu.parse(text))
+
+
+def test_a_gpu_without_any_price() -> None:
+    """Rates that know no GPU at all do not make it free."""
+    with pytest.raises(Refused, match=r"rates\.gpu is empty"):
+        modal_order.gpu(ModalConfig(rates=Rates(cpu=1.0)), Gpu.parse("A10"))
+
+
+def test_a_lifetime_covers_all_that_may_happen() -> None:
+    """Opening, upload, build, run, grace, collection and the end: the provider's limit is never what ends a trial."""
+    deadlines = CONFIG.deadlines
+    longest = deadlines.provision + deadlines.upload + deadlines.collect
+    plain, built = job(wall=100, grace=5, build=("make",)), job(wall=100, grace=5)
+    assert modal_order.lifetime(CONFIG, built) >= longest + 105
+    assert modal_order.lifetime(CONFIG, plain) == modal_order.lifetime(CONFIG, built) + plain.limits.build
+    warm = ModalConfig(warm=2, warm_idle=300)
+    assert modal_order.lifetime(warm, built) == modal_order.lifetime(CONFIG, built) + 300
+
+
+def test_more_than_a_day() -> None:
+    """Modal ends everything after a day, so a job that may need longer is refused, with what to change."""
+    with pytest.raises(Refused, match=r"24 h; lower limits\.wall"):
+        modal_order.lifetime(CONFIG, job(wall=24 * 3600))
+
+
+def test_memory_is_never_less_than_asked() -> None:
+    assert modal_order.memory(Limits(memory=64 * 1024**2)) == 64
+    assert modal_order.memory(Limits(memory=64 * 1024**2 + 1)) == 65
+
+
+def test_shapes() -> None:
+    """A sandbox that waits serves jobs that differ in nothing which it was made with."""
+    assert modal_order.shape(job(log_bytes=1), 600) == modal_order.shape(job(log_bytes=2), 600)
+    assert modal_order.shape(job(), 600) != modal_order.shape(job(), 601)
+    assert modal_order.shape(job(pids=9), 600) != modal_order.shape(job(pids=10), 600)
+    assert modal_order.shape(job(gpu="A10"), 600) != modal_order.shape(job(), 600)
+
+
+def test_images_of_this_machine_are_not_at_modal() -> None:
+    """The base stands for our own images; ids and names in a registry are themselves."""
+    assert modal_order.reference(CONFIG, "blastdoor-trial:latest") == CONFIG.base
+    assert modal_order.reference(CONFIG, "im-123") == "im-123"
+    assert modal_order.reference(CONFIG, "debian:12") == "debian:12"
+    assert modal_order.is_id("im-123")
+    assert not modal_order.is_id("im-123/x")
+
+
+async def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says what to install."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(Refused, match=r"pip install 'blastdoor\[modal\]'"):
+        await CONFIG.connect()

@@ -1,0 +1,116 @@
+"""Sandboxes made ahead of need: who pays for their waiting, and how long that can be."""
+
+import asyncio
+
+import pytest
+
+from sandbox.backends.modal import ModalBackend
+from sandbox.bundle import Bundle
+from sandbox.config import ModalConfig
+from sandbox.job import Ending, Job, Limits
+from tests.modal_emulator import ModalEmulator
+from tests.modal_emulator.bare import until
+
+pytestmark = [pytest.mark.modal, pytest.mark.docker]
+
+JOB = Job(command=("sh", "-c", "echo well"), limits=Limits(wall=30, memory="64MiB"))
+IDLE_S = 8.0
+
+
+class Money:
+    """A purse that remembers. `room` is how many more it pays for."""
+
+    def __init__(self, room: int = 100) -> None:
+        self.room = room
+        self.reserved: dict[str, float] = {}
+        self.settled: dict[str, float] = {}
+
+    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+        if self.room <= 0:
+            return False
+        self.room -= 1
+        self.reserved[name] = worst_usd
+        return True
+
+    def settle(self, name: str, usd: float) -> None:
+        assert name not in self.settled, "paid twice"
+        self.settled[name] = usd
+
+
+@pytest.fixture
+def warm(config: ModalConfig) -> ModalConfig:
+    return config.model_copy(update={"warm": 1, "warm_idle": IDLE_S})
+
+
+async def serve(backend: ModalBackend) -> tuple[str, float]:
+    async with await backend.open(JOB) as chamber:
+        outcome = await chamber.run(Bundle({}))
+    assert outcome.ending is Ending.COMPLETED
+    return chamber.name, outcome.usage.usd
+
+
+async def one_ready(backend: ModalBackend) -> bool:
+    return backend.warm_ready == 1
+
+
+async def test_nothing_stands_without_a_purse(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+    backend = await ModalBackend.connect(warm)
+    try:
+        await serve(backend)
+        assert len(modal_emulator.sandboxes()) == 1
+        assert backend.warm_ready == 0
+    finally:
+        await backend.close()
+
+
+async def test_waiting_is_the_purses_and_serving_the_trials(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+    """A sandbox that was taken is settled at that moment for what it waited; the trial pays from there."""
+    backend = await ModalBackend.connect(warm)
+    backend.purse = purse = Money()
+    rate = warm.rates.per_second(JOB.limits)
+    try:
+        cold, _ = await serve(backend)
+        assert cold not in purse.reserved
+        await until(lambda: one_ready(backend))
+        taken, usd = await serve(backend)
+        assert taken in purse.settled
+        bill = next(one for one in modal_emulator.sandboxes() if one["name"] == taken)
+        assert purse.settled[taken] + usd == pytest.approx(bill["seconds"] * rate, abs=rate)
+    finally:
+        await backend.close()
+    assert purse.settled.keys() == purse.reserved.keys()
+    assert all(purse.settled[name] <= purse.reserved[name] for name in purse.settled)
+    assert modal_emulator.running() == []
+
+
+async def test_waiting_is_capped(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+    """One that nobody takes is ended when its time is over, and paid for once."""
+    backend = await ModalBackend.connect(warm)
+    backend.purse = purse = Money(room=1)
+    try:
+        await serve(backend)
+        await until(lambda: one_ready(backend))
+        (name,) = purse.reserved
+
+        async def paid() -> bool:
+            return name in purse.settled
+
+        await until(paid, IDLE_S + 30)
+        ended = next(one for one in modal_emulator.sandboxes() if one["name"] == name)
+        assert ended["ended_at"] is not None
+        assert 0 < purse.settled[name] <= purse.reserved[name]
+    finally:
+        await backend.close()
+
+
+async def test_an_empty_purse(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+    """Trials go on with sandboxes of their own; nothing stands that nobody pays for."""
+    backend = await ModalBackend.connect(warm)
+    backend.purse = Money(room=0)
+    try:
+        await serve(backend)
+        await asyncio.sleep(0.2)
+        await serve(backend)
+        assert len(modal_emulator.sandboxes()) == 2
+    finally:
+        await backend.close()
