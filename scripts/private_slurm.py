@@ -192,7 +192,7 @@ def slurm(log: Path, docker_host: str | None) -> Iterator[PrivateSlurm]:
     require(*PROGRAMS, log=log)
     if os.geteuid() != 0:
         raise Unprepared("a private Slurm cluster needs root: its daemons run jobs in the name of a user of their own")
-    _sweep()
+    sweep()
     with tempfile.TemporaryDirectory(prefix="blastdoor-slurm-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         home.chmod(0o755)
@@ -206,7 +206,7 @@ def slurm(log: Path, docker_host: str | None) -> Iterator[PrivateSlurm]:
                 cluster.stop()
 
 
-def _sweep() -> None:
+def sweep() -> None:
     """Removes what clusters left that were killed with their owner. A living owner holds the lock in its folder."""
     for account in pwd.getpwall():
         home = Path(account.pw_dir).parent
