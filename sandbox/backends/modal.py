@@ -185,6 +185,10 @@ class ModalBackend:
             raise error.reason from error
         except SandboxError as error:
             await self._write_off(order.name, rate, asked, error)
+            if order.gpu:
+                # With a GPU the package creates, waits for the machine, and ends by itself what did not come up:
+                # one that is not found may have been charged all the same.
+                error.usd = rate * (time.monotonic() - asked)
             raise
         self._ender.made(order.name, sandbox)
         return sandbox, asked

@@ -11,7 +11,8 @@ from modal._environments import ENVIRONMENT_CACHE
 
 from sandbox import Bundle, Job, Limits, Outcome
 from sandbox.backends.modal import ModalBackend
-from sandbox.backends.modal_marks import tags_of
+from sandbox.backends.modal_engine import ModalEngine
+from sandbox.backends.modal_marks import reap, tags_of
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
 from sandbox.job import Gpu
@@ -63,11 +64,8 @@ class Life:
     outcome: Outcome | None = None
     failure: SandboxError | None = None
     usd: float = 0.0
+    unended: bool = False
     warden: int | None = None
-
-    @property
-    def unended(self) -> bool:
-        return self.failure is not None and self.failure.unended
 
 
 async def leave_an_orphan(config: ModalConfig, bare: Bare, job: Job) -> None:
@@ -78,6 +76,17 @@ async def leave_an_orphan(config: ModalConfig, bare: Bare, job: Job) -> None:
     gpu = str(job.limits.gpu) if job.limits.gpu else None
     app = await bare.app_named(config.app)
     await bare.create(app=app, name="orphan", tags=tags, gpu=gpu)
+
+
+async def reap_as_another(config: ModalConfig) -> list[str]:
+    """What `blastdoor reap` does, without a backend around it."""
+    engine = await ModalEngine.connect(config.app, config.environment)
+    tenancy = Tenancy(config.owners_folder)
+    try:
+        return await reap(engine, tenancy)
+    finally:
+        tenancy.release()
+        await engine.close()
 
 
 async def live(config: ModalConfig, job: Job) -> Life:
@@ -94,10 +103,11 @@ async def live(config: ModalConfig, job: Job) -> Life:
             life.outcome = await chamber.run(BUNDLE)
         finally:
             await chamber.kill()
-            life.usd = chamber.bill.usd
+            life.usd, life.unended = chamber.bill.usd, not chamber.bill.final
     except SandboxError as failure:
         life.failure = failure
         life.usd = life.usd or failure.usd
+        life.unended = life.unended or failure.unended
     finally:
         life.warden = backend.warden_pid
         await backend.close()
@@ -110,6 +120,7 @@ async def dismiss(life: Life) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(life.warden, signal.SIGKILL)
         await asyncio.sleep(0.02)
+    await asyncio.sleep(0.1)  # its pipes are closed by this loop, which must not be gone before
 
 
 def lose_the_reply(emulator: ModalEmulator, job: Job) -> None:

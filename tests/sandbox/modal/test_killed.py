@@ -16,7 +16,7 @@ from sandbox import Ending, Job
 from sandbox.backends.modal import ModalBackend
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator
-from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, nothing_runs
+from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, nothing_runs, reap_as_another
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash]
 
@@ -105,10 +105,10 @@ async def test_the_warden_ends_it(config: ModalConfig, modal_emulator: ModalEmul
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("rpc", CALLS)
 async def test_the_next_owner_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, rpc: str, when: When) -> None:
-    """With the warden dead too, whoever connects next, or reaps, ends it."""
+    """With the warden dead too, whoever reaps next ends it."""
     async with killed(modal_emulator, config, rpc, when, with_warden=True):
         await made(modal_emulator)
-        await (await ModalBackend.connect(config)).close()
+        await reap_as_another(config)
         assert await nothing_runs(modal_emulator, seconds=1)
 
 
