@@ -1,6 +1,8 @@
 """Our backend with SkyPilot itself on a real Slurm cluster."""
 
 import asyncio
+import pickle
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,9 @@ async def test_a_fresh_machine_for_one_trial(rented: PrivateSlurm, sky: Any, tmp
         opened = time.monotonic()
         assert chamber.facts["cpu"]
         (job,) = rented.jobs()
-        record = sky.get(sky.status([chamber.name]))[0]
-        assert record["autostop"] > 0
-        assert record["to_down"]
+        idle = autostop_on_the_machine(rented, job.name)
+        assert (idle.down, idle.wait_for.value) == (True, "none"), "it goes down though a job seems to run"
+        assert 0 < idle.autostop_idle_minutes < 60
         assert 0 < minutes(rented, job.number) < 120, "Slurm ends it at an absolute time"
         assert [process for process in rented.processes() if "sandbox.box.timer" in process.words], (
             "so does a timer on the machine"
@@ -128,6 +130,13 @@ def real_provisioner() -> Provisioner:
     from sandbox.backends.skypilot_sdk import SkyPilot
 
     return SkyPilot()
+
+
+def autostop_on_the_machine(cluster: PrivateSlurm, name: str) -> Any:
+    """What SkyPilot's own process on the machine goes by."""
+    with sqlite3.connect(f"file:{cluster.home}/runtime/{name}/.sky/skylet_config.db?mode=ro", uri=True) as database:
+        ((kept,),) = database.execute("SELECT value FROM config WHERE key = 'autostop_config'")
+    return pickle.loads(kept)  # noqa: S301 nothing hostile was on that machine yet
 
 
 def minutes(cluster: PrivateSlurm, number: int) -> float:
