@@ -7,19 +7,23 @@ import asyncio
 import contextlib
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import private_slurm
 from benchmarks.figure import Figure
-from private_slurm import PrivateSlurm
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
 from sandbox.backends.skypilot import SkyPilotBackend
 from sandbox.job import Ending
-from tests.slurm.faults import FAULTS
+from tests.sandbox.skypilot.connecting import Purse
 
+if TYPE_CHECKING:
+    from private_slurm import PrivateSlurm
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 FRESH = 3
 WARM = 6
 AT_ONCE = 2
@@ -27,17 +31,8 @@ LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
 JOB = Job(command=("sh", "-c", "echo 42 >$BLASTDOOR_OUT/answer"), limits=LIMITS)
 
 
-class Purse:
-    """Pays whatever it is asked for."""
-
-    def reserve(self, name: str, worst_usd: float) -> bool:
-        return bool(name) and worst_usd >= 0
-
-    def settle(self, name: str, usd: float) -> None: ...
-
-
 @contextlib.contextmanager
-def _environment(cluster: PrivateSlurm) -> Iterator[None]:
+def _environment(cluster: "PrivateSlurm") -> Iterator[None]:
     before = dict(os.environ)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(cluster.environment())
@@ -58,7 +53,7 @@ async def _trial_s(backend: SkyPilotBackend) -> float:
     return time.monotonic() - started
 
 
-async def _trials_s(cluster: PrivateSlurm, folder: Path, count: int, warm: int) -> list[float]:
+async def _trials_s(cluster: "PrivateSlurm", folder: Path, count: int, warm: int) -> list[float]:
     config = SkyPilotConfig(infra=cluster.infra, owners_folder=folder / "owners", inputs_folder=folder / "i", warm=warm)
     backend = await SkyPilotBackend.connect(config)
     backend.purse = Purse()
@@ -68,9 +63,10 @@ async def _trials_s(cluster: PrivateSlurm, folder: Path, count: int, warm: int) 
         await backend.close()
 
 
-async def _left(cluster: PrivateSlurm, folder: Path) -> list[str]:
-    """What ten real faults leave behind, two owners at a time."""
+async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
+    """What the real faults leave behind, two owners at a time."""
     from sandbox.backends.skypilot_sdk import SkyPilot
+    from tests.slurm.faults import FAULTS
 
     provisioner, gate = SkyPilot(), asyncio.Semaphore(AT_ONCE)
 
@@ -83,6 +79,10 @@ async def _left(cluster: PrivateSlurm, folder: Path) -> list[str]:
 
 
 async def measure() -> list[Figure]:
+    sys.path.insert(0, str(SCRIPTS))  # where the cluster is started from, for the tests too
+    import private_slurm
+    from tests.slurm.faults import FAULTS
+
     with (
         tempfile.TemporaryDirectory(prefix="blastdoor-bench-") as name,
         private_slurm.slurm(Path(name) / "apt.log", os.environ.get("DOCKER_HOST")) as cluster,

@@ -131,12 +131,25 @@ async def bounded(doing: str, work: Callable[[], T], timeout: float) -> T:
         raise Unavailable(f"{doing}: SkyPilot did not answer within {timeout:g} s") from None
 
 
+class _Quiet:
+    """SkyPilot's client prints to the terminal of whoever imports it; what we say there is ours."""
+
+    def __init__(self, click: Any) -> None:
+        self._click = click
+
+    def secho(self, *_: object, **__: object) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._click, name)
+
+
 class SkyPilot:
     """Implements `Provisioner`."""
 
     def __init__(self) -> None:
         # Its progress is for terminals, and would be mixed with ours.
         logging.getLogger("sky").setLevel(logging.CRITICAL)
+        sdk.click = _Quiet(sdk.click)
         self._submitting = threading.Lock()
         self._handles: dict[str, Any] = {}
 
