@@ -68,7 +68,9 @@ class Machine:
         errand = Errand(doing=Doing.GREET, job=job, runtime=runtime, seconds=BOX_S + self._deadlines.upload)
         for _ in range(TRIES):
             trial = await self._ask(errand, None)
-            line = f"{self._python} -m sandbox.box {_folder(trial)} 2>&1; {_taken(trial)}"
+            said = f"{_folder(trial)}/said"
+            line = f"{self._python} -m sandbox.box {_folder(trial)} >{said} 2>&1 || {{ cat {said}; exit 1; }}; "
+            line += _taken(trial)
             code, data = await self._provisioner.call(self.name, line, most_bytes(job.limits), errand.seconds + LOOK_S)
             page = _greeting(code, data, job.limits)
             await self.forget(trial)
@@ -150,7 +152,7 @@ def _greeting(code: int, data: bytes, limits: Limits) -> Greeted | Missing:
     try:
         page = parse_report(data, limits).page
     except WireFault as fault:
-        words = _last_line(data[:WORDS_BYTES]) if data[:1] != b"o" else str(fault)
+        words = _last_line(data[-WORDS_BYTES:]) if code else str(fault)
         raise Unavailable(f"the machine did not answer a greeting (exit code {code}): {words}") from None
     if isinstance(page, Failed):
         raise page.as_error()

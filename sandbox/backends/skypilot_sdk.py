@@ -131,12 +131,25 @@ async def bounded(doing: str, work: Callable[[], T], timeout: float) -> T:
         raise Unavailable(f"{doing}: SkyPilot did not answer within {timeout:g} s") from None
 
 
+class _Quiet:
+    """SkyPilot's client prints to the terminal of whoever imports it; what we say there is ours."""
+
+    def __init__(self, click: Any) -> None:
+        self._click = click
+
+    def secho(self, *_: object, **__: object) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._click, name)
+
+
 class SkyPilot:
     """Implements `Provisioner`."""
 
     def __init__(self) -> None:
         # Its progress is for terminals, and would be mixed with ours.
         logging.getLogger("sky").setLevel(logging.CRITICAL)
+        sdk.click = _Quiet(sdk.click)
         self._submitting = threading.Lock()
         self._handles: dict[str, Any] = {}
 
@@ -299,8 +312,9 @@ def _check(place: str) -> None:
             "use a local one (sky api start, without api_server in ~/.sky/config.yaml)"
         )
     cloud = cloud_of(place)
-    enabled = [str(name).lower() for name in sdk.get(sdk.enabled_clouds())]
-    if cloud not in enabled:
+    if cloud not in _enabled():
+        sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet
+    if cloud not in _enabled():
         raise Refused(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
     switched = [registry.CLOUD_REGISTRY.from_str(name) for name in SWITCHABLE]
     if left := sky_check.get_cloud_credential_file_mounts(switched):
@@ -309,6 +323,10 @@ def _check(place: str) -> None:
             f"SkyPilot would copy {path} of this account to every rented machine, and has no switch against it; "
             "move it away, or use SkyPilot from an account without it"
         )
+
+
+def _enabled() -> list[str]:
+    return [str(name).lower() for name in sdk.get(sdk.enabled_clouds())]
 
 
 def known_clouds() -> list[str]:

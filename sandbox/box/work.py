@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -61,10 +62,12 @@ async def run_errand(folder: Path) -> int:
         report = Report(Failed.of(Lost("the machine was told to end it")), {}, b"")
     except Exception as error:  # noqa: BLE001  there is nobody else on this machine who could tell what happened
         report = Report(Failed.of(Unavailable(f"the machine failed: {type(error).__name__}: {error}")), {}, b"")
-    with contextlib.suppress(FileExistsError, OSError):
+    try:
         write_report(report, folder)
-        return 0
-    return 1
+    except OSError as error:
+        sys.stderr.write(f"no outcome could be written ({error}); it was {report.page}\n")
+        return 1
+    return 0
 
 
 def _end_when_told() -> None:

@@ -97,9 +97,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def report_bytes(report: Report) -> bytes:
-    return archive(
-        {PAGE: report.page.model_dump_json().encode(), OUTPUTS: archive(report.outputs), LOG: report.log}
-    )
+    return archive({PAGE: report.page.model_dump_json().encode(), OUTPUTS: archive(report.outputs), LOG: report.log})
 
 
 GREETED = Report(Greeted(facts={"cpu": "paper"}), {}, b"")

@@ -1,0 +1,219 @@
+"""Whatever fails at whichever step, no machine is left, none is paid twice, and none costs more than was set aside."""
+
+import asyncio
+import contextlib
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import Bundle, Ending, Job, Limits, Outcome, SandboxError, SkyPilotConfig
+from sandbox.backends import skypilot_machine
+from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.backends.skypilot_chamber import box_seconds
+from sandbox.backends.skypilot_provisioner import Ask, Wanted
+from tests.sandbox.skypilot.connecting import Purse, connected, settings
+from tests.sandbox.skypilot.grounds import PaperMachine
+from tests.sandbox.skypilot.yard import Dead, Fault, Yard, YardProvisioner
+
+FAULTS = 100
+JOB = Job(command=("true",), limits=Limits(wall=5))
+METHODS = ("launch", "send", "call", "submit", "down", "requests", "clusters", "cancel_requests", "is_over")
+OFTEN = ("launch", "launch", "down", "submit")
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.001)
+
+
+class Fate:
+    """One fault at the n-th call of a method, and perhaps the same again at the next."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.method = dice.choice([*METHODS, *OFTEN])
+        self.fault = dice.choice(list(Fault))
+        self._skip = dice.choice((0, 0, 1, 2, 3))
+        self._times = 1 if self.fault in (Fault.KILLED, Fault.KILLED_AFTER) else dice.choice((1, 1, 2, 4))
+        self.struck = 0
+
+    def __call__(self, method: str) -> Fault | None:
+        if method != self.method:
+            return None
+        if self._skip:
+            self._skip -= 1
+            return None
+        if self.struck >= self._times:
+            return None
+        self.struck += 1
+        return self.fault
+
+
+async def trial(backend: SkyPilotBackend, charged: list[float]) -> Outcome | None:
+    """What was charged to the trial is noted, whether there was an outcome or not."""
+    try:
+        async with await backend.open(JOB) as chamber:
+            outcome = await chamber.run(Bundle({}))
+    except SandboxError as error:
+        charged.append(error.usd)
+        return None
+    charged.append(outcome.usage.usd)
+    return outcome
+
+
+def strike_off(backend: SkyPilotBackend) -> None:
+    """The kernel lets go of a dead owner's lock; nothing else of it is done."""
+    descriptor = backend.tenancy._descriptor
+    if descriptor is not None:
+        os.close(descriptor)
+        backend.tenancy._descriptor = None
+
+
+async def one_fault(seed: int, folder: Path, warm: int) -> Fate:
+    dice = random.Random(seed)
+    charged: list[float] = []
+    yard, fate, purse = Yard(lambda _: PaperMachine()), Fate(dice), Purse()
+    config = settings(folder, warm=warm)
+    provisioner = YardProvisioner(yard)
+    backend = await connected(provisioner, config)
+    backend.purse = purse if warm else None
+    provisioner._fate = fate
+    try:
+        for _ in range(2):
+            await trial(backend, charged)
+        await backend.close()
+    except Dead:
+        pass
+    if provisioner.dead:
+        strike_off(backend)
+    await _reaped(yard, config)
+    _balanced(yard, purse, charged, config, alive=not provisioner.dead)
+    return fate
+
+
+async def _reaped(yard: Yard, config: SkyPilotConfig) -> None:
+    other = await connected(YardProvisioner(yard), config)
+    for _ in range(4):
+        await other.reap()
+    await other.close()
+    assert yard.clusters == {}, "a machine was left"
+    assert yard.requests == {}, "a launch was left under way"
+
+
+def _balanced(yard: Yard, purse: Purse, charged: list[float], config: SkyPilotConfig, *, alive: bool) -> None:
+    """By the provider's own bill."""
+    rate = yard.usd_per_hour / 3600
+    worst = rate * (config.terms.opening_s + box_seconds(JOB) + config.terms.closing_s)
+    assert all(usd <= worst for usd in charged), "a trial cost more than was set aside for it"
+    for name, told in purse.settled.items():
+        assert len(told) == 1, "the purse was told twice"
+        assert told[0] <= purse.reserved[name], "a cluster cost more than was set aside for it"
+    if alive:
+        assert set(purse.settled) == set(purse.reserved), "the purse was not told of a cluster that is gone"
+        total = sum(charged) + sum(usd for told in purse.settled.values() for usd in told)
+        assert total >= sum(yard.bill.values()), "the provider's bill is higher than what was charged"
+
+
+@pytest.mark.parametrize("warm", [0, 1])
+async def test_a_hundred_faults(warm: int, tmp_path: Path) -> None:
+    """A hundred runs with a fault each, at steps and in ways that are drawn: no orphan, no double charge."""
+    struck = 0
+    seed = 0
+    while struck < FAULTS:
+        fate = await asyncio.wait_for(one_fault(seed, tmp_path / str(seed), warm), 30)
+        struck += fate.struck > 0
+        seed += 1
+    assert seed < 4 * FAULTS
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("fault", [Fault.KILLED, Fault.KILLED_AFTER])
+@pytest.mark.parametrize("warm", [0, 1])
+async def test_an_owner_killed_at_each_step(method: str, fault: Fault, warm: int, tmp_path: Path) -> None:
+    """SIGKILL at each step, before and after its effect, in the first trial and in the second: nothing is left."""
+    for skip in (0, 1):
+        yard = Yard(lambda _: PaperMachine())
+        config = settings(tmp_path / str(skip), warm=warm)
+        provisioner = YardProvisioner(yard)
+        backend = await connected(provisioner, config)
+        backend.purse = Purse()
+        provisioner._fate = killer(method, fault, skip)
+        with contextlib.suppress(Dead):
+            for _ in range(2):
+                await trial(backend, [])
+            await backend.close()
+        if provisioner.dead:
+            strike_off(backend)
+        await _reaped(yard, config)
+
+
+def killer(method: str, fault: Fault, skip: int) -> Callable[[str], Fault | None]:
+    seen = 0
+
+    def fate(called: str) -> Fault | None:
+        nonlocal seen
+        seen += called == method
+        return fault if called == method and seen == skip + 1 else None
+
+    return fate
+
+
+async def test_a_living_owner_is_never_touched(tmp_path: Path) -> None:
+    """Whoever reaps while another one works takes nothing of it, neither its machine nor its launch under way."""
+    yard = Yard(lambda _: PaperMachine())
+    mine, other = [await connected(YardProvisioner(yard), settings(tmp_path)) for _ in range(2)]
+    yard.ask(mine._office.name(60), Wanted(Ask(1, 1), 60, 0, None))
+    async with await mine.open(JOB) as chamber:
+        assert await other.reap() == []
+        assert chamber.name in yard.clusters
+        assert (await chamber.run(Bundle({}))).ending is Ending.COMPLETED
+    yard.requests.clear()
+    await asyncio.gather(mine.close(), other.close())
+
+
+async def test_owners_elsewhere_are_left_until_their_end(tmp_path: Path) -> None:
+    """Of an owner on another machine nothing is known: its cluster is reaped once its own end has passed."""
+    yard = Yard(lambda _: PaperMachine())
+    there = await connected(YardProvisioner(yard), settings(tmp_path / "there"))
+    here = await connected(YardProvisioner(yard), settings(tmp_path / "here"))
+    chamber = await there.open(JOB)
+    assert await here.reap() == []
+    here.tenancy._clock = lambda: 4e9
+    assert await here.reap() == [chamber.name]
+    await asyncio.gather(there.close(), here.close())
+
+
+async def test_a_provider_that_does_not_let_go(tmp_path: Path) -> None:
+    """What can not be ended is charged until its own end, remembered, and ended when that works again."""
+    yard = Yard(lambda _: PaperMachine())
+    provisioner = YardProvisioner(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+    charged: list[float] = []
+    provisioner._fate = lambda method: Fault.BEFORE if method == "down" else None
+    outcome = await trial(backend, charged)
+    assert outcome
+    assert outcome.ending is Ending.COMPLETED
+    assert charged[0] > 600, "it stands until it ends itself, and that costs"
+    assert len(yard.clusters) == 1
+    provisioner._fate = lambda method: None
+    await trial(backend, charged)
+    assert yard.clusters == {}
+    await backend.close()
+
+
+async def test_giving_up_while_it_comes_up(tmp_path: Path) -> None:
+    """Whoever is cancelled while a machine is launched leaves none."""
+    yard = Yard(lambda _: PaperMachine())
+    backend = await connected(YardProvisioner(yard), settings(tmp_path))
+    for turns in range(12):
+        opening = asyncio.create_task(backend.open(JOB))
+        for _ in range(turns):
+            await asyncio.sleep(0.002)
+        opening.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await opening).kill()
+        assert yard.clusters == {}
+        assert yard.requests == {}
+    await backend.close()
