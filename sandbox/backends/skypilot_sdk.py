@@ -96,7 +96,11 @@ def _translated(error: Exception, doing: str) -> SandboxError:
 
 
 def _said(error: Exception) -> str:
-    lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    try:
+        text = str(error)
+    except AttributeError:  # some lose what they print on their way from the server
+        text = " ".join(map(str, error.args))
+    lines = [line.strip() for line in _COLOURS.sub("", text).splitlines() if line.strip()]
     return printable((lines or ["no reason given"])[0].encode())[:300]
 
 
