@@ -27,7 +27,7 @@ demo: setup ## set everything up and run a real campaign
 	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
 test: setup check ## set everything up and run all checks and tests
-	$(ENGINE) sh -c 'scripts/build-images agent && exec scripts/run-tests $(ARGS)'
+	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests $(ARGS)'
 
 slurm: setup ## run the tests that rent from a real Slurm cluster
 	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/pytest -m slurm $(ARGS)'
@@ -58,6 +58,9 @@ lock: ## pin requirements.txt anew
 	printf 'setuptools\nwheel\n' | .lock-venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --extra dev \
 		--custom-compile-command 'make lock' --output-file requirements.txt pyproject.toml -
+	printf 'pip\nsetuptools\nwheel\n' | .lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --python-platform linux \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --extra modal --constraint requirements.txt \
+		--custom-compile-command 'make lock' --output-file deploy/orchestrator/requirements.txt pyproject.toml -
 	rm -rf .lock-venv
 	@echo "Then: make setup && .venv/bin/python scripts/box_requirements.py, for what rented machines install"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from grpclib import Status
 
 from benchmarks.figure import Figure
-from orchestrator.door import longest
+from orchestrator.tariff import longest
 from sandbox import Bundle, Job, Limits, ModalConfig
 from sandbox.backends.modal import ModalBackend
 from sandbox.errors import SandboxError

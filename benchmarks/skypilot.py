@@ -7,19 +7,24 @@ import asyncio
 import contextlib
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import private_slurm
 from benchmarks.figure import Figure
-from private_slurm import PrivateSlurm
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
+from sandbox.backends import skypilot_machine
 from sandbox.backends.skypilot import SkyPilotBackend
 from sandbox.job import Ending
-from tests.slurm.faults import FAULTS
+from tests.sandbox.skypilot.connecting import Purse
 
+if TYPE_CHECKING:
+    from private_slurm import PrivateSlurm
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 FRESH = 3
 WARM = 6
 AT_ONCE = 2
@@ -27,17 +32,8 @@ LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
 JOB = Job(command=("sh", "-c", "echo 42 >$BLASTDOOR_OUT/answer"), limits=LIMITS)
 
 
-class Purse:
-    """Pays whatever it is asked for."""
-
-    def reserve(self, name: str, worst_usd: float) -> bool:
-        return bool(name) and worst_usd >= 0
-
-    def settle(self, name: str, usd: float) -> None: ...
-
-
 @contextlib.contextmanager
-def _environment(cluster: PrivateSlurm) -> Iterator[None]:
+def _environment(cluster: "PrivateSlurm") -> Iterator[None]:
     before = dict(os.environ)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(cluster.environment())
@@ -58,7 +54,7 @@ async def _trial_s(backend: SkyPilotBackend) -> float:
     return time.monotonic() - started
 
 
-async def _trials_s(cluster: PrivateSlurm, folder: Path, count: int, warm: int) -> list[float]:
+async def _trials_s(cluster: "PrivateSlurm", folder: Path, count: int, warm: int) -> list[float]:
     config = SkyPilotConfig(infra=cluster.infra, owners_folder=folder / "owners", inputs_folder=folder / "i", warm=warm)
     backend = await SkyPilotBackend.connect(config)
     backend.purse = Purse()
@@ -68,9 +64,10 @@ async def _trials_s(cluster: PrivateSlurm, folder: Path, count: int, warm: int) 
         await backend.close()
 
 
-async def _left(cluster: PrivateSlurm, folder: Path) -> list[str]:
-    """What ten real faults leave behind, two owners at a time."""
+async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
+    """What the real faults leave behind, two owners at a time."""
     from sandbox.backends.skypilot_sdk import SkyPilot
+    from tests.slurm.faults import FAULTS
 
     provisioner, gate = SkyPilot(), asyncio.Semaphore(AT_ONCE)
 
@@ -82,7 +79,31 @@ async def _left(cluster: PrivateSlurm, folder: Path) -> list[str]:
     return [item for items in found for item in items] + [job.name for job in cluster.jobs()]
 
 
+async def _unclean(folder: Path) -> tuple[int, int]:
+    """Runs on a provisioner of our own with a fault each, and how many left a machine or a wrong bill."""
+    from tests.sandbox.skypilot.test_faults import FAULTS as COUNT
+    from tests.sandbox.skypilot.test_faults import one_fault
+
+    pause, skypilot_machine.TRY_PAUSE_S = skypilot_machine.TRY_PAUSE_S, 0.001
+    struck = unclean = seed = 0
+    try:
+        while struck < COUNT:
+            seed += 1
+            try:
+                struck += (await one_fault(seed, folder / str(seed), seed % 2)).struck > 0
+            except AssertionError as error:
+                print(f"seed {seed}: {error}")
+                struck, unclean = struck + 1, unclean + 1
+    finally:
+        skypilot_machine.TRY_PAUSE_S = pause
+    return struck, unclean
+
+
 async def measure() -> list[Figure]:
+    sys.path.insert(0, str(SCRIPTS))  # where the cluster is started from, for the tests too
+    import private_slurm
+    from tests.slurm.faults import FAULTS
+
     with (
         tempfile.TemporaryDirectory(prefix="blastdoor-bench-") as name,
         private_slurm.slurm(Path(name) / "apt.log", os.environ.get("DOCKER_HOST")) as cluster,
@@ -92,6 +113,7 @@ async def measure() -> list[Figure]:
         fresh = await _trials_s(cluster, folder / "fresh", FRESH, warm=0)
         first, *warm = await _trials_s(cluster, folder / "warm", WARM + 1, warm=1)
         left = await _left(cluster, folder / "faults")
+        struck, unclean = await _unclean(folder / "stubbed")
     each, reused = statistics.median(fresh), statistics.median(warm)
     return [
         Figure("SkyPilot on Slurm: a trial with a cluster of its own", each, "s"),
@@ -99,4 +121,5 @@ async def measure() -> list[Figure]:
         Figure("SkyPilot on Slurm: a trial on a warm cluster", reused, "s"),
         Figure("SkyPilot on Slurm: a cluster each / a warm cluster", each / reused, "x", ">= 2"),
         Figure(f"SkyPilot on Slurm: left after {len(FAULTS)} real faults", len(left), "", "<= 0"),
+        Figure(f"SkyPilot, stubbed: unclean after {struck} faults at drawn steps", unclean, "", "<= 0"),
     ]

@@ -5,9 +5,11 @@ They are known by the folder's name in their words or their environment, or by a
 
 import contextlib
 import os
+import re
 import select
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +23,25 @@ class Process:
 def own_processes(folder: Path, uid: int | None) -> list[Process]:
     """All that live, without this process and those that brought it about."""
     sign = os.fsencode(folder)
+
+    def is_own(entry: Path, words: bytes) -> bool:
+        return entry.stat().st_uid == uid or sign in words or sign in (entry / "environ").read_bytes()
+
+    return _processes(is_own)
+
+
+def processes_saying(pattern: str) -> list[Process]:
+    """Those on this machine whose command line has the pattern in it, in containers too."""
+    return [process for process in _processes(lambda _, words: bool(words)) if re.search(pattern, process.words)]
+
+
+def _processes(wanted: Callable[[Path, bytes], bool]) -> list[Process]:
     spared = _lineage()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes()
-            if int(entry.name) in spared or not _lives(entry):
-                continue
-            if entry.stat().st_uid == uid or sign in words or sign in (entry / "environ").read_bytes():
+            if int(entry.name) not in spared and _lives(entry) and wanted(entry, words):
                 found.append(Process(int(entry.name), words.replace(b"\0", b" ").decode(errors="replace").strip()))
     return found
 

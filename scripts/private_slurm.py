@@ -74,10 +74,6 @@ class PrivateSlurm:
         """All that runs on the node in the name of its user; what is in chambers has another."""
         return own_processes(self.home / "nobody", self.uid)
 
-    def running(self, words: str) -> list[Process]:
-        """All on this machine whose command line says these words, in chambers too: the node shares its kernel."""
-        return [process for process in own_processes(Path(words), None) if words in process.words]
-
     def command(self, *words: str) -> str:
         """One of Slurm's own commands, as its administrator."""
         ran = subprocess.run(
@@ -196,7 +192,7 @@ def slurm(log: Path, docker_host: str | None) -> Iterator[PrivateSlurm]:
     require(*PROGRAMS, log=log)
     if os.geteuid() != 0:
         raise Unprepared("a private Slurm cluster needs root: its daemons run jobs in the name of a user of their own")
-    _sweep()
+    sweep()
     with tempfile.TemporaryDirectory(prefix="blastdoor-slurm-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         home.chmod(0o755)
@@ -210,7 +206,7 @@ def slurm(log: Path, docker_host: str | None) -> Iterator[PrivateSlurm]:
                 cluster.stop()
 
 
-def _sweep() -> None:
+def sweep() -> None:
     """Removes what clusters left that were killed with their owner. A living owner holds the lock in its folder."""
     for account in pwd.getpwall():
         home = Path(account.pw_dir).parent

@@ -42,16 +42,17 @@ def begin(
 ) -> None:
     """Seize the campaign, then say what begins. `task` is as its folder says; the site may give it more."""
     holder = f"pid {os.getpid()} on {socket.gethostname()}"
+    before = book.state.campaign.holder if book.state.opened else ""
     epoch = book.ledger.seize(holder)
     session = e.SessionStarted(epoch=epoch, holder=holder)
     if how is How.RESUME:
         book.record(session)
-        _close_what_was_left(bench)
+        _close_what_was_left(bench, elsewhere=_host(before) not in ("", _host(holder)))
         caps = _caps(options, book.state.run.before, book.accounts)
         book.record(caps, *_site(site, book.state.run), *_pages(bench, new_run=False))
     elif how is How.NEW_RUN:
         book.record(session)
-        _close_what_was_left(bench)
+        _close_what_was_left(bench, elsewhere=_host(before) not in ("", _host(holder)))
         number = book.state.campaign.run + 1
         started = _run_started(number, bench, task, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
@@ -70,10 +71,20 @@ def begin(
         )
 
 
-def _close_what_was_left(bench: Workbench) -> None:
-    """What a dead owner had under way was ended at its provider when we connected; only now it is booked."""
+def _host(holder: str) -> str:
+    return holder.rpartition(" on ")[2]
+
+
+def _close_what_was_left(bench: Workbench, *, elsewhere: bool) -> None:
+    """What a dead owner had under way was ended at its provider when we connected; only now it is booked.
+
+    What one `elsewhere` rented is left alone until its own end, for it may still live: so it counts as the worst case.
+    """
+    if elsewhere and bench.door.tariff.is_rented:
+        bench.door.unsure.add("rented on another host")
     reconcile(bench)
-    settle_left(bench.book, worst=False)
+    settle_left(bench.book, worst=elsewhere)
+    bench.door.unsure.clear()
 
 
 def _pages(bench: Workbench, *, new_run: bool) -> list[e.Event]:

@@ -83,5 +83,5 @@ def choice_of(values: Mapping[str, Any]) -> SiteChoice:
     try:
         gpu = Gpu.parse(values["gpu"]) if values["gpu"] else None
     except ValueError:
-        raise TaskError(f"gpu {values['gpu']!r} is not kind and count; write it like A10 or A100-80GB:2") from None
+        raise TaskError(f"gpu {values['gpu']!r} is not kind and count; write it like A100:8") from None
     return SiteChoice(values["backend"], gpu, values["infra"], values["runtime"], values["standing"] or 0)

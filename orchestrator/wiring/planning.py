@@ -11,6 +11,7 @@ from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
 from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.beginning import How
+from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import asks_a_model, models_lines, ready_models, worst_of_asking
@@ -23,6 +24,7 @@ from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import planned_site
+from sandbox import Limits
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,13 @@ def _worst(site: Site, task: Task, walls: Walls) -> Spent:
     """Just what the campaign would set aside for it."""
     door = make_door(site if walls.away else site.home, Image("planned", ""), task.stall.provision)
     return door.worst_within(walls.limits, builds=walls.builds)
+
+
+def price_before(settings: Settings, choice: SiteChoice, limits: Limits) -> tuple[float, float]:
+    """Dollars of a second, and of a whole chamber at worst, as far as that is known without asking anybody."""
+    site = planned_site(settings, choice)
+    worst = make_door(site, Image("planned", ""), site.terms.opening_s).worst_within(limits, builds=False)
+    return site.usd_per_second(limits), worst.microdollars / 1e6
 
 
 def _measured(folder: Path, settings: Settings) -> float | None:

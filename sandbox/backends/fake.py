@@ -274,7 +274,11 @@ class FakeBackend:
         hold = FakeHold(self.world, self.owner, self.program)
         hold.job = job
         chamber = LiveChamber(hold, self.deadlines)
-        await chamber.greet()
+        try:
+            await chamber.greet()
+        except BaseException:
+            await chamber.kill()
+            raise
         chamber.serve(job)
         return chamber
 

@@ -57,10 +57,14 @@ class Charges:
     def running(self) -> Mapping[str, str]:
         return {name: owner for name, owner in self._owners.items() if name not in self._until}
 
-    def seconds(self, name: str = "") -> float:
-        """Charged so far, for one or for all."""
-        names = [name] if name else list(self._since)
-        return sum(self._until.get(it, self.clock()) - self._since[it] for it in names)
+    @property
+    def count(self) -> int:
+        """How many were ever made."""
+        return len(self._since)
+
+    def seconds(self) -> float:
+        """Charged so far, for all of them."""
+        return sum(self._until.get(name, self.clock()) - since for name, since in self._since.items())
 
 
 def _nothing(step: Step, name: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from sandbox.backends import modal_guest, modal_order
 from sandbox.backends.guard import Guard
+from sandbox.backends.modal_bounds import within
 from sandbox.backends.modal_ender import Ender, NotMade
 from sandbox.backends.modal_hold import ModalHold
 from sandbox.backends.modal_link import ModalLink
@@ -184,6 +185,10 @@ class ModalBackend:
             raise error.reason from error
         except SandboxError as error:
             await self._write_off(order.name, rate, asked, error)
+            if order.gpu:
+                # With a GPU the package creates, waits for the machine, and ends by itself what did not come up:
+                # one that is not found may have been charged all the same.
+                error.usd = rate * (time.monotonic() - asked)
             raise
         self._ender.made(order.name, sandbox)
         return sandbox, asked
@@ -191,8 +196,10 @@ class ModalBackend:
     async def _booted(self, job: Job, order: modal_order.Order, sandbox: "Sandbox", asked: float, rate: float) -> Made:
         uid = next(self._uids)
         command = modal_guest.command(uid, job.limits, self._boot)
+        # All of the opening shares one deadline: the lifetime, and what was set aside, have room for one.
+        due = asked + self._config.deadlines.provision
         try:
-            streams = await sandbox.start(command, order.lifetime_s, self._config.deadlines.provision)
+            streams = await sandbox.start(command, order.lifetime_s, due - time.monotonic())
         except SandboxError as error:
             await self._write_off(order.name, rate, asked, error)
             raise
@@ -201,10 +208,10 @@ class ModalBackend:
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
         self._open.add(chamber)
         try:
-            await chamber.greet()
+            await within("start the chamber", chamber.greet(), due - time.monotonic())
             modal_guest.compare(chamber.facts, job, uid)
-        except BaseException as error:
-            raise await chamber.give_up(modal_guest.told(error)) from error
+        except BaseException as error:  # noqa: BLE001  it is raised again, with what it cost
+            raise await chamber.give_up(modal_guest.told(error)) from None
         return chamber, hold
 
     async def _end(self, name: str) -> None:

@@ -12,10 +12,13 @@ if [ -n "$lacks" ]; then
 fi
 
 held=
-tmpfs() { mount -t tmpfs -o "size=$bytes,nr_inodes=$inodes,nosuid,nodev,$2" blastdoor "$1" 2>/dev/null; }
+options="size=$bytes,nosuid,nodev"
+tmpfs() { mount -t tmpfs -o "$options,$2" blastdoor "$1" 2>/dev/null; }
 mkdir -p /work /tmp /dev/shm
-if tmpfs /work "mode=0700,uid=$uid,gid=$uid"; then
-    held="work_bytes work_inodes"
+ours="mode=0700,uid=$uid,gid=$uid"
+# Not every kernel that mounts can count files.
+if { options="$options,nr_inodes=$inodes" && tmpfs /work "$ours" && held="work_bytes work_inodes"; } ||
+    { options="size=$bytes,nosuid,nodev" && tmpfs /work "$ours" && held=work_bytes; }; then
     # With nowhere else to write, the root can be closed as well.
     if tmpfs /tmp noexec,mode=1777 && tmpfs /dev/shm noexec,mode=1777 && mount -o remount,ro / 2>/dev/null; then
         held="$held read_only_root"

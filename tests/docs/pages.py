@@ -11,7 +11,8 @@ README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What is promised about commands, flags and keys stands here; the change log tells of what was.
 GUIDES = [README, *DOCS]
-PAGES = [*GUIDES, *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+OTHERS = ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "deploy/README.md", "images/README.md")
+PAGES = [*GUIDES, *(ROOT / name for name in OTHERS)]
 
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

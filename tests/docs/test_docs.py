@@ -44,7 +44,7 @@ CAMPAIGN, GATE, JUDGES, PYTHON, TASK = (
     ROOT / "docs" / f"{name}.md" for name in ("campaign", "gate", "judges", "python", "task")
 )
 # Flags of other programs that the pages speak of.
-OTHERS = {"--relative"}
+OTHERS = {"--base", "--relative"}
 # What an agent finds in its chamber has our name and is no command of ours.
 IN_A_CHAMBER = ("tune", "submit")
 

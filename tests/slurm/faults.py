@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from own_processes import own_processes
+from own_processes import Process, processes_saying
 from private_slurm import PrivateSlurm
 from sandbox.backends.skypilot_end import found, reap
 from sandbox.backends.skypilot_names import mark_of
@@ -63,9 +63,8 @@ class Renter:
         """SIGKILL, to the warden first when it is to go too: it would see the end of its owner."""
         if self._process is None:
             raise RuntimeError("it was not started")
-        for process in own_processes(Path(self.owner), None) if warden else []:
-            if "skypilot_warden" in process.words:
-                os.kill(process.pid, signal.SIGKILL)
+        for process in processes_saying(f"skypilot_warden {self.owner}") if warden else []:
+            os.kill(process.pid, signal.SIGKILL)
         self._process.kill()
         await self._process.wait()
 
@@ -77,7 +76,10 @@ class Renter:
         await until(lambda: bool(self.jobs()), "Slurm has a job for it")
 
     async def running(self) -> None:
-        await until(lambda: bool(self._cluster.running(self.sign)), "its program runs")
+        await until(lambda: bool(self.programs()), "its program runs")
+
+    def programs(self) -> list[Process]:
+        return processes_saying(f"^sleep {self.sign}")
 
     def jobs(self) -> list[int]:
         return [job.number for job in self._cluster.jobs() if job.name.startswith(f"bd-{self.owner}")]
@@ -85,7 +87,7 @@ class Renter:
     async def left(self, provisioner: Provisioner) -> list[str]:
         names = [name for name in await found(provisioner) if getattr(mark_of(name), "owner", "") == self.owner]
         jobs = [f"job {number}" for number in self.jobs()]
-        return names + jobs + [process.words for process in self._cluster.running(self.sign)]
+        return names + jobs + [process.words for process in self.programs()]
 
     async def left_in_the_end(self, provisioner: Provisioner) -> list[str]:
         left: list[str] = []

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from own_processes import processes_saying
 from private_slurm import PrivateSlurm
 from slurm_files import ABSENT_GPU, CPU_USD, CPUS, GIB_USD, GPU
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
 NAME = "plain"
-SIGN = "314.159265358"  # what a job sleeps for, to be found among all processes
+SLEEP = "sleep 314.159265358"  # to be found among all processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,18 @@ def test_a_job_runs_there(rental: Rental, tmp_path: Path) -> None:
 
 def test_a_job_that_fails_and_one_that_is_late(rental: Rental) -> None:
     """The program's own exit code is not told: that is why ours travels in the bundle."""
-    code, log = rental.run(f"timeout --signal=KILL 2 sleep {SIGN}; exit 3")
+    code, log = rental.run(f"timeout --signal=KILL 2 {SLEEP}; exit 3")
     assert code == 100, log
-    assert rental.slurm.running(SIGN) == []
+    assert processes_saying(f"^{SLEEP}") == []
 
 
 def test_a_job_that_is_cancelled(rental: Rental) -> None:
     sky = rental.sky
-    number, _ = sky.get(sky.exec(sky.Task(run=f"echo begun; sleep {SIGN}"), cluster_name=NAME))
-    while not rental.slurm.running(SIGN):
+    number, _ = sky.get(sky.exec(sky.Task(run=f"echo begun; {SLEEP}"), cluster_name=NAME))
+    while not processes_saying(f"^{SLEEP}"):
         assert not sky.get(sky.job_status(NAME, [number]))[number].is_terminal()
     sky.get(sky.cancel(NAME, job_ids=[number]))
-    assert rental.slurm.running(SIGN) == []
+    assert processes_saying(f"^{SLEEP}") == []
     assert sky.get(sky.job_status(NAME, [number]))[number].is_terminal()
 
 

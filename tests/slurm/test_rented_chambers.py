@@ -1,12 +1,15 @@
 """Our backend with SkyPilot itself on a real Slurm cluster."""
 
 import asyncio
+import pickle
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from own_processes import processes_saying
 from private_slurm import PrivateSlurm
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
 from sandbox.backends.skypilot import SkyPilotBackend
@@ -44,11 +47,13 @@ async def test_a_fresh_machine_for_one_trial(rented: PrivateSlurm, sky: Any, tmp
         opened = time.monotonic()
         assert chamber.facts["cpu"]
         (job,) = rented.jobs()
-        record = sky.get(sky.status([chamber.name]))[0]
-        assert record["autostop"] > 0
-        assert record["to_down"]
+        idle = autostop_on_the_machine(rented, job.name)
+        assert (idle.down, idle.wait_for.value) == (True, "none"), "it goes down though a job seems to run"
+        assert 0 < idle.autostop_idle_minutes < 60
         assert 0 < minutes(rented, job.number) < 120, "Slurm ends it at an absolute time"
-        assert rented.running("sandbox.box.timer"), "so does a timer on the machine"
+        assert [process for process in rented.processes() if "sandbox.box.timer" in process.words], (
+            "so does a timer on the machine"
+        )
         outcome = await chamber.run(programs.QUESTION)
         ended = time.monotonic()
     finally:
@@ -65,23 +70,23 @@ async def test_trials_on_one_warm_machine(rented: PrivateSlurm, tmp_path: Path) 
     """One after the other, and each ends as on one's own engine; the purse pays. A killed one is the machine's last."""
     backend = await connected(rented, tmp_path, warm=1, autodown=300, lifetime=1800)
     backend.purse = purse = Purse()
-    sign = "271.828182845"
+    seconds = "271.828182845"
     try:
         done = await trial(backend, programs.WRITE.job(limits=SMALL), programs.QUESTION)
         assert done.outputs["answer"] == b"six times seven 42\n", done
         (machine,) = rented.jobs()
         failed = await trial(backend, programs.EXIT_3.job(limits=SMALL))
         assert (failed.ending, failed.exit_code) == (Ending.FAILED, 3)
-        late = await trial(backend, Job(command=("sleep", sign), limits=SMALL.model_copy(update={"wall": 3})))
+        late = await trial(backend, Job(command=("sleep", seconds), limits=SMALL.model_copy(update={"wall": 3})))
         assert late.ending is Ending.TIMED_OUT, late
-        assert rented.running(sign) == []
+        assert processes_saying(f"^sleep {seconds}") == []
         assert rented.jobs() == [machine]
-        async with await backend.open(Job(command=("sleep", sign), limits=SMALL)) as chamber:
+        async with await backend.open(Job(command=("sleep", seconds), limits=SMALL)) as chamber:
             running = asyncio.create_task(chamber.run(Bundle({})))
-            await until(lambda: bool(rented.running(sign)), "the program runs")
+            await until(lambda: bool(processes_saying(f"^sleep {seconds}")), "the program runs")
             await chamber.kill()
             assert (await running).ending is Ending.KILLED
-        assert rented.running(sign) == []
+        assert processes_saying(f"^sleep {seconds}") == []
         assert rented.jobs() == []
     finally:
         await backend.close()
@@ -125,6 +130,13 @@ def real_provisioner() -> Provisioner:
     from sandbox.backends.skypilot_sdk import SkyPilot
 
     return SkyPilot()
+
+
+def autostop_on_the_machine(cluster: PrivateSlurm, name: str) -> Any:
+    """What SkyPilot's own process on the machine goes by."""
+    with sqlite3.connect(f"file:{cluster.home}/runtime/{name}/.sky/skylet_config.db?mode=ro", uri=True) as database:
+        ((kept,),) = database.execute("SELECT value FROM config WHERE key = 'autostop_config'")
+    return pickle.loads(kept)  # noqa: S301 nothing hostile was on that machine yet
 
 
 def minutes(cluster: PrivateSlurm, number: int) -> float:

@@ -33,7 +33,8 @@ def _site_opened(state: "State", event: e.SiteOpened, _: str) -> None:
 
 
 def _session_started(state: "State", event: e.SessionStarted, at: str) -> None:
-    state.set_campaign(epoch=event.epoch, session_open=True, last_at=at, stopped="", paused=False, pause_why="")
+    state.set_campaign(epoch=event.epoch, holder=event.holder, session_open=True, last_at=at)
+    state.set_campaign(stopped="", paused=False, pause_why="")
 
 
 def _session_ended(state: "State", _: e.SessionEnded, __: str) -> None:

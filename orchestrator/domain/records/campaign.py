@@ -63,7 +63,8 @@ class Run(BaseModel, extra="forbid", frozen=True):
 class Campaign(BaseModel, extra="forbid", frozen=True):
     """What belongs to no single node. `unbooked` is what was used for no attempt and is not yet in the accounts.
 
-    `stood` counts what stood ready at a provider for no single trial, `standing` is what all of that cost.
+    `holder` is who worked on it last. `stood` counts what stood ready at a provider for no single trial, `standing` is
+    what all of that cost.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
@@ -78,6 +79,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     elapsed_s: float = 0.0
     last_at: str = ""
     session_open: bool = False
+    holder: str = ""
     paused: bool = False
     stopped: str = ""
     request: int = 0

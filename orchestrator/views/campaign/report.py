@@ -102,7 +102,7 @@ def report(material: Material) -> str:
         *(("Instructions", body) for body in [_instructions(state)] if body),
         *(("A person's word", body) for body in [_answers(nodes)] if body),
         ("Playbook", playbook_section(state, material.ranking, run.number)),
-        ("Where it ran", sites_section(run)),
+        *(("Where it ran", body) for body in [sites_section(run)] if body),
         ("Cohorts", _cohorts(nodes, run)),
         ("Stalls and quarantine", _stalls(nodes, state)),
     ]

@@ -11,7 +11,7 @@ from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import backend_config, resolve_site
 
 
-@click.command("reap")
+@click.command("reap", short_help="Remove what owners that are gone left behind.")
 @site_options("gpu", "standing", "runtime")
 @click.option("--json", "as_json", is_flag=True, help="Print the names as a JSON list.")
 @click.pass_obj

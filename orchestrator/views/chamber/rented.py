@@ -14,7 +14,8 @@ from rich.table import Table
 from orchestrator.settings import Settings
 from orchestrator.views.chamber.contract import show_contract, show_posture
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import SiteChoice, backend_config, price_of, site_name
+from orchestrator.wiring import SiteChoice, backend_config, site_name
+from orchestrator.wiring.planning import price_before
 from sandbox import Limits, ModalConfig, SkyPilotConfig
 from sandbox.conformance.subject import Subject
 
@@ -46,9 +47,8 @@ def examine_rented(settings: Settings, chosen: SiteChoice, names: Sequence[str],
 
 def _account(settings: Settings, chosen: SiteChoice, config: ModalConfig | SkyPilotConfig) -> dict[str, str]:
     limits = Limits(gpu=chosen.gpu)
-    usd = price_of(config, settings.usd_per_hour_most)(limits)
-    longest = limits.wall + limits.grace + config.terms.opening_s + config.terms.closing_s
-    most = f"${usd * longest:.4f} at worst for a trial of {limits.wall:g} s"
+    usd, worst = price_before(settings, chosen, limits)
+    most = f"${worst:.4f} at worst for a trial of {limits.wall:g} s"
     if isinstance(config, ModalConfig):
         return {
             "account": "that of MODAL_TOKEN_ID, or of ~/.modal.toml",

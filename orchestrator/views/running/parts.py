@@ -40,5 +40,7 @@ async def open_place(settings: Settings, task: Path, name: str, flags: Flags) ->
         number = run_of(node.id)
         chosen = site_of_run(reading.state.runs[str(number)], load_task(task), flags, settings)
         async with open_site(settings, chosen, say) as site:
+            if site.judging:
+                say(f"on {site.name}, which is rented: this costs, and is in no campaign's books")
             parts = await parts_of_run(task, reading, number, site)
             yield Place(reading, node, reading.candidates.read(node.commit), parts)

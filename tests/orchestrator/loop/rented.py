@@ -42,8 +42,10 @@ class Faults:
             raise self.error()
 
 
-def rented_site(script: Script, rent: Rent, *, terms: Terms = TERMS, ceiling: int = 1) -> Site:
-    backend = RentedBackend(script, rent)
+def rented_site(
+    script: Script, rent: Rent, *, terms: Terms = TERMS, ceiling: int = 1, backend: RentedBackend | None = None
+) -> Site:
+    backend = backend or RentedBackend(script, rent)
 
     def paid_by(purse: Purse) -> None:
         backend.rented.purse = purse

@@ -262,3 +262,25 @@ async def test_terms_are_waited_for(folder: Path) -> None:
     site = rented_site(script, Rent(USD), terms=Terms(opening_s=900.0, closing_s=60.0))
     async with scripted(folder, script, {"value": 1}, site=site) as session:
         assert session.bench.door.tariff.opening_s == 900.0
+
+
+async def test_resumed_on_another_host(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody rented on another host may still live there, and is left alone: it is booked at its worst case."""
+    monkeypatch.setattr("socket.gethostname", lambda: "one")
+    script, rent = Script(), Rent(USD)
+    async with scripted(folder, script, {"value": 1, "do": "wait"}, site=rented_site(script, rent)) as session:
+        running = asyncio.create_task(session.run())
+        while "1.1-1" not in session.bench.state.trials:  # noqa: ASYNC110 an event is only told when it is on record
+            await asyncio.sleep(0.01)
+        # As if it had died here: nothing more is written, and what it rented lives on.
+        monkeypatch.setattr(session.bench.book, "_failure", RuntimeError("dead"))
+        session.campaign.stop("dead")
+        with pytest.raises(RuntimeError, match="dead"):
+            await running
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+    site = rented_site(Script(), Rent(USD))
+    async with scripted(folder, None, {"value": 1}, how=How.RESUME, site=site) as session:
+        trial = session.bench.state.trials["1.1-1"]
+        assert trial.ending is Ending.INTERRUPTED
+        assert trial.spent.microdollars == round(TRIAL_S * USD * 1e6)
+        await session.run()

@@ -58,7 +58,7 @@ async def test_ended_before_the_last_event(folder: Path) -> None:
         for _ in range(5):
             await stand()
         await session.run()
-        assert [type(event) for event in session.events[-2:]] == [e.CampaignStopped, e.SessionEnded]
+        assert [event.kind for event in session.events[-2:]] == ["campaign stopped", "session ended"]
         assert len(session.of(e.StandingEnded)) == 5
         assert not any(event.interrupted for event in session.of(e.StandingEnded))
         assert not rent.register.running()

@@ -4,14 +4,17 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 from modal._environments import ENVIRONMENT_CACHE
 
 from sandbox import Bundle, Job, Limits, Outcome
 from sandbox.backends.modal import ModalBackend
-from sandbox.backends.modal_marks import tags_of
+from sandbox.backends.modal_engine import ModalEngine
+from sandbox.backends.modal_marks import reap, tags_of
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
 from sandbox.job import Gpu
@@ -22,14 +25,17 @@ from tests.modal_emulator.bare import Bare
 LIMITS = Limits(wall=20, grace=1, memory=128 * 1024**2)
 JOB = Job(command=("sh", "-c", "cat main.txt > /work/out/x"), limits=LIMITS)
 GPU_JOB = JOB.model_copy(update={"limits": LIMITS.model_copy(update={"gpu": Gpu(kind="A10")})})
+AT_ONCE = 6
 BUNDLE = Bundle({"main.txt": b"hello"})
 
 # Every call of such a life, held against what it calls (test_every_rpc_is_among_these): none can be forgotten.
-ALWAYS = (
-    "AppGetOrCreate",
+OF_NO_APP = (
     "AuthTokenGet",
     "ClientHello",
     "EnvironmentGetOrCreate",
+)
+ALWAYS = (
+    "AppGetOrCreate",
     "ImageGetOrCreate",
     "SandboxGetFromNameV2",
     "SandboxListV2",
@@ -63,11 +69,8 @@ class Life:
     outcome: Outcome | None = None
     failure: SandboxError | None = None
     usd: float = 0.0
+    unended: bool = False
     warden: int | None = None
-
-    @property
-    def unended(self) -> bool:
-        return self.failure is not None and self.failure.unended
 
 
 async def leave_an_orphan(config: ModalConfig, bare: Bare, job: Job) -> None:
@@ -78,6 +81,17 @@ async def leave_an_orphan(config: ModalConfig, bare: Bare, job: Job) -> None:
     gpu = str(job.limits.gpu) if job.limits.gpu else None
     app = await bare.app_named(config.app)
     await bare.create(app=app, name="orphan", tags=tags, gpu=gpu)
+
+
+async def reap_as_another(config: ModalConfig) -> list[str]:
+    """What `blastdoor reap` does, without a backend around it."""
+    engine = await ModalEngine.connect(config.app, config.environment)
+    tenancy = Tenancy(config.owners_folder)
+    try:
+        return await reap(engine, tenancy)
+    finally:
+        tenancy.release()
+        await engine.close()
 
 
 async def live(config: ModalConfig, job: Job) -> Life:
@@ -94,10 +108,11 @@ async def live(config: ModalConfig, job: Job) -> Life:
             life.outcome = await chamber.run(BUNDLE)
         finally:
             await chamber.kill()
-            life.usd = chamber.bill.usd
+            life.usd, life.unended = chamber.bill.usd, not chamber.bill.final
     except SandboxError as failure:
         life.failure = failure
         life.usd = life.usd or failure.usd
+        life.unended = life.unended or failure.unended
     finally:
         life.warden = backend.warden_pid
         await backend.close()
@@ -110,17 +125,20 @@ async def dismiss(life: Life) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(life.warden, signal.SIGKILL)
         await asyncio.sleep(0.02)
+    await asyncio.sleep(0.1)  # its pipes are closed by this loop, which must not be gone before
 
 
-def lose_the_reply(emulator: ModalEmulator, job: Job) -> None:
+def lose_the_reply(emulator: ModalEmulator, app: str, job: Job) -> None:
     """Of the first create: then the sandbox has to be found by its name."""
-    emulator.fail("SandboxCreate" if job.limits.gpu else "SandboxCreateV2", "after")
+    emulator.fail("SandboxCreate" if job.limits.gpu else "SandboxCreateV2", "after", app=app)
 
 
-async def nothing_runs(emulator: ModalEmulator, seconds: float = 30.0) -> bool:
-    """As the provider sees it, and the engine beneath it, now or soon: a warden may be at work."""
-    for _ in range(int(seconds / 0.2)):
-        if not await asyncio.to_thread(emulator.running):
-            return not emulator.containers()
-        await asyncio.sleep(0.2)
-    return False
+async def at_once(lives: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
+    """A few at a time: the machine is small."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(life: Coroutine[Any, Any, str]) -> str:
+        async with gate:
+            return await life
+
+    return list(await asyncio.gather(*map(one, lives)))

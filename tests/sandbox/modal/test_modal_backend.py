@@ -83,7 +83,8 @@ async def test_an_image_that_lacks_tools(backend: ModalBackend, modal_emulator: 
 
 
 async def _without_tools(backend: ModalBackend) -> str:
-    image = modal_engine.registry_image("python:3.11-slim-bookworm", run=["rm /usr/bin/setpriv"])
+    base = modal_engine.registry_image("python:3.11-slim-bookworm")
+    image = modal_engine.with_added(base, (), (), ["rm /usr/bin/setpriv"])
     return modal_engine.image_id(await backend._engine.build(image, 60))
 
 
@@ -229,7 +230,7 @@ async def test_a_worker_that_is_half_dead(modal_emulator: ModalEmulator, config:
     try:
         await ran(backend, ":")
         modal_emulator.silence()
-        with pytest.raises(Unavailable, match="not ready") as caught:
+        with pytest.raises(Unavailable, match="start the chamber: Modal did not answer") as caught:
             await backend.open(job())
         assert caught.value.usd > 0
         assert not caught.value.unended

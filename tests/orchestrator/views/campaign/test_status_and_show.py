@@ -4,7 +4,8 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Purpose
+from orchestrator.domain.records import Purpose, SiteRecord
+from orchestrator.views.campaign.sites import site_lines
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 
 
@@ -57,6 +58,24 @@ def test_status_says_why_it_paused(stage: Stage) -> None:
         text = " ".join(stage.run("status").split())
     assert "paused: 3 of 4 agents stalled within 5 minutes (blastdoor pause --off goes on)" in text
     assert "stalled within 5 minutes; blastdoor pause --off goes on" in " ".join(stage.run("logs").split())
+
+
+def test_status_says_where_it_runs(stage: Stage) -> None:
+    """What holds the candidates, where the judge is, and what is weaker there; nothing where all is at home."""
+    here = SiteRecord(backend="docker/runc", boundary="docker/runc: namespaces", judge="docker/runc")
+    assert site_lines(here) == site_lines(None) == []
+    stage.story.tell(e.SiteOpened(site=here))
+    away = SiteRecord(backend="modal", boundary="modal: a sandbox", judge="docker/runc", caveats=("no seccomp\x1b[2J",))
+    stage.story.tell(e.SiteOpened(site=away))
+    text = " ".join(stage.run("status").split())
+    assert "candidates run on modal: a sandbox; judge, gold and agents stay on docker/runc" in text
+    assert "note: no seccomp" in text
+    assert "\x1b" not in text
+    report = stage.run("report")
+    assert "## Where it ran" in report
+    assert "- `candidates run on docker/runc: namespaces`" in report
+    assert "  - `no seccomp" in report
+    assert [site["backend"] for site in stage.json("status")["run"]["sites"]] == ["docker/runc", "modal"]
 
 
 def test_status_as_json(stage: Stage) -> None:

@@ -62,6 +62,8 @@ def report(
         witness=Witness(
             "docker/runc",
             "docker/runc: namespaces on the host's kernel",
+            "docker/runc: namespaces on the host's kernel",
+            (),
             (
                 Command(
                     "trial", "i:1", (), ("python3", "solve.py"), ("A",), False, (Holder("wall", 30.0, "controller"),)

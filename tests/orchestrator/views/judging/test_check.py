@@ -26,7 +26,7 @@ def blastdoor_check(monkeypatch: pytest.MonkeyPatch) -> Check:
         def site(*_: object) -> AbstractAsyncContextManager[Site]:
             return stage.site()
 
-        monkeypatch.setattr(check, "docker_site", site)
+        monkeypatch.setattr(check, "open_site", site)
         return runner().invoke(check.command, list(words), obj=Settings(), standalone_mode=False)
 
     return run

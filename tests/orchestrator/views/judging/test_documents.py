@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as Xml
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -173,6 +174,23 @@ def test_evidence_says_what_a_reviewer_signs() -> None:
     assert found["candidate"]["metrics"] == {"score": 0.5}
     assert found["ledger"] == {"seq": 30, "hash": "d" * 64}
     assert found["blastdoor"] == "0.1.0"
+
+
+def test_what_is_weaker_is_said() -> None:
+    """Where the candidate was sent away, evidence and summary name both boundaries and every caveat of the place."""
+    here = report()
+    assert here.witness
+    rented = replace(
+        here.witness, backend="modal", boundary="modal: a sandbox of Modal's", caveats=("no | seccomp of ours",)
+    )
+    away = replace(here, witness=rented)
+    posture = evidence(away)["posture"]
+    assert posture["boundary"] == "modal: a sandbox of Modal's"
+    assert posture["judge_boundary"].startswith("docker/runc")
+    assert posture["caveats"] == ["no | seccomp of ours"]
+    assert "| judged on | `docker/runc: namespaces on the host's kernel` |" in markdown(away)
+    assert "| caveat | `no \\| seccomp of ours` |" in markdown(away)
+    assert "judged on" not in markdown(here)
 
 
 def test_evidence_has_one_digest() -> None:

@@ -214,7 +214,7 @@ class Gate:
         def site(*_: object) -> AbstractAsyncContextManager[Site]:
             return stage.site()
 
-        monkeypatch.setattr(gate_view, "docker_site", site)
+        monkeypatch.setattr(gate_view, "open_site", site)
 
     def __call__(self, *words: str) -> Result:
         return runner().invoke(_command("gate"), list(words), obj=Settings(), standalone_mode=False)

@@ -46,6 +46,26 @@ def test_dry_run(tmp_path: Path) -> None:
     assert "7  (flag)" in blastdoor("run", tmp_path / "t", "--dry-run", "--attempts", "7").output
 
 
+def test_a_dry_run_tells_the_price(tmp_path: Path) -> None:
+    """Where it would run, what a second costs, what a trial sets aside at worst, and what the judge runs on."""
+    blastdoor("init", tmp_path / "t")
+    folder = tmp_path / "t"
+    here = told("run", folder, "--dry-run")
+    assert here["site"]["judge"] == here["site"]["backend"] == "docker/runc"
+    assert here["attempt_usd"] == 0
+    rented = told("run", folder, "--dry-run", "--backend", "modal", "--gpu", "A10")
+    assert (rented["site"]["backend"], rented["site"]["judge"]) == ("modal/A10", "docker/runc")
+    assert rented["site"]["usd_per_second"] > 0.0003
+    # Opening and ending are paid for too; judges cost nothing, so an attempt is its trial and its replay.
+    assert rented["attempt_usd"] == pytest.approx(2 * rented["site"]["trial_usd"])
+    assert rented["site"]["trial_usd"] > rented["site"]["usd_per_second"] * 360
+    said = blastdoor("run", folder, "--dry-run", "--backend", "modal", "--gpu", "A10").output
+    assert "candidates run on modal/A10, at $0.0003" in said
+    assert "the judge runs on docker/runc, which costs nothing" in said
+    unknown = blastdoor("run", folder, "--dry-run", "--backend", "skypilot", "--infra", "aws").output
+    assert "at a price that is asked for when it begins" in unknown
+
+
 def test_a_dry_run_names_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whom it would ask, for how much, and where both come from; nothing where nobody is asked."""
     folder = write_task(tmp_path, '[search]\nproposer = "llm"\n[model]\nusd = "$0.20"\n')

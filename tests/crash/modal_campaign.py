@@ -1,0 +1,34 @@
+"""A campaign on Modal in a process of its own, to be killed: a baseline and a grid of two points.
+
+python -m tests.crash.modal_campaign FOLDER STANDING    begins it, or goes on with it; STANDING is how many stand ready
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+from orchestrator.api import How, Settings, search
+from orchestrator.ledger import Missing
+from tests.orchestrator.loop.books import ledger_of
+
+ATTEMPTS = 2
+
+
+def work(folder: Path, standing: int) -> None:
+    how = How.RESUME if _is_begun(folder) else How.START
+    flags: dict[str, Any] = {"proposer": "grid", "width": 1, "rate": 1e6, "backend": "modal", "usd": 5.0}
+    flags |= {"standing": standing} if standing else {}
+    asyncio.run(search(folder, how=how, settings=Settings(), **({} if how is How.RESUME else flags)))
+
+
+def _is_begun(folder: Path) -> bool:
+    try:
+        with ledger_of(folder) as ledger:
+            return ledger.head().seq > 0
+    except Missing:
+        return False
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]), int(sys.argv[2]))

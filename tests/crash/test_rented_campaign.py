@@ -1,0 +1,64 @@
+"""A campaign on rented chambers is killed at each step of create, run and terminate, and at each event around them.
+
+After a resume nothing is running, nothing is charged twice, and the books cover what the provider charged: T72, T73.
+"""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.crash.bills import checked, lost
+from tests.crash.nursery import Nursery
+from tests.crash.rented_campaign import ATTEMPTS, live, make, provider_of, reap
+
+pytestmark = pytest.mark.crash
+
+TARGET = f"{live.__module__}:{live.__name__}"
+REAPER = f"{reap.__module__}:{reap.__name__}"
+AT_ONCE = 2
+
+
+def calm(base: Path) -> tuple[dict[str, object], list[str]]:
+    folder, told = make(base / "calm"), base / "points.json"
+    with Nursery(TARGET) as nursery:
+        assert nursery.child(folder=str(folder), count=str(told)) == 0
+    return checked(folder, provider_of(folder).usd(), ATTEMPTS), json.loads(told.read_text())
+
+
+def test_killed_at_every_step(tmp_path: Path) -> None:
+    """Same verdicts, every attempt charged once, nothing rented in the end; what was lost is on record."""
+    expected, points = calm(tmp_path)
+    kinds = ("provider", "after Ledger.append", "before Session")
+    deaths = [number for number, point in enumerate(points, start=1) if point.startswith(kinds)]
+    assert sum(points[number - 1].startswith("provider") for number in deaths) == 20
+
+    def some(share: list[int]) -> None:
+        with Nursery(TARGET) as nursery:
+            for number in share:
+                folder, where = make(tmp_path / str(number)), f"point {number}: {points[number - 1]}"
+                assert nursery.child(folder=str(folder), at=number) == -9, where
+                left = provider_of(folder).running()
+                assert nursery.child(folder=str(folder)) == 0, where
+                assert not provider_of(folder).running(), where
+                assert checked(folder, provider_of(folder).usd(), ATTEMPTS) == expected, where
+                assert not left or lost(folder) > 0, where
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(some, (deaths[first::AT_ONCE] for first in range(AT_ONCE))))
+
+
+def test_reap_alone(tmp_path: Path) -> None:
+    """Without a resume, `reap` ends what a dead owner left; a resume long after books no second that nobody charged."""
+    _, points = calm(tmp_path)
+    number = 1 + max(at for at, point in enumerate(points) if point == "provider ready")
+    folder = make(tmp_path / "task")
+    with Nursery(TARGET) as nursery:
+        assert nursery.child(folder=str(folder), at=number) == -9
+        assert provider_of(folder).running()
+        with Nursery(REAPER) as reaper:
+            assert reaper.child(folder=str(folder)) == 0
+        assert not provider_of(folder).running()
+        assert nursery.child(folder=str(folder)) == 0
+    checked(folder, provider_of(folder).usd(), ATTEMPTS)

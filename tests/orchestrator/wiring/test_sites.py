@@ -1,0 +1,144 @@
+"""Where candidates run: who says it, what is kept with a run, and what is refused before anything is opened."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.settings import Settings
+from orchestrator.task import Task, TaskError, load_task, write_template
+from orchestrator.wiring import Flags, SiteChoice, backend_config, resolve, resolve_site, site_name
+from orchestrator.wiring import sites as wiring_sites
+from orchestrator.wiring.sites import planned_site, price_of
+from sandbox import DockerConfig, Gpu, Job, Limits, ModalConfig, Refused, SkyPilotConfig
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    write_template(tmp_path / "t")
+    return load_task(tmp_path / "t")
+
+
+def test_order_of_places(task: Task) -> None:
+    """A flag wins over what the run was begun with, that over the task, that over the user's settings."""
+    with_gpu = task.model_copy(update={"limits": task.limits.model_copy(update={"gpu": Gpu.parse("L4")})})
+    user = Settings(backend="modal", gpu="T4")
+    begun: dict[str, Any] = {"backend": "modal", "gpu": "H100"}
+    assert resolve(Flags(gpu="A10"), with_gpu, user, begun).site == SiteChoice("modal", Gpu.parse("A10"))
+    assert resolve(Flags(), with_gpu, user, begun).site.gpu == Gpu.parse("H100")
+    assert resolve(Flags(), with_gpu, user).site.gpu == Gpu.parse("L4")
+    assert resolve(Flags(), task, user).site.gpu == Gpu.parse("T4")
+    assert resolve(Flags(), task, Settings()).site == SiteChoice()
+
+
+def test_kept_with_the_run(task: Task) -> None:
+    """Where a run was begun is kept whoever said it: a setting that is gone, or new, does not move it."""
+    begun = resolve(Flags(), task, Settings(backend="skypilot", infra="aws")).given()
+    assert json.loads(json.dumps(begun)) == begun
+    again = resolve(Flags(), task, Settings(), begun)
+    assert (again.site.backend, again.site.infra) == ("skypilot", "aws")
+    local = resolve(Flags(), task, Settings()).given()
+    assert resolve(Flags(), task, Settings(backend="modal"), local).site.backend == "docker"
+
+
+def test_moved_elsewhere(task: Task) -> None:
+    """Another backend takes over what it has a use for, and not what only the old one was told."""
+    begun = resolve(Flags(backend="skypilot", infra="aws", standing=2, gpu="A10"), task, Settings()).given()
+    moved = resolve(Flags(backend="docker"), task, Settings(), begun).site
+    assert moved == SiteChoice("docker", Gpu.parse("A10"))
+    stays = resolve(Flags(infra="gcp"), task, Settings(), begun).site
+    assert (stays.infra, stays.standing) == ("gcp", 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (Flags(infra="aws"), "--infra says where SkyPilot rents and means nothing to docker"),
+        (Flags(backend="modal", infra="aws"), "means nothing to modal"),
+        (Flags(backend="modal", runtime="runsc"), "Modal runs its own; leave it out"),
+        (Flags(standing=1), "on docker the setting warm keeps chambers ready"),
+        (Flags(backend="skypilot"), "--backend skypilot needs --infra"),
+        (Flags(backend="skypilot", infra="Nowhere at all"), "is not SkyPilot's word for a place"),
+        (Flags(gpu="A10:many"), "is not kind and count; write it like A100:8"),
+        (Flags(backend="fargate"), "backend fargate is not known; use one of docker, modal, skypilot"),
+    ],
+)
+def test_meaningless(task: Task, flags: Flags, line: str) -> None:
+    """What a person said and nobody would heed is one line that says what to do, with a task and without."""
+    with pytest.raises(TaskError, match=line):
+        resolve(flags, task, Settings())
+    with pytest.raises(TaskError, match=line):
+        resolve_site(flags, Settings())
+
+
+def test_settings_of_another_backend_are_no_mistake(task: Task) -> None:
+    """What settings say for one backend does not stand in the way of another."""
+    user = Settings(infra="aws", runtime="runsc", standing=3)
+    assert resolve(Flags(backend="modal"), task, user).site == SiteChoice("modal", standing=3)
+    assert resolve(Flags(backend="docker"), task, user).site == SiteChoice("docker", runtime="runsc")
+    skypilot = resolve(Flags(backend="skypilot"), task, user).site
+    assert skypilot == SiteChoice("skypilot", infra="aws", runtime="runsc", standing=3)
+
+
+def test_configs() -> None:
+    """Each backend gets its own settings, and a name for fingerprints that tells apart what must not be compared."""
+    user = Settings(modal_app="mine", modal_environment="dev", usd_per_hour_most=2.5, runtime="runsc")
+    named = [
+        (SiteChoice(), DockerConfig, "docker/runsc"),
+        (SiteChoice(runtime="runc"), DockerConfig, "docker/runc"),
+        (SiteChoice("modal", standing=2), ModalConfig, "modal"),
+        (SiteChoice("modal", Gpu.parse("A10:2")), ModalConfig, "modal/A10"),
+        (SiteChoice("skypilot", infra="slurm/one"), SkyPilotConfig, "skypilot/slurm/one/fresh"),
+        (SiteChoice("skypilot", infra="aws", standing=1), SkyPilotConfig, "skypilot/aws/warm"),
+    ]
+    for choice, kind, name in named:
+        assert isinstance(backend_config(user, choice), kind)
+        assert site_name(user, choice) == planned_site(user, choice).name == name
+    modal = backend_config(user, SiteChoice("modal", standing=2))
+    assert isinstance(modal, ModalConfig)
+    assert (modal.app, modal.environment, modal.warm) == ("mine", "dev", 2)
+    sky = backend_config(user, SiteChoice("skypilot", infra="aws"))
+    assert isinstance(sky, SkyPilotConfig)
+    assert (sky.usd_per_hour, sky.runtime) == (2.5, "runsc")
+
+
+@pytest.mark.parametrize(("backend", "package"), [("modal", "modal"), ("skypilot", "sky")])
+def test_package_is_missing(backend: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the provider's package one line says how to get it, before an engine is looked for."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(wiring_sites, "find_spec", lambda name: None if name == package else find(name))
+    with pytest.raises(Refused, match=rf"pip install 'blastdoor\[{backend}\]'"):
+        backend_config(Settings(), SiteChoice(backend, infra="aws"))
+
+
+def test_gpu_without_a_price() -> None:
+    """What can not be reserved is not rented."""
+    for kind in ("any", "H900"):
+        with pytest.raises(Refused, match=f"Modal has no GPU {kind} .*; it has T4, L4, A10"):
+            backend_config(Settings(), SiteChoice("modal", Gpu.parse(kind)))
+
+
+def test_price_ceiling() -> None:
+    """What costs more than the ceiling is refused with both figures; on SkyPilot the ceiling is what is reserved."""
+    limits = Limits(gpu=Gpu.parse("A10"))
+    price = price_of(ModalConfig(), None)(limits)
+    assert price == pytest.approx(0.000306 + 0.00003942 + 0.5 * 0.00000667)
+    assert price_of(ModalConfig(), 2.0)(limits) == price
+    with pytest.raises(Refused, match=r"costs \$1.26 an hour on Modal, and usd_per_hour_most is \$1;"):
+        price_of(ModalConfig(), 1.0)(limits)
+    assert price_of(SkyPilotConfig(infra="aws", usd_per_hour=3.6), 3.6)(limits) == pytest.approx(0.001)
+    # One's own machine costs what one says it costs.
+    assert price_of(DockerConfig(), 0.0001)(Limits()) == 0
+
+
+async def test_nothing_is_opened_for_a_plan() -> None:
+    """A planned site knows names and prices, and refuses to run anything."""
+    site = planned_site(Settings(), SiteChoice("modal", Gpu.parse("A10")))
+    assert (site.home.name, site.gpu) == ("docker/runc", Gpu.parse("A10"))
+    assert site.terms.opening_s > 0
+    with pytest.raises(Refused, match="nothing is run for a plan"):
+        await site.backend.open(Job(command=("true",)))
+    assert await site.backend.reap() == []
+    await site.backend.close()

@@ -1,0 +1,42 @@
+"""Processes are found by what only ours carry, and ended one by one."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from own_processes import end_all, own_processes, processes_saying
+
+SECONDS = "97.531"
+
+
+@pytest.fixture
+def stranger() -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(["sleep", SECONDS])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_only_ours_are_found_and_ended(tmp_path: Path, stranger: "subprocess.Popen[bytes]") -> None:
+    """One knows the folder by its environment, one ignores SIGTERM; somebody else's lives on."""
+    by_environment = subprocess.Popen(["sleep", SECONDS], env=os.environ | {"PLACE": str(tmp_path)})
+    stubborn = subprocess.Popen(["sh", "-c", f"trap '' TERM; : {tmp_path}; while :; do sleep 0.1; done"])
+    try:
+        assert {process.pid for process in own_processes(tmp_path, None)} >= {by_environment.pid, stubborn.pid}
+        assert end_all(tmp_path, None, 20) == []
+        assert by_environment.wait(5) < 0
+        assert stubborn.wait(5) == -9
+        assert stranger.poll() is None
+        assert stranger.pid in {process.pid for process in processes_saying(rf"^sleep {SECONDS}$")}
+    finally:
+        for process in (by_environment, stubborn):
+            process.kill()
+            process.wait()
+
+
+def test_this_process_and_its_parents_are_never_among_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = own_processes(Path("/"), os.getuid())  # every process says that somewhere
+    assert not {os.getpid(), os.getppid()} & {process.pid for process in found}

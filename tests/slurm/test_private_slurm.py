@@ -1,0 +1,50 @@
+"""What a cluster leaves on the machine that it was brought up on."""
+
+import os
+import pwd
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import private_slurm
+from own_processes import own_processes
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
+
+SCRIPTS = Path(private_slurm.__file__).parent
+OWNER = """
+import sys, time
+from pathlib import Path
+import private_slurm
+with private_slurm.slurm(Path(sys.argv[1]) / "apt.log", None) as cluster:
+    print(cluster.home, cluster.user, cluster.uid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_owner_left_is_swept(tmp_path: Path) -> None:
+    """Folder, user and processes, by the next who brings one up; while the owner lives, nothing is touched."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(SCRIPTS)},
+    )
+    try:
+        assert owner.stdout
+        folder, user, uid = owner.stdout.readline().split()
+        private_slurm.sweep()
+        assert pwd.getpwnam(user).pw_uid == int(uid)
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+        private_slurm.sweep()
+        with pytest.raises(KeyError):
+            pwd.getpwnam(user)
+        assert not Path(folder).exists()
+        assert own_processes(Path(folder), int(uid)) == []
+    finally:
+        owner.kill()
+        owner.wait()
