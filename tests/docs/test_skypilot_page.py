@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from sandbox.backends.skypilot_places import PLACES
+from sandbox.backends.skypilot.places import PLACES
 from tests.docs.pages import ROOT, Table, tables
 
 PAGE, SECURITY = ROOT / "docs" / "skypilot.md", ROOT / "SECURITY.md"
