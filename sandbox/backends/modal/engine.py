@@ -122,6 +122,8 @@ class Sandbox:
 
     def __init__(self, inner: modal.Sandbox) -> None:
         self._inner = inner
+        self._ending = asyncio.Lock()
+        self._is_over = False
 
     @property
     def sandbox_id(self) -> str:
@@ -149,7 +151,16 @@ class Sandbox:
         return None if code is None else Ended(_status_of(self._inner), code)
 
     async def end(self) -> None:
-        """Terminate, confirmed by Modal; what fails is tried again. Harmless when it is gone."""
+        """Terminate, confirmed by Modal; what fails is tried again. Harmless when it is gone.
+
+        Two may end it at once; once it is over and detached, the package would take the second for a failure.
+        """
+        async with self._ending:
+            if not self._is_over:
+                await self._end()
+                self._is_over = True
+
+    async def _end(self) -> None:
         for pause in (*END_PAUSES_S, None):
             try:
                 await call("terminate", self._inner.terminate.aio(wait=True), END_TRY_S)

@@ -62,6 +62,15 @@ async def test_every_rpc_is_among_these(
     await dismiss(life)
 
 
+async def test_two_that_end_it_at_once(bare: Bare, modal_emulator: ModalEmulator) -> None:
+    """The owner's own kill and a later try of the same end do not take each other for a failure."""
+    sandbox = modal_engine.Sandbox(await bare.create())
+    await asyncio.gather(sandbox.end(), sandbox.end())
+    await sandbox.end()
+    assert modal_emulator.running() == []
+    assert modal_emulator.calls().count("SandboxTerminateV2") == 1
+
+
 @pytest.mark.parametrize("kind", ["error", "hang", "cut"])
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_nothing_is_left(
