@@ -21,7 +21,7 @@ from grpclib import Status
 from benchmarks.figure import Figure
 from orchestrator.tariff import longest
 from sandbox import Bundle, Job, Limits, ModalConfig
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.errors import SandboxError
 from sandbox.link import Deadlines
 from tests.modal_emulator import ModalEmulator

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figure import Figure
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
-from sandbox.backends import skypilot_machine
-from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.backends.skypilot import machine as skypilot_machine
+from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.job import Ending
 from tests.sandbox.skypilot.connecting import Purse
 
@@ -66,7 +66,7 @@ async def _trials_s(cluster: "PrivateSlurm", folder: Path, count: int, warm: int
 
 async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
     """What the real faults leave behind, two owners at a time."""
-    from sandbox.backends.skypilot_sdk import SkyPilot
+    from sandbox.backends.skypilot.sdk import SkyPilot
     from tests.slurm.faults import FAULTS
 
     provisioner, gate = SkyPilot(), asyncio.Semaphore(AT_ONCE)

@@ -1,6 +1,11 @@
 """The same campaign, unchanged, on docker and on modal: the same verdicts, another cohort, and the judge stays home."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +14,21 @@ from tests.e2e.backends import GOLD, JUDGE, SENT, Campaign, circle_packing, run
 from tests.modal_emulator import ModalEmulator
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.modal]
+
+
+BLASTDOOR = [sys.executable, "-c", "from orchestrator.views.cli import main; main()"]
+DIFF = """--- a/params.json
++++ b/params.json
+@@ -1 +1 @@
+-{"layout": "scattered", "rows": 5, "jitter": 0.01, "steps": 200, "growth": 0.001, "cooling": 1.0, "give": 1.0, "seed": 0}
++{"layout": "hexagonal", "rows": 4, "jitter": 0.01, "steps": 200, "growth": 0.001, "cooling": 1.0, "give": 1.0, "seed": 0}
+"""  # noqa: E501 the file has it in one line
+
+
+def blastdoor(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
+    command = [*BLASTDOOR, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -45,4 +65,37 @@ def test_resumed_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None
     assert other.site.backend == "modal"
     assert len(other.cohorts) == 2
     assert modal_emulator.sandboxes()
+    assert not modal_emulator.running()
+
+
+def test_gate_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
+    """One untrusted change is run there and judged here; the evidence names both boundaries and every caveat."""
+    modal_emulator.look_for(SENT, GOLD, JUDGE)
+    (tmp_path / "change.diff").write_text(DIFF)
+    words = ("--backend", "modal", "--diff", tmp_path / "change.diff", "--json", circle_packing(tmp_path / "task"))
+    ran = blastdoor("gate", *words)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["decision"] == "accepted"
+    assert found["posture"]["backend"] == "modal"
+    assert found["posture"]["judge_boundary"].startswith("docker/runc")
+    assert found["posture"]["caveats"]
+    held = {it["what"]: it["limits"]["pids"]["held_by"] for it in found["ran"]}
+    assert held == {"trial": "guest", "judge": "engine"}
+    assert modal_emulator.found() == [SENT]
+    assert not modal_emulator.running()
+
+
+def test_live_check_of_modal(modal_emulator: ModalEmulator) -> None:
+    """`doctor` says who pays and what a chamber sees, and runs rows of the contract; `exec` and `reap` work there."""
+    rows = ("--only", "success_with_outputs", "--only", "non_zero_exit")
+    doctor = blastdoor("doctor", "--backend", "modal", *rows, "--json")
+    assert doctor.returncode == 0, doctor.stderr
+    found: dict[str, Any] = json.loads(doctor.stdout)
+    assert [(row["subject"], row["holds"]) for row in found["rows"]] == [("modal", True)] * 2
+    assert "a second" in found["account"]["price"]
+    assert found["posture"]["facts"]["capabilities"] == "0" * 16
+    hello = blastdoor("exec", "--backend", "modal", "--", "python3", "-c", "print('hello')")
+    assert (hello.returncode, hello.stdout) == (0, "hello\n"), hello.stderr
+    assert blastdoor("reap", "--backend", "modal").stdout == "nothing was left behind\n"
     assert not modal_emulator.running()

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from own_processes import Process, processes_saying
 from private_slurm import PrivateSlurm
-from sandbox.backends.skypilot_end import found, reap
-from sandbox.backends.skypilot_names import mark_of
-from sandbox.backends.skypilot_provisioner import Provisioner
+from sandbox.backends.skypilot.end import found, reap
+from sandbox.backends.skypilot.names import mark_of
+from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.tenancy import Tenancy
 
 OWNER = Path(__file__).with_name("doomed_renter.py")

@@ -12,8 +12,8 @@ import pytest
 from own_processes import processes_saying
 from private_slurm import PrivateSlurm
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
-from sandbox.backends.skypilot import SkyPilotBackend
-from sandbox.backends.skypilot_provisioner import Provisioner
+from sandbox.backends.skypilot.backend import SkyPilotBackend
+from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.conformance import programs
 from sandbox.conformance.check import SMALL
 from sandbox.errors import Refused, Unavailable
@@ -130,7 +130,7 @@ async def test_owners_that_are_killed(rented: PrivateSlurm, tmp_path: Path) -> N
 
 
 def real_provisioner() -> Provisioner:
-    from sandbox.backends.skypilot_sdk import SkyPilot
+    from sandbox.backends.skypilot.sdk import SkyPilot
 
     return SkyPilot()
 

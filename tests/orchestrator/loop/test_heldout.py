@@ -18,7 +18,7 @@ from orchestrator.loop.money import usage, worst_of_attempt
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.wiring import How
 from sandbox import Job
-from sandbox.backends.fake import Guest
+from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import ledger_of
 from tests.orchestrator.loop.script import HELD, Script, failing
 from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, Scripted, scripted, write_task

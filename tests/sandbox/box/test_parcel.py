@@ -34,7 +34,7 @@ class OnlyThose(importlib.abc.MetaPathFinder):
 
 
 sys.meta_path.insert(0, OnlyThose())
-import sandbox.box.__main__, sandbox.box.timer, sandbox.backends.docker_warden
+import sandbox.box.__main__, sandbox.box.timer, sandbox.backends.docker.warden
 """
 
 

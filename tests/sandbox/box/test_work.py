@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.box.errand import OUTCOME, Doing, Errand, read_bundle
 from sandbox.box.parcel import WHEEL, parcel
 from sandbox.box.report import NAMES, Ended, Failed, Greeted, Missing, Report, parse_report

@@ -12,9 +12,9 @@ import psutil
 from modal._environments import ENVIRONMENT_CACHE
 
 from sandbox import Bundle, Job, Limits, Outcome
-from sandbox.backends.modal import ModalBackend
-from sandbox.backends.modal_engine import ModalEngine
-from sandbox.backends.modal_marks import reap, tags_of
+from sandbox.backends.modal.backend import ModalBackend
+from sandbox.backends.modal.engine import ModalEngine
+from sandbox.backends.modal.marks import reap, tags_of
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
 from sandbox.job import Gpu

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from sandbox import Ending, Job, ModalConfig
-from sandbox.backends import modal_engine
+from sandbox.backends.modal import engine as modal_engine
 from sandbox.link import Deadlines
 from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import Bare

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from sandbox import Ending, Job
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import until

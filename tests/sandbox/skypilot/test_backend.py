@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, NotDelivered, Refused, Unavailable
-from sandbox.backends.skypilot_names import mark_of, name_for
-from sandbox.backends.skypilot_places import PLACES, WARM_CAVEAT, admitted, cloud_of
-from sandbox.backends.skypilot_warden import end_all
+from sandbox.backends.skypilot.names import mark_of, name_for
+from sandbox.backends.skypilot.places import PLACES, WARM_CAVEAT, admitted, cloud_of
+from sandbox.backends.skypilot.warden import end_all
 from sandbox.box.report import Failed, Report
 from sandbox.tenancy import Mark
 from tests.sandbox.skypilot.connecting import Purse, connected, settings

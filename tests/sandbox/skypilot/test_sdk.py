@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.backends.skypilot_places import PLACES, SWITCHABLE
-from sandbox.backends.skypilot_provisioner import Ask, Wanted
+from sandbox.backends.skypilot.places import PLACES, SWITCHABLE
+from sandbox.backends.skypilot.provisioner import Ask, Wanted
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.job import Gpu
 
@@ -25,7 +25,7 @@ def sdk(tmp_path_factory: pytest.TempPathFactory) -> Any:
     before = os.environ.get("HOME")
     os.environ["HOME"] = str(tmp_path_factory.mktemp("home"))
     try:
-        from sandbox.backends import skypilot_sdk
+        from sandbox.backends.skypilot import sdk as skypilot_sdk
     finally:
         if before is not None:
             os.environ["HOME"] = before

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Protocol
 
-from sandbox.backends.skypilot_provisioner import Ask, Landed, Wanted
+from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.errors import Lost, Unavailable
 
 LOOKS_UNTIL_UP = 60  # longer than anybody waits: only who cancels it is rid of it

@@ -5,8 +5,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.skypilot_machine import Machine
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.skypilot.machine import Machine
 from sandbox.box.report import Missing
 from sandbox.errors import Refused
 from sandbox.inputs import InputStore

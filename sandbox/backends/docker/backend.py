@@ -13,11 +13,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.backend import Capabilities
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_gpus import EVERY_GPU, Gpus, gpu_label
-from sandbox.backends.docker_hold import DockerHold
-from sandbox.backends.docker_lease import OWNER_LABEL, Lease, reap
-from sandbox.backends.docker_link import DockerLink
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, gpu_label
+from sandbox.backends.docker.hold import DockerHold
+from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
+from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.guard import Guard
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
@@ -64,7 +64,7 @@ class DockerBackend:
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._not_removed: set[str] = set()
         self._closed = False
-        self._guard = Guard(lease.owner, "sandbox.backends.docker_warden", config.host)
+        self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host)
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.capabilities = _capabilities(config.runtime, posture)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from sandbox.backend import Capabilities
 from sandbox.backends.guard import Guard
-from sandbox.backends.skypilot_chamber import Berth, RentedChamber, box_seconds
-from sandbox.backends.skypilot_end import PAUSE_S, reap
-from sandbox.backends.skypilot_machine import Machine, Ship
-from sandbox.backends.skypilot_places import LOST_WORDS, WARM_CAVEAT, Place, admitted, refuse_container_image
-from sandbox.backends.skypilot_pool import FreshBerth, Pool
-from sandbox.backends.skypilot_provisioner import Provisioner
-from sandbox.backends.skypilot_rent import Office, ask_for
-from sandbox.backends.skypilot_ship import Shipper
+from sandbox.backends.skypilot.chamber import Berth, RentedChamber, box_seconds
+from sandbox.backends.skypilot.end import PAUSE_S, reap
+from sandbox.backends.skypilot.machine import Machine, Ship
+from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, Place, admitted, refuse_container_image
+from sandbox.backends.skypilot.pool import FreshBerth, Pool
+from sandbox.backends.skypilot.provisioner import Provisioner
+from sandbox.backends.skypilot.rent import Office, ask_for
+from sandbox.backends.skypilot.ship import Shipper
 from sandbox.box.report import Missing
 from sandbox.errors import Refused, SandboxError
 from sandbox.inputs import InputStore
@@ -30,7 +30,7 @@ from sandbox.tenancy import Tenancy
 if TYPE_CHECKING:
     from sandbox.config import SkyPilotConfig
 
-WARDEN = "sandbox.backends.skypilot_warden"
+WARDEN = "sandbox.backends.skypilot.warden"
 
 
 class Guarding(Protocol):
@@ -83,7 +83,7 @@ class SkyPilotBackend:
         """Raises Refused for a place that is no boundary and without the package, Unavailable without its server."""
         admitted(config.infra)
         try:
-            from sandbox.backends.skypilot_sdk import SkyPilot
+            from sandbox.backends.skypilot.sdk import SkyPilot
         except ImportError as error:
             raise Refused(f"SkyPilot is not installed ({error}); pip install 'blastdoor[skypilot]'") from error
         provisioner = SkyPilot()

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker.engine import Engine
 from sandbox.errors import Refused, Unavailable
 from sandbox.gpus import SeenGpu, is_kind
 from sandbox.job import Gpu

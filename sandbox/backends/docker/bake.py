@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from sandbox.backends.docker_bake_steps import Baker, create, running, workbench
-from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker.bake_steps import Baker, create, running, workbench
+from sandbox.backends.docker.engine import Engine
 from sandbox.baking import BakedImage, ImageSpec, baked_name
 from sandbox.errors import Lost, Refused
 from sandbox.posture import image_objections

@@ -31,9 +31,9 @@ from modal.exception import (
     VersionError,
 )
 
-from sandbox.backends.modal_bounds import within
-from sandbox.backends.modal_ender import NotMade
-from sandbox.backends.modal_order import Order
+from sandbox.backends.modal.bounds import within
+from sandbox.backends.modal.ender import NotMade
+from sandbox.backends.modal.order import Order
 from sandbox.baking import last_word
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.demux import Stream

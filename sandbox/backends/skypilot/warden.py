@@ -1,6 +1,6 @@
 """Ends an owner's clusters when the owner is gone. Its stdin is a pipe that the owner holds: end of file is the sign.
 
-`python -m sandbox.backends.skypilot_warden OWNER`. It looks more than once: a launch that was on its way when the owner
+`python -m sandbox.backends.skypilot.warden OWNER`. It looks more than once: a launch that was on its way when the owner
 died is seen only when SkyPilot has taken it up.
 """
 
@@ -8,9 +8,9 @@ import asyncio
 import sys
 import time
 
-from sandbox.backends.skypilot_end import end, found
-from sandbox.backends.skypilot_names import mark_of
-from sandbox.backends.skypilot_provisioner import Provisioner
+from sandbox.backends.skypilot.end import end, found
+from sandbox.backends.skypilot.names import mark_of
+from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.errors import SandboxError
 
 PATIENCE_S = 1800.0
@@ -43,7 +43,7 @@ def main() -> None:
     while sys.stdin.buffer.read(1):
         pass
     # Only now: it takes seconds and much memory, and most owners end their clusters themselves.
-    from sandbox.backends.skypilot_sdk import SkyPilot
+    from sandbox.backends.skypilot.sdk import SkyPilot
 
     asyncio.run(end_all(sys.argv[1], SkyPilot()))
 

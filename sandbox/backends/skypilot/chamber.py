@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from sandbox.backend import Listener, Talk
-from sandbox.backends.skypilot_machine import BOX_S, Machine
+from sandbox.backends.skypilot.machine import BOX_S, Machine
 from sandbox.box.report import broken, with_usage
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused, SandboxError

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from sandbox.backends.modal_hold import ModalHold
+from sandbox.backends.modal.hold import ModalHold
 from sandbox.live import LiveChamber
 
 # Between the order to end one and its last billed second.

@@ -9,7 +9,7 @@ from sandbox.logger import logger
 from sandbox.tenancy import Mark, Tenancy
 
 if TYPE_CHECKING:
-    from sandbox.backends.modal_engine import ModalEngine
+    from sandbox.backends.modal.engine import ModalEngine
 
 OURS = {"blastdoor": "chamber"}
 OWNER, PLACE, ENDS, NAME = "blastdoor-owner", "blastdoor-place", "blastdoor-ends", "blastdoor-name"

@@ -37,7 +37,7 @@ CAVEATS = (
 
 
 def command(uid: int, limits: Limits, boot: str) -> tuple[str, ...]:
-    wrapper = resources.files("sandbox.backends").joinpath("modal_guest.sh").read_text("utf-8")
+    wrapper = resources.files("sandbox.backends.modal").joinpath("guest.sh").read_text("utf-8")
     numbers = (uid, limits.pids, limits.open_files, limits.work_bytes, limits.work_inodes)
     return ("sh", "-c", wrapper, "blastdoor", *map(str, numbers), boot)
 

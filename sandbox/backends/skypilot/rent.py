@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sandbox.backends.skypilot_end import end
-from sandbox.backends.skypilot_machine import Machine
-from sandbox.backends.skypilot_names import name_for
-from sandbox.backends.skypilot_places import admitted
-from sandbox.backends.skypilot_provisioner import Ask, Provisioner, Wanted
+from sandbox.backends.skypilot.end import end
+from sandbox.backends.skypilot.machine import Machine
+from sandbox.backends.skypilot.names import name_for
+from sandbox.backends.skypilot.places import admitted
+from sandbox.backends.skypilot.provisioner import Ask, Provisioner, Wanted
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.job import Limits
 from sandbox.logger import logger

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandbox.backends.modal_guest import TOOLS
-from sandbox.backends.modal_order import check_installed, is_id, reference
+from sandbox.backends.modal.guest import TOOLS
+from sandbox.backends.modal.order import check_installed, is_id, reference
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.definitions import Definition, layered, lineage
 from sandbox.errors import Refused
@@ -31,7 +31,7 @@ async def bake(
             raise Refused(f"{base} is an image at Modal already; name a base from a registry to add something to it")
         return BakedImage(base, base)
     check_installed()
-    from sandbox.backends.modal_engine import ModalEngine, image_id, registry_image, with_added
+    from sandbox.backends.modal.engine import ModalEngine, image_id, registry_image, with_added
 
     ours = lineage(spec.base)
     engine = await ModalEngine.connect(config.app, config.environment)

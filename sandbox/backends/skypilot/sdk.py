@@ -27,9 +27,9 @@ from sky.client import sdk
 from sky.server import common as server_common
 from sky.utils import registry
 
-from sandbox.backends.skypilot_pipe import bounded_output
-from sandbox.backends.skypilot_places import SWITCHABLE, Kind, admitted, cloud_of
-from sandbox.backends.skypilot_provisioner import Ask, Landed, Wanted
+from sandbox.backends.skypilot.pipe import bounded_output
+from sandbox.backends.skypilot.places import SWITCHABLE, Kind, admitted, cloud_of
+from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.log import printable
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from sandbox.backends.fake import FakeBackend, FakeHold, FakeWorld, Program, new_name
+from sandbox.backends.fake.backend import FakeBackend, FakeHold, FakeWorld, Program, new_name
 from sandbox.errors import SandboxError
 from sandbox.job import Job
 from sandbox.live import LiveChamber

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from sandbox.backends.modal_link import ModalLink
+from sandbox.backends.modal.link import ModalLink
 from sandbox.errors import Lost, SandboxError, TakenAway, Unavailable
 from sandbox.live import Death
 

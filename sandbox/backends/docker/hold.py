@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_link import DockerLink
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.link import DockerLink
 from sandbox.errors import Lost, SandboxError, Unavailable
 from sandbox.live import Death
 

@@ -3,8 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from sandbox.backends.modal_engine import ModalEngine, registry_image, with_folder
-from sandbox.backends.modal_order import is_id, reference
+from sandbox.backends.modal.engine import ModalEngine, registry_image, with_folder
+from sandbox.backends.modal.order import is_id, reference
 from sandbox.inputs import InputStore
 from sandbox.job import Input, Job
 

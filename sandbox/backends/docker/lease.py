@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker.engine import Engine
 from sandbox.errors import Lost, SandboxError
 from sandbox.logger import logger
 

@@ -8,8 +8,8 @@ import sys
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.errors import Unavailable
 
 PATIENCE_S = 120

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import TYPE_CHECKING, Self
 
-from sandbox.backends import modal_guest, modal_order
 from sandbox.backends.guard import Guard
-from sandbox.backends.modal_bounds import within
-from sandbox.backends.modal_ender import Ender, NotMade
-from sandbox.backends.modal_hold import ModalHold
-from sandbox.backends.modal_link import ModalLink
-from sandbox.backends.modal_marks import reap, tags_of
-from sandbox.backends.modal_standing import ENDING_S, Standing
-from sandbox.backends.modal_warden import DONE
+from sandbox.backends.modal import guest as modal_guest
+from sandbox.backends.modal import order as modal_order
+from sandbox.backends.modal.bounds import within
+from sandbox.backends.modal.ender import Ender, NotMade
+from sandbox.backends.modal.hold import ModalHold
+from sandbox.backends.modal.link import ModalLink
+from sandbox.backends.modal.marks import reap, tags_of
+from sandbox.backends.modal.standing import ENDING_S, Standing
+from sandbox.backends.modal.warden import DONE
 from sandbox.errors import Lost, Refused, SandboxError
 from sandbox.job import Job
 from sandbox.live import LiveChamber
@@ -27,8 +28,8 @@ from sandbox.tenancy import Tenancy
 from sandbox.warm import WarmPool
 
 if TYPE_CHECKING:
-    from sandbox.backends.modal_engine import ModalEngine, Sandbox
-    from sandbox.backends.modal_images import Images
+    from sandbox.backends.modal.engine import ModalEngine, Sandbox
+    from sandbox.backends.modal.images import Images
     from sandbox.config import ModalConfig
 
 QUESTION_S = 20.0
@@ -55,7 +56,7 @@ class ModalBackend:
         self._unmaking: set[asyncio.Task[BaseException]] = set()
         self._unpaid: dict[str, tuple[float, float]] = {}  # standing by name: asked for when, dollars a second
         self._closed = False
-        self._guard = Guard(tenancy.owner, "sandbox.backends.modal_warden", config.app, config.environment or "")
+        self._guard = Guard(tenancy.owner, "sandbox.backends.modal.warden", config.app, config.environment or "")
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.purse: Purse | None = None
@@ -65,8 +66,8 @@ class ModalBackend:
     async def connect(cls, config: "ModalConfig") -> Self:
         """Raises Unavailable when Modal does not answer or does not know us, Refused when the package is missing."""
         modal_order.check_installed()
-        from sandbox.backends.modal_engine import ModalEngine
-        from sandbox.backends.modal_images import Images
+        from sandbox.backends.modal.engine import ModalEngine
+        from sandbox.backends.modal.images import Images
 
         tenancy = Tenancy(config.owners_folder)
         try:

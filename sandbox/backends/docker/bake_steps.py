@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker.engine import Engine
 from sandbox.baking import REPOSITORY, ImageSpec, is_requirement, last_word
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.wheels import Interpreter, fetch_pip, fetch_wheels

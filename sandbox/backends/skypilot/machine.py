@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from sandbox.backends.skypilot_places import Kind
-from sandbox.backends.skypilot_provisioner import Landed, Provisioner
+from sandbox.backends.skypilot.places import Kind
+from sandbox.backends.skypilot.provisioner import Landed, Provisioner
 from sandbox.box.errand import OUTCOME, Doing, Errand
 from sandbox.box.parcel import FURNISH, parcel
 from sandbox.box.report import NAMES, Failed, Greeted, Missing, Report, most_bytes, parse_report

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandbox.backends.skypilot_machine import Machine
-from sandbox.backends.skypilot_provisioner import Ask
-from sandbox.backends.skypilot_rent import Office, Rented
+from sandbox.backends.skypilot.machine import Machine
+from sandbox.backends.skypilot.provisioner import Ask
+from sandbox.backends.skypilot.rent import Office, Rented
 from sandbox.errors import SandboxError, Unavailable
 from sandbox.purse import Purse
 

@@ -8,7 +8,7 @@ import asyncio
 import sys
 import time
 
-from sandbox.backends.modal_marks import end_owned
+from sandbox.backends.modal.marks import end_owned
 from sandbox.errors import Refused, SandboxError
 
 # Said by an owner to whom Modal has confirmed the end of everything: then nothing is left to do.
@@ -21,7 +21,7 @@ PAUSE_S = 2.0
 async def end_all(owner: str, app: str, environment: str | None, watch_s: float = 0.0) -> None:
     """Sweep once, and again for so long as a create may be under way; a provider that is away is waited for."""
     # The package is loaded only now: a warden that is never needed stays small.
-    from sandbox.backends.modal_engine import ModalEngine
+    from sandbox.backends.modal.engine import ModalEngine
 
     begun = time.monotonic()
     swept = False

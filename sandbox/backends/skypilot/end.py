@@ -2,8 +2,8 @@
 
 import asyncio
 
-from sandbox.backends.skypilot_names import mark_of
-from sandbox.backends.skypilot_provisioner import Provisioner
+from sandbox.backends.skypilot.names import mark_of
+from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.errors import Unavailable
 from sandbox.logger import logger
 from sandbox.tenancy import Tenancy
