@@ -106,7 +106,7 @@ async def measure() -> list[Figure]:
 
     with (
         tempfile.TemporaryDirectory(prefix="blastdoor-bench-") as name,
-        private_slurm.slurm(Path(name) / "apt.log", os.environ.get("DOCKER_HOST")) as cluster,
+        private_slurm.slurm(Path(name) / "apt.log") as cluster,
         _environment(cluster),
     ):
         folder = Path(name)

@@ -38,12 +38,15 @@ async def trial(backend: SkyPilotBackend, job: Job, bundle: Bundle | None = None
 
 
 async def test_a_fresh_machine_for_one_trial(rented: PrivateSlurm, sky: Any, tmp_path: Path) -> None:
-    """It ends itself whoever forgets it, its price is what SkyPilot launched, and what is booked is price x seconds."""
+    """An image that it lacks is shipped, it ends itself whoever forgets it, and what is booked is price x seconds."""
     backend = await connected(rented, tmp_path, autodown=120, lifetime=1200)
     try:
         assert await backend.usd_per_second(SMALL) == pytest.approx(HOURLY / 3600)
         asked = time.monotonic()
+        rented.command("docker", "image", "prune", "--all", "--force")
+        assert rented.command("docker", "images", "--quiet") == ""
         chamber = await backend.open(programs.WRITE.job(limits=SMALL))
+        assert rented.command("docker", "images", "--quiet"), "the image was shipped"
         opened = time.monotonic()
         assert chamber.facts["cpu"]
         (job,) = rented.jobs()
