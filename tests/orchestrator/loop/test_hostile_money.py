@@ -9,7 +9,7 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.wiring import How
 from sandbox import Job, Refused
-from sandbox.backends.fake_rent import Rent, Step
+from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.rented import USD, Faults, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, make_site, scripted, write_task

@@ -7,12 +7,12 @@ from grpclib import Status
 
 from orchestrator.tariff import Tariff
 from orchestrator.wiring.engine import spare_of
-from sandbox.backends import modal_ender
-from sandbox.backends.modal import ModalBackend
-from sandbox.backends.modal_hold import ModalHold
-from sandbox.backends.modal_marks import mark_of
-from sandbox.backends.modal_order import lifetime
-from sandbox.backends.modal_standing import Standing
+from sandbox.backends.modal import ender as modal_ender
+from sandbox.backends.modal.backend import ModalBackend
+from sandbox.backends.modal.hold import ModalHold
+from sandbox.backends.modal.marks import mark_of
+from sandbox.backends.modal.order import lifetime
+from sandbox.backends.modal.standing import Standing
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
 from sandbox.job import Job, Limits

@@ -135,7 +135,7 @@ async def test_t57_what_a_machine_says_on_stderr_stays_away_from_our_terminal(
 ) -> None:
     """SkyPilot's own connection, with a hostile ssh server behind it: nothing of it may reach a person unescaped."""
     command_runner: Any = pytest.importorskip("sky.utils.command_runner")
-    from sandbox.backends.skypilot_sdk import SkyPilot
+    from sandbox.backends.skypilot.sdk import SkyPilot
 
     ssh = tmp_path / "bin" / "ssh"
     ssh.parent.mkdir()
