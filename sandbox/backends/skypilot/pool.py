@@ -135,6 +135,11 @@ class WarmBerth:
         return self._item.rented.machine
 
     async def leave(self, *, clean: bool) -> float:
+        try:
+            if clean:
+                await self.machine.wipe()
+        except SandboxError:
+            clean = False
         if clean:
             await self._pool.give_back(self._item)
         else:
