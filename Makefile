@@ -62,6 +62,7 @@ lock: ## pin requirements.txt anew
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --extra modal --constraint requirements.txt \
 		--custom-compile-command 'make lock' --output-file deploy/orchestrator/requirements.txt pyproject.toml -
 	rm -rf .lock-venv
+	@echo "Then: make setup && .venv/bin/python scripts/box_requirements.py, for what rented machines install"
 
 clean: ## remove all that make made, the private engine included
 	$(ENGINE) --clean

@@ -11,7 +11,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Flags, Site, open_campaign
 from sandbox import Input
-from sandbox.backends.fake import FakeBackend, Guest
+from sandbox.backends.fake.backend import FakeBackend, Guest
 
 WIDTH = 4
 TASK = """

@@ -9,9 +9,9 @@ import psutil
 from benchmarks.figure import Figure
 from benchmarks.throughput import WIDTH, one_chamber
 from sandbox import DockerConfig
-from sandbox.backends.docker import DockerBackend
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
 
 WARM_UP = 50
 

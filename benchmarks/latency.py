@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.figure import Figure
 from sandbox import Bundle, DockerConfig, Ending, Job, Limits
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker.backend import DockerBackend
 from sandbox.posture import FIRST_UID, FULL, container_config, seccomp_profile
 
 COMMAND = ("python3", "-c", "pass")

@@ -13,7 +13,7 @@ from orchestrator.judge.relay import Met, Seat, judgement_of, meet
 from orchestrator.loop.jobs import bundle_of, together
 from sandbox import DockerConfig, Job, Limits
 from sandbox import Mode as JobMode
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker.backend import DockerBackend
 
 CALLS = 1000
 MEGABYTES = 32

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figure import Figure
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
-from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.backends.skypilot import machine as skypilot_machine
+from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.job import Ending
 from tests.sandbox.skypilot.connecting import Purse
 
@@ -65,7 +66,7 @@ async def _trials_s(cluster: "PrivateSlurm", folder: Path, count: int, warm: int
 
 async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
     """What the real faults leave behind, two owners at a time."""
-    from sandbox.backends.skypilot_sdk import SkyPilot
+    from sandbox.backends.skypilot.sdk import SkyPilot
     from tests.slurm.faults import FAULTS
 
     provisioner, gate = SkyPilot(), asyncio.Semaphore(AT_ONCE)
@@ -78,6 +79,26 @@ async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
     return [item for items in found for item in items] + [job.name for job in cluster.jobs()]
 
 
+async def _unclean(folder: Path) -> tuple[int, int]:
+    """Runs on a provisioner of our own with a fault each, and how many left a machine or a wrong bill."""
+    from tests.sandbox.skypilot.test_faults import FAULTS as COUNT
+    from tests.sandbox.skypilot.test_faults import one_fault
+
+    pause, skypilot_machine.TRY_PAUSE_S = skypilot_machine.TRY_PAUSE_S, 0.001
+    struck = unclean = seed = 0
+    try:
+        while struck < COUNT:
+            seed += 1
+            try:
+                struck += (await one_fault(seed, folder / str(seed), seed % 2)).struck > 0
+            except AssertionError as error:
+                print(f"seed {seed}: {error}")
+                struck, unclean = struck + 1, unclean + 1
+    finally:
+        skypilot_machine.TRY_PAUSE_S = pause
+    return struck, unclean
+
+
 async def measure() -> list[Figure]:
     sys.path.insert(0, str(SCRIPTS))  # where the cluster is started from, for the tests too
     import private_slurm
@@ -85,13 +106,14 @@ async def measure() -> list[Figure]:
 
     with (
         tempfile.TemporaryDirectory(prefix="blastdoor-bench-") as name,
-        private_slurm.slurm(Path(name) / "apt.log", os.environ.get("DOCKER_HOST")) as cluster,
+        private_slurm.slurm(Path(name) / "apt.log") as cluster,
         _environment(cluster),
     ):
         folder = Path(name)
         fresh = await _trials_s(cluster, folder / "fresh", FRESH, warm=0)
         first, *warm = await _trials_s(cluster, folder / "warm", WARM + 1, warm=1)
         left = await _left(cluster, folder / "faults")
+        struck, unclean = await _unclean(folder / "stubbed")
     each, reused = statistics.median(fresh), statistics.median(warm)
     return [
         Figure("SkyPilot on Slurm: a trial with a cluster of its own", each, "s"),
@@ -99,4 +121,5 @@ async def measure() -> list[Figure]:
         Figure("SkyPilot on Slurm: a trial on a warm cluster", reused, "s"),
         Figure("SkyPilot on Slurm: a cluster each / a warm cluster", each / reused, "x", ">= 2"),
         Figure(f"SkyPilot on Slurm: left after {len(FAULTS)} real faults", len(left), "", "<= 0"),
+        Figure(f"SkyPilot, stubbed: unclean after {struck} faults at drawn steps", unclean, "", "<= 0"),
     ]

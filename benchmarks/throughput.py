@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from benchmarks.figure import Figure
 from sandbox import Bundle, DockerConfig, Job, Limits
-from sandbox.backends.docker import DockerBackend
-from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.engine import Engine
 
 WIDTH = 4
 JOB = Job(command=("python3", "-c", "open('/work/out/x','w').write('y')"), limits=Limits(cpus=2))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker.engine import Engine
 from sandbox.config import DockerConfig
 
 MINIMUM_ENGINE = "20.10"

@@ -1,13 +1,15 @@
 """Who is alive, for providers that keep no lease of ours.
 
-On one place (a folder of locks, usually one machine) the kernel knows: an owner holds a lock on its own file as long
+On one place (a folder of locks on one machine) the kernel knows: an owner holds a lock on its own file as long
 as its process lives, and `kill -9` lets go of it. Of owners elsewhere nothing is known, so what they made is left
 alone until the end that was set when it was made; the provider ends it at that time by itself.
 """
 
 import fcntl
+import hashlib
 import os
 import re
+import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -75,15 +77,27 @@ class Tenancy:
         return False
 
     def _name_of_place(self) -> str:
-        """Made once; two that begin at the same time agree on whoever linked first."""
+        """Made once; two that begin at the same time agree on whoever linked first.
+
+        A copy is another place: a home folder that came with an image or a sync has the file, but not the locks of
+        those who live where it was copied from.
+        """
         path = self._folder / "place"
         if not path.exists():
             draft = self._folder / f".place-{uuid.uuid4().hex}"
-            draft.write_text(uuid.uuid4().hex[:8])
+            draft.write_text(uuid.uuid4().hex)
             try:
                 os.link(draft, path)
             except FileExistsError:
                 pass
             finally:
                 draft.unlink()
-        return path.read_text().strip()
+        known = (path.read_text().strip(), str(path.stat().st_ino), _machine(), socket.gethostname())
+        return hashlib.sha256("\n".join(known).encode()).hexdigest()[:8]
+
+
+def _machine() -> str:
+    try:
+        return Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        return ""

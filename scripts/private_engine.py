@@ -42,7 +42,10 @@ def answers(path: str, timeout: float = 5) -> bool:
 
 
 class PrivateEngine:
-    def __init__(self, repository: Path) -> None:
+    """`apart`: in a network of its own, where it can not touch another engine's bridge."""
+
+    def __init__(self, repository: Path, *, apart: bool = False) -> None:
+        self._before = ["unshare", "--net"] if apart else []
         self.home = repository / ".engine"
         self.name = "blastdoor-" + hashlib.sha256(os.fsencode(repository)).hexdigest()[:12]
         fits = len(os.fsencode(self.home)) + LONGEST_SOCKET <= 107
@@ -97,7 +100,7 @@ class PrivateEngine:
             path.unlink(missing_ok=True)
         settings = self.home / "daemon.json"
         settings.write_text(daemon_settings(program("runsc") or "/usr/bin/runsc"))
-        command = [program("dockerd") or "dockerd", "--config-file", str(settings)]
+        command = [*self._before, program("dockerd") or "dockerd", "--config-file", str(settings)]
         command += ["--data-root", str(self.home / "data"), "--exec-root", str(self.run / "exec")]
         command += ["--pidfile", str(self.run / "pid"), "--host", f"unix://{self.socket}"]
         # A containerd that is there already is shared with another engine: keep to a name of our own.

@@ -1,7 +1,8 @@
 """A Slurm cluster of one node and a SkyPilot server in front of it, of one's own for a while, on loopback.
 
 Debian's packages, each daemon with files in one folder that is removed. Jobs run as a user that is made for this
-cluster and removed with it. All that was started is ended by its number, and what is left at the end is an error.
+cluster and removed with it, and find an engine of the node's own, which has no images yet. All that was started is
+ended by its number, and what is left at the end is an error.
 """
 
 import contextlib
@@ -24,12 +25,13 @@ from pathlib import Path
 import slurm_files
 from distribution import SEARCH_PATH, Unprepared, program, require
 from own_processes import Process, end, end_all, own_processes
+from private_engine import PrivateEngine
 from slurm_files import CLUSTER, Ports
 
 START_SECONDS = 120
 STOP_SECONDS = 20
-PREFIX = "blastdoor-"  # of users; with a number after it
-PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "sshd", "rsync", "curl")
+FOLDER = "blastdoor-slurm-"
+PROGRAMS = ("dockerd", "docker", "slurmctld", "slurmd", "sbatch", "munged", "sshd", "rsync", "curl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,16 @@ class QueuedJob:
 
 
 class PrivateSlurm:
-    """`docker_host` is the engine that jobs on the node find in DOCKER_HOST, through a door of their own."""
+    """`docker_host` is the node's own engine; jobs find it in DOCKER_HOST, through a door for their user."""
 
     infra = f"slurm/{CLUSTER}"
 
-    def __init__(self, home: Path, docker_host: str | None) -> None:
+    def __init__(self, home: Path, docker_host: str) -> None:
         self.home = home
-        self.user = PREFIX + uuid.uuid4().hex[:8]
+        self.user = f"blastdoor-{uuid.uuid4().hex[:8]}"
         self.uid: int | None = None
         self._tenant = uuid.uuid4().hex[:8]  # whose machines these are, to SkyPilot
-        self._docker_host = docker_host
+        self.docker_host = docker_host
         self._ports = _ports()
         self._daemons: list[subprocess.Popen[bytes]] = []
 
@@ -74,11 +76,15 @@ class PrivateSlurm:
         """All that runs on the node in the name of its user; what is in chambers has another."""
         return own_processes(self.home / "nobody", self.uid)
 
+    def containers(self) -> list[str]:
+        """Ids of all chambers on the node, running or not."""
+        return self.command("docker", "ps", "--all", "--quiet").split()
+
     def command(self, *words: str) -> str:
-        """One of Slurm's own commands, as its administrator."""
+        """One of Slurm's own commands, or of the engine's, as the node's administrator."""
         ran = subprocess.run(
             [program(words[0]) or words[0], *words[1:]],
-            env=os.environ | {"SLURM_CONF": str(self.home / "slurm.conf")},
+            env=os.environ | {"SLURM_CONF": str(self.home / "slurm.conf"), "DOCKER_HOST": self.docker_host},
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         if ran.returncode:
@@ -89,13 +95,12 @@ class PrivateSlurm:
         """From the main thread: the daemons end with the thread that started them."""
         self._make_user()
         self._make_keys()
-        door = self.home / "docker.sock" if self._docker_host else None
+        door = self.home / "docker.sock"
         slurm_files.write_slurm(self.home, self._ports, self.user, door)
         slurm_files.write_uv(self.home, _uv(self.home))
         slurm_files.write_sky(self.home, self._ports, self.user)
-        if door:
-            relay = Path(__file__).with_name("socket_door.py")
-            self._run("door", sys.executable, str(relay), str(door), str(self.uid), str(self._docker_host))
+        relay = Path(__file__).with_name("socket_door.py")
+        self._run("door", sys.executable, str(relay), str(door), str(self.uid), self.docker_host)
         munge = self.home / "munge"
         self._run("munged", program("munged") or "munged", "--foreground", "--force", f"--socket={munge}/socket",
                   f"--key-file={munge}/key", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
@@ -112,16 +117,13 @@ class PrivateSlurm:
         self._await("api", self._healthy)
 
     def stop(self) -> None:
-        """Raises when anything is left, after it has done what it can."""
         for daemon in reversed(self._daemons):
             end(daemon.pid, signal.SIGTERM, STOP_SECONDS)
-        left = end_all(self.home, self.uid, STOP_SECONDS)
+        end_all(self.home / "nobody", self.uid, STOP_SECONDS)
         for daemon in self._daemons:
+            daemon.kill()
             daemon.wait(STOP_SECONDS)
-        _forget(self.user)
         shutil.rmtree(f"/tmp/sky_ssh_{self._tenant}", ignore_errors=True)  # noqa: S108 SkyPilot's own fixed place
-        if left:
-            raise Unprepared(f"the private Slurm cluster left processes: {left}")
 
     def _make_user(self) -> None:
         """A password that none matches, not a locked account: sshd refuses those."""
@@ -187,48 +189,62 @@ class PrivateSlurm:
 
 
 @contextlib.contextmanager
-def slurm(log: Path, docker_host: str | None) -> Iterator[PrivateSlurm]:
-    """Installs the packages where they are missing, or says what to install."""
+def slurm(log: Path) -> Iterator[PrivateSlurm]:
+    """Installs what is missing, or says what to install. Raises when anything is left in the end."""
     require(*PROGRAMS, log=log)
     if os.geteuid() != 0:
         raise Unprepared("a private Slurm cluster needs root: its daemons run jobs in the name of a user of their own")
     sweep()
-    with tempfile.TemporaryDirectory(prefix="blastdoor-slurm-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        home.chmod(0o755)
-        with (home / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            cluster = PrivateSlurm(home, docker_host)
-            try:
-                cluster.start()
-                yield cluster
-            finally:
-                cluster.stop()
+    home = Path(tempfile.mkdtemp(prefix=FOLDER))
+    home.chmod(0o755)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        uid = None
+        try:
+            # Apart, because the machine may have an engine with a bridge.
+            with PrivateEngine(home, apart=True).running() as host:
+                cluster = PrivateSlurm(home, host)
+                try:
+                    cluster.start()
+                    yield cluster
+                finally:
+                    uid = cluster.uid
+                    cluster.stop()
+        finally:
+            _remove(home, uid)
 
 
 def sweep() -> None:
     """Removes what clusters left that were killed with their owner. A living owner holds the lock in its folder."""
-    for account in pwd.getpwall():
-        home = Path(account.pw_dir).parent
-        if account.pw_name.startswith(PREFIX) and home.name.startswith("blastdoor-slurm-") and _abandoned(home):
-            end_all(home, account.pw_uid, STOP_SECONDS)
-            _forget(account.pw_name)
-            shutil.rmtree(home, ignore_errors=True)
+    for home in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        if _abandoned(home):
+            _remove(home, next((account.pw_uid for account in _accounts(home)), None))
+
+
+def _remove(home: Path, uid: int | None) -> None:
+    """The engine first: only it can end its chambers."""
+    PrivateEngine(home, apart=True).clean()
+    left = end_all(home, uid, STOP_SECONDS)
+    for account in _accounts(home):
+        subprocess.run(["userdel", account.pw_name], env=os.environ | {"PATH": SEARCH_PATH}, check=True)
+    shutil.rmtree(home)
+    if left:
+        raise Unprepared(f"the private Slurm cluster left processes: {left}")
+
+
+def _accounts(home: Path) -> list[pwd.struct_passwd]:
+    return [account for account in pwd.getpwall() if Path(account.pw_dir) == home / "user"]
 
 
 def _abandoned(home: Path) -> bool:
     try:
-        with (home / "lock").open("w") as lock:
+        with (home / "lock").open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
     except FileNotFoundError:
-        return True
+        return False  # it is being made, or somebody is at it
     except BlockingIOError:
         return False
-
-
-def _forget(user: str) -> None:
-    subprocess.run(["userdel", user], env=os.environ | {"PATH": SEARCH_PATH}, capture_output=True, check=False)
 
 
 def _uv(home: Path) -> Path:

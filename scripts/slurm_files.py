@@ -107,7 +107,7 @@ class Ports:
     api: int
 
 
-def write_slurm(home: Path, ports: Ports, user: str, docker: Path | None) -> None:
+def write_slurm(home: Path, ports: Ports, user: str, docker: Path) -> None:
     _write(
         home / "slurm.conf",
         _SLURM.format(
@@ -120,8 +120,7 @@ def write_slurm(home: Path, ports: Ports, user: str, docker: Path | None) -> Non
         device.touch()
     _write(home / "gres.conf", "".join(f"NodeName={NODE} Name=gpu Type={GPU} File={path}\n" for path in devices))
     _write(home / "prolog", _PROLOG.format(home=home, user=user), mode=0o755)
-    variables = [f"SLURM_CONF={home / 'slurm.conf'}", f"TMPDIR={home / 'runtime'}"]
-    variables += [f"DOCKER_HOST=unix://{docker}"] if docker else []
+    variables = [f"SLURM_CONF={home / 'slurm.conf'}", f"TMPDIR={home / 'runtime'}", f"DOCKER_HOST=unix://{docker}"]
     _write(home / "sshd.conf", _SSHD.format(home=home, ports=ports, user=user, variables=" ".join(variables)))
 
 

@@ -46,8 +46,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
 
     A process that rents there is given `slurm.environment()`; SkyPilot must not have been imported before.
     """
-    log = tmp_path_factory.mktemp("slurm") / "apt.log"
-    with private_slurm.slurm(log, os.environ.get("DOCKER_HOST")) as cluster:
+    with private_slurm.slurm(tmp_path_factory.mktemp("slurm") / "apt.log") as cluster:
         yield cluster
 
 

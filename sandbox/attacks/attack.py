@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.backend import Listener, Talk
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker.backend import DockerBackend
 from sandbox.bundle import Bundle
 from sandbox.config import DockerConfig
 from sandbox.job import Job, Limits, Outcome

@@ -14,7 +14,7 @@ from typing import Any
 
 from sandbox.attacks.attack import IMAGE, PROBE, QUICK, Arena
 from sandbox.backend import Listener, Talk
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.bundle import Bundle, write_outputs
 from sandbox.job import Job, Limits, Outcome
 

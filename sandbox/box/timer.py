@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from sandbox.backends.docker_warden import end_all
+from sandbox.backends.docker.warden import end_all
 from sandbox.box.work import OWNERS, Root
 
 STEP_S = 30.0

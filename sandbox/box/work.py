@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker.backend import DockerBackend
 from sandbox.box.errand import Doing, Errand, read_bundle, read_errand
 from sandbox.box.report import Failed, Greeted, Missing, Report, of_outcome, write_report
 from sandbox.config import DockerConfig

@@ -32,7 +32,7 @@ class DockerConfig(BaseModel, extra="forbid", frozen=True):
     rates: Rates = LOCAL
 
     async def connect(self) -> Backend:
-        from sandbox.backends.docker import DockerBackend
+        from sandbox.backends.docker.backend import DockerBackend
 
         return await DockerBackend.connect(self)
 
@@ -41,6 +41,6 @@ class DockerConfig(BaseModel, extra="forbid", frozen=True):
 
         Raises Refused when the spec can not be met, Unavailable when the engine or a package archive fails.
         """
-        from sandbox.backends.docker_bake import bake
+        from sandbox.backends.docker.bake import bake
 
         return await bake(self.host, spec, progress)

@@ -41,12 +41,12 @@ class ModalConfig(BaseModel, extra="forbid", frozen=True):
 
     async def connect(self) -> Backend:
         """Raises Unavailable when Modal does not answer or does not know us, Refused when the package is missing."""
-        from sandbox.backends.modal import ModalBackend
+        from sandbox.backends.modal.backend import ModalBackend
 
         return await ModalBackend.connect(self)
 
     async def bake(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
         """The image that a spec describes, made by Modal when it is not there yet; raises like DockerConfig.bake."""
-        from sandbox.backends.modal_bake import bake
+        from sandbox.backends.modal.bake import bake
 
         return await bake(self, spec, progress)

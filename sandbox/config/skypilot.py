@@ -46,12 +46,12 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
 
     async def connect(self) -> Backend:
         """Raises Unavailable when SkyPilot's server does not answer, Refused for a place that is no boundary."""
-        from sandbox.backends.skypilot import SkyPilotBackend
+        from sandbox.backends.skypilot.backend import SkyPilotBackend
 
         return await SkyPilotBackend.connect(self)
 
     async def bake(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
         """Baked on the local engine and shipped from there: no registry is needed."""
-        from sandbox.backends.docker_bake import bake
+        from sandbox.backends.docker.bake import bake
 
         return await bake(self.image_host, spec, progress)

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from sandbox.backend import Backend
-from sandbox.backends.docker import DockerBackend
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_lease import OWNER_LABEL
-from sandbox.backends.docker_warden import end_all
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
+from sandbox.backends.docker.warden import end_all
 from sandbox.config import DockerConfig
 from sandbox.errors import Lost
 

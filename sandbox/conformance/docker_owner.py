@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker.backend import DockerBackend
 from sandbox.bundle import Bundle
 from sandbox.config import DockerConfig
 from sandbox.conformance import programs

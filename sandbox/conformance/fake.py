@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from sandbox.backend import Backend
-from sandbox.backends.fake import FakeBackend, FakeHold, FakeWorld
+from sandbox.backends.fake.backend import FakeBackend, FakeHold, FakeWorld
 from sandbox.conformance import programs
 
 

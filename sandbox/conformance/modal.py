@@ -7,9 +7,9 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 
 from sandbox.backend import Backend
-from sandbox.backends.modal import ModalBackend
-from sandbox.backends.modal_marks import OWNER
-from sandbox.backends.modal_warden import end_all
+from sandbox.backends.modal.backend import ModalBackend
+from sandbox.backends.modal.marks import OWNER
+from sandbox.backends.modal.warden import end_all
 from sandbox.config import ModalConfig
 
 STARTING_S = 120.0
@@ -31,7 +31,7 @@ class ModalOrphan:
         self._owner = owner
 
     async def alive(self) -> bool:
-        from sandbox.backends.modal_engine import ModalEngine
+        from sandbox.backends.modal.engine import ModalEngine
 
         engine = await ModalEngine.connect(self._config.app, self._config.environment)
         try:

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig
 from sandbox.conformance import programs

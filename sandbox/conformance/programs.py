@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from sandbox.backends.fake import Died, Guest
+from sandbox.backends.fake.backend import Died, Guest
 from sandbox.bundle import Bundle
 from sandbox.job import Job
 

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from sandbox.backend import Backend
-from sandbox.backends.skypilot import SkyPilotBackend
-from sandbox.backends.skypilot_end import found
-from sandbox.backends.skypilot_names import mark_of
+from sandbox.backends.skypilot.backend import SkyPilotBackend
+from sandbox.backends.skypilot.end import found
+from sandbox.backends.skypilot.names import mark_of
 from sandbox.conformance import programs
 from sandbox.conformance.check import SMALL
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.ledger import Missing
 from orchestrator.settings import Settings
 from orchestrator.wiring import Flags, How, docker_config, docker_site, open_campaign
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker.backend import DockerBackend
 from tests.crash.fate import Fate
 from tests.orchestrator.loop.books import ledger_of
 

@@ -18,8 +18,8 @@ from orchestrator.domain.state import State
 from orchestrator.loop.book import read_accounts
 from orchestrator.settings import Settings
 from orchestrator.wiring import docker_config
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
 from tests.crash.docker_campaign import live, make
 from tests.crash.nursery import Nursery
 from tests.crash.scripted_campaign import tree

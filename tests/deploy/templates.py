@@ -48,7 +48,7 @@ def files() -> list[Path]:
 
 
 def definitions() -> list[Path]:
-    return sorted(path for path in IMAGES.rglob("*") if path.is_file())
+    return sorted(path for path in IMAGES.rglob("*") if path.is_file() and path.suffix != ".md")
 
 
 def named_images(text: str) -> Iterator[str]:

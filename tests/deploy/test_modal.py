@@ -7,8 +7,8 @@ from pathlib import Path
 import modal
 import pytest
 
-from sandbox.backends.modal_bake import bake
-from sandbox.backends.modal_engine import ModalEngine, image_id, registry_image
+from sandbox.backends.modal.bake import bake
+from sandbox.backends.modal.engine import ModalEngine, image_id, registry_image
 from sandbox.baking import ImageSpec
 from sandbox.config import ModalConfig
 from sandbox.definitions import Definition, layered, lineage

@@ -9,8 +9,10 @@ from orchestrator.settings import Settings
 from orchestrator.views.cli import cli
 from orchestrator.wiring import BACKENDS
 from sandbox import Capabilities, Enforcer, SkyPilotConfig
-from sandbox.backends import docker, modal_guest, skypilot
-from sandbox.backends.skypilot_places import admitted
+from sandbox.backends.docker import backend as docker
+from sandbox.backends.modal import guest as modal_guest
+from sandbox.backends.skypilot import backend as skypilot
+from sandbox.backends.skypilot.places import admitted
 from sandbox.posture import FULL
 from tests.docs.pages import ROOT, code_of, table
 

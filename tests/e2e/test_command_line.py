@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import DockerConfig
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 

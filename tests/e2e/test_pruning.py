@@ -11,8 +11,8 @@ from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts
 from orchestrator.settings import Settings
 from orchestrator.wiring import Flags, docker_config, docker_site, open_campaign
-from sandbox.backends.docker import DockerBackend
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.lease import OWNER_LABEL
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 

@@ -52,10 +52,10 @@ class Emulator:
         token_id, token_secret = self._control.token
         return {"url": self._servers["control"].url, "token_id": token_id, "token_secret": token_secret}
 
-    async def fail(self, rpc: str, when: str, kind: str, status: str, times: int, seconds: float) -> int:
+    async def fail(self, rpc: str, when: str, kind: str, status: str, times: int, seconds: float, app: str) -> int:
         if rpc not in ModalClientBase.__abstractmethods__ | TaskCommandRouterBase.__abstractmethods__:
             raise ValueError(f"Modal has no RPC {rpc!r}")
-        return self._faults.add(Fault(rpc, when, kind, Status[status], times, seconds))  # type: ignore[arg-type]
+        return self._faults.add(Fault(rpc, when, kind, Status[status], times, seconds, app))  # type: ignore[arg-type]
 
     async def reached(self, fault: int, seconds: float) -> bool:
         struck = self._faults.get(fault).reached
@@ -64,8 +64,14 @@ class Emulator:
                 await struck.wait()
         return struck.is_set()
 
+    async def struck(self) -> int:
+        return self._faults.struck
+
     async def release(self, fault: int) -> None:
         self._faults.get(fault).released.set()
+
+    async def remove(self, fault: int) -> None:
+        self._faults.remove(fault)
 
     async def heal(self) -> None:
         """Everything works again."""

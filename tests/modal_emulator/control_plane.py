@@ -5,6 +5,7 @@ import base64
 import json
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from google.protobuf.empty_pb2 import Empty
 from grpclib import GRPCError, Status
@@ -42,6 +43,14 @@ class ControlPlane:
         given = (metadata.get("x-modal-token-id"), metadata.get("x-modal-token-secret"))
         if given != self.token or self.expired:
             raise GRPCError(Status.UNAUTHENTICATED, "Token ID or secret is malformed or unknown")
+
+    def app_of(self, request: Any) -> str:
+        if name := getattr(request, "app_name", ""):
+            return str(name)
+        app_id = getattr(request, "app_id", "")
+        if not app_id:
+            app_id = self._sandboxes.app_id_of(getattr(request, "sandbox_id", ""), getattr(request, "task_id", ""))
+        return next((name for (_, name), known in self._apps.items() if known == app_id), "")
 
     async def ClientHello(self, request: Empty) -> api_pb2.ClientHelloResponse:
         return api_pb2.ClientHelloResponse(image_builder_version=BUILDER_VERSION)
@@ -201,6 +210,7 @@ class ControlPlane:
     ) -> Sandbox:
         order = Order(
             app_id=app_id,
+            app=next((name for (_, name), known in self._apps.items() if known == app_id), ""),
             definition=definition,
             tags={tag.tag_name: tag.tag_value for tag in tags},
             environment=self.environment(definition.secret_ids, sources),

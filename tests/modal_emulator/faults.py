@@ -24,6 +24,7 @@ class Fault:
     status: Status = Status.UNAVAILABLE
     times: int = 1  # below nought: always
     seconds: float = 0.0
+    app: str = ""  # only calls that concern this app
     hits: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -33,6 +34,7 @@ class Faults:
     def __init__(self) -> None:
         self._faults: dict[int, Fault] = {}
         self._count = 0
+        self.struck = 0
 
     def add(self, fault: Fault) -> int:
         self._count += 1
@@ -42,15 +44,20 @@ class Faults:
     def get(self, number: int) -> Fault:
         return self._faults[number]
 
-    def clear(self) -> None:
-        for fault in self._faults.values():
-            fault.released.set()
-        self._faults.clear()
+    def remove(self, number: int) -> None:
+        self._faults.pop(number).released.set()
 
-    async def strike(self, rpc: str, when: When) -> None:
+    def clear(self) -> None:
+        self.struck = 0
+        for number in list(self._faults):
+            self.remove(number)
+
+    async def strike(self, rpc: str, when: When, app: str) -> None:
         for fault in list(self._faults.values()):
-            if fault.rpc == rpc and fault.when == when and (fault.times < 0 or fault.hits < fault.times):
+            meant = fault.rpc == rpc and fault.when == when and fault.app in ("", app)
+            if meant and (fault.times < 0 or fault.hits < fault.times):
                 fault.hits += 1
+                self.struck += 1
                 fault.reached.set()
                 await _happen(fault)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -10,6 +11,9 @@ from typing import Any, Literal
 
 from grpclib import Status
 
+When = Literal["before", "after"]
+
+_ANSWER_S = 200.0
 _ROOT = Path(__file__).parents[2]
 
 
@@ -38,32 +42,48 @@ class ModalEmulator:
         }
 
     def fail(
-        self, rpc: str, when: Literal["before", "after"] = "before", status: Status = Status.UNAVAILABLE, times: int = 1
+        self,
+        rpc: str,
+        when: When = "before",
+        status: Status = Status.UNAVAILABLE,
+        times: int = 1,
+        app: str = "",
     ) -> int:
-        """It answers with this status, before or after it did what was asked; below nought times: always."""
-        return self._fault(rpc, when, "status", times, status=status)
+        """It answers with this status, before or after it did what was asked; below nought times: always.
 
-    def hang(self, rpc: str, when: Literal["before", "after"] = "before", times: int = 1) -> int:
+        Each fault may be kept to the calls that concern one app: then others are not hit by it.
+        """
+        return self._fault(rpc, when, "status", times, app, status=status)
+
+    def hang(self, rpc: str, when: When = "before", times: int = 1, app: str = "") -> int:
         """It never answers."""
-        return self._fault(rpc, when, "hang", times)
+        return self._fault(rpc, when, "hang", times, app)
 
-    def cut_at(self, rpc: str, when: Literal["before", "after"] = "before", times: int = 1) -> int:
-        """The connection ends in the middle of the call."""
-        return self._fault(rpc, when, "cut", times)
+    def cut_at(self, rpc: str, when: When = "before", times: int = 1, app: str = "") -> int:
+        """The connection ends in the middle of the call, with whatever else goes over it."""
+        return self._fault(rpc, when, "cut", times, app)
 
-    def slow(self, rpc: str, seconds: float, when: Literal["before", "after"] = "before", times: int = -1) -> int:
-        return self._fault(rpc, when, "slow", times, seconds=seconds)
+    def slow(self, rpc: str, seconds: float, when: When = "before", times: int = -1, app: str = "") -> int:
+        return self._fault(rpc, when, "slow", times, app, seconds=seconds)
 
-    def hold(self, rpc: str, when: Literal["before", "after"] = "before", times: int = 1) -> int:
+    def hold(self, rpc: str, when: When = "before", times: int = 1, app: str = "") -> int:
         """It waits for `release` and then goes on, whether or not the caller still lives."""
-        return self._fault(rpc, when, "hold", times)
+        return self._fault(rpc, when, "hold", times, app)
 
     def reached(self, fault: int, seconds: float = 60.0) -> bool:
         """Whether the fault struck, or does so within this time."""
         return bool(self._do("reached", fault=fault, seconds=seconds))
 
+    def struck(self) -> int:
+        """How often faults struck since the last heal."""
+        return int(self._do("struck"))
+
     def release(self, fault: int) -> None:
         self._do("release", fault=fault)
+
+    def remove(self, fault: int) -> None:
+        """It does not strike any more; whom it struck is cut off."""
+        self._do("remove", fault=fault)
 
     def silence(self) -> None:
         """The worker is half dead: commands run on, but neither their output nor their end is told."""
@@ -129,9 +149,17 @@ class ModalEmulator:
             self._process.wait()
 
     def _fault(
-        self, rpc: str, when: str, kind: str, times: int, status: Status = Status.OK, seconds: float = 0.0
+        self,
+        rpc: str,
+        when: When,
+        kind: str,
+        times: int,
+        app: str,
+        status: Status = Status.OK,
+        seconds: float = 0.0,
     ) -> int:
-        return int(self._do("fail", rpc=rpc, when=when, kind=kind, status=status.name, times=times, seconds=seconds))
+        how = {"kind": kind, "status": status.name, "times": times, "seconds": seconds}
+        return int(self._do("fail", rpc=rpc, when=when, app=app, **how))
 
     def _do(self, command: str, **words: object) -> Any:
         with self._turn:
@@ -145,8 +173,11 @@ class ModalEmulator:
         return said["answer"]
 
     def _read(self) -> dict[str, Any]:
-        line = self._process.stdout.readline() if self._process.stdout else ""
+        """One line for each command, so nothing of it waits unseen in a buffer of ours."""
+        line = ""
+        if self._process.stdout and select.select([self._process.stdout], [], [], _ANSWER_S)[0]:
+            line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError("the emulator ended; its stderr says why")
+            raise RuntimeError("the emulator ended, or hangs; its stderr says why")
         said: dict[str, Any] = json.loads(line)
         return said

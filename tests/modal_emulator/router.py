@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 from grpclib import GRPCError, Status
 from modal_proto import task_command_router_pb2 as router_pb2
@@ -27,6 +28,9 @@ class Router:
     def admit(self, rpc: str, metadata: Metadata) -> None:
         if not str(metadata.get("authorization", "")).startswith("Bearer "):
             raise GRPCError(Status.UNAUTHENTICATED, "no token for the worker")
+
+    def app_of(self, request: Any) -> str:
+        return self._control.app_of(request)
 
     async def TaskExecStart(self, request: router_pb2.TaskExecStartRequest) -> router_pb2.TaskExecStartResponse:
         """Once for an exec id: a retry finds it running."""

@@ -18,6 +18,7 @@ LABEL = "blastdoor.modal-emulator"
 _LETTERS = string.ascii_letters + string.digits
 # Modal gives no limit of this kind; this one keeps a bomb from the machine that the tests run on.
 _PIDS = 8192
+_REMOVE_AGAIN_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 Result = api_pb2.GenericResult
 
 
@@ -30,6 +31,7 @@ class Order:
     """What was asked for."""
 
     app_id: str
+    app: str
     definition: api_pb2.Sandbox
     tags: dict[str, str]
     environment: dict[str, str]
@@ -65,7 +67,7 @@ class Sandbox:
         return {
             "sandbox_id": self.sandbox_id,
             "name": self.name,
-            "app_id": self.order.app_id,
+            "app": self.order.app,
             "tags": self.tags,
             "is_v2": self.order.is_v2,
             "created_at": self.created_at,
@@ -132,6 +134,12 @@ class Sandboxes:
             if sandbox.task_id == task_id and not sandbox.result.status:
                 return sandbox
         raise GRPCError(Status.NOT_FOUND, f"no task {task_id}")
+
+    def app_id_of(self, sandbox_id: str, task_id: str) -> str:
+        for sandbox in self._all.values():
+            if sandbox_id == sandbox.sandbox_id or task_id == sandbox.task_id:
+                return sandbox.order.app_id
+        return ""
 
     def all(self) -> list[Sandbox]:
         return sorted(self._all.values(), key=lambda sandbox: -sandbox.created_at)
@@ -239,8 +247,15 @@ async def containers(engine: Engine, emulator: str) -> list[str]:
 
 
 async def _removed(engine: Engine, container: str) -> None:
-    try:
-        await engine.json("DELETE", f"/containers/{container}", force="true", v="true")
-    except EngineError as failure:
-        if failure.status not in (404, 409):  # somebody removed it, or is about to
-            raise
+    """A busy engine sometimes fails to kill at first."""
+    for pause in (*_REMOVE_AGAIN_S, None):
+        try:
+            await engine.json("DELETE", f"/containers/{container}", force="true", v="true")
+        except EngineError as failure:
+            if failure.status in (404, 409):  # somebody removed it, or is about to
+                return
+            if pause is None:
+                raise
+            await asyncio.sleep(pause)
+        else:
+            return

@@ -58,6 +58,9 @@ class Service(Protocol):
     def admit(self, rpc: str, metadata: Metadata) -> None:
         """Raises GRPCError when the caller may not call this."""
 
+    def app_of(self, request: Message) -> str:
+        """The name of the app that it concerns, or nothing."""
+
 
 def serve(base: type[Any], service: Service) -> Any:
     """The generated base, each of its abstract methods given to the service, or answered with UNIMPLEMENTED."""
@@ -78,7 +81,7 @@ def _method(service: Service, rpc: str) -> Callable[[Any, "Stream[Any, Any]"], A
         service.journal.receive(request)
         try:
             if inspect.isasyncgenfunction(effect):
-                await _stream(service, rpc, effect(request), stream)
+                await _stream(service, rpc, service.app_of(request), effect(request), stream)
             else:
                 await stream.send_message(await _once(service, rpc, effect, request, stream.metadata or {}))
         except Cut:
@@ -94,12 +97,13 @@ async def _once(service: Service, rpc: str, effect: Any, request: Message, metad
 
 
 async def _whole(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
-    await service.faults.strike(rpc, "before")
+    app = service.app_of(request)
+    await service.faults.strike(rpc, "before", app)
     key = (rpc, str(metadata.get("x-idempotency-key")))
     answer = service.journal.answers.get(key) if service.journal.remembers else None
     if answer is None:
         answer = service.journal.answers[key] = await _done(service, rpc, effect(request))
-    await service.faults.strike(rpc, "after")
+    await service.faults.strike(rpc, "after", app)
     return answer
 
 
@@ -113,10 +117,12 @@ async def _done(service: Service, rpc: str, work: Awaitable[Message]) -> Message
         raise
 
 
-async def _stream(service: Service, rpc: str, answers: AsyncIterator[Message], stream: "Stream[Any, Any]") -> None:
+async def _stream(
+    service: Service, rpc: str, app: str, answers: AsyncIterator[Message], stream: "Stream[Any, Any]"
+) -> None:
     """`after` strikes when the first message is out: the stream breaks in its middle."""
-    await service.faults.strike(rpc, "before")
+    await service.faults.strike(rpc, "before", app)
     async for answer in answers:
         await stream.send_message(answer)
-        await service.faults.strike(rpc, "after")
-    await service.faults.strike(rpc, "after")
+        await service.faults.strike(rpc, "after", app)
+    await service.faults.strike(rpc, "after", app)

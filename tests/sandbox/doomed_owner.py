@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from sandbox import Bundle, DockerConfig, Job
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.docker.backend import DockerBackend
 
 # Keeps PID 1's stdin open from inside, so that the end of the owner's side is never seen there.
 HOSTILE = "exec 9<>/proc/1/fd/0; trap '' TERM HUP; while :; do sleep 0.1; done"

@@ -3,7 +3,7 @@
 import asyncio
 
 from sandbox import Bundle, Ending, Job, Lost, Outcome, Talk, Unavailable
-from sandbox.backends.fake import FakeLink
+from sandbox.backends.fake.backend import FakeLink
 from sandbox.link import Deadlines
 from sandbox.live import Death, LiveChamber
 from sandbox.wire.demux import Stream

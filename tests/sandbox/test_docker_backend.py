@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sandbox import Bundle, Channel, DockerConfig, Ending, InputStore, Job, Limits, Lost, Mode, Refused, Unavailable
-from sandbox.backends.docker import DockerBackend
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.conformance import programs
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject

@@ -15,9 +15,9 @@ import pytest
 
 from sandbox import Bundle, DockerConfig, Ending, ImageSpec, Job, Limits, Refused, Unavailable
 from sandbox import posture as posture_module
-from sandbox.backends.docker import DockerBackend
-from sandbox.backends.docker_gpus import GPU_LABEL
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.gpus import GPU_LABEL
+from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.link import Deadlines
 
 pytestmark = pytest.mark.docker

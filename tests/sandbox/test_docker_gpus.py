@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from sandbox import Gpu, Refused, Unavailable
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_gpus import EVERY_GPU, Gpus, Taken, gpu_label
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, Taken, gpu_label
 from sandbox.gpus import SeenGpu
 from sandbox.live import LiveChamber
 

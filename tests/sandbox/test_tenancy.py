@@ -1,6 +1,7 @@
 """Who is alive where a provider keeps no lease of ours."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,3 +67,12 @@ def test_foreign_name_is_left_alone(tmp_path: Path) -> None:
 
 def test_place_is_agreed_upon(tmp_path: Path) -> None:
     assert len({Tenancy(tmp_path).place for _ in range(5)}) == 1
+
+
+def test_copied_folder_is_another_place(tmp_path: Path) -> None:
+    """Its owners are unknown here, and so are their locks: what they made is left alone until its end (T77)."""
+    mine = Tenancy(tmp_path / "home")
+    shutil.copytree(tmp_path / "home", tmp_path / "copy", ignore=shutil.ignore_patterns(mine.owner))
+    copied = Tenancy(tmp_path / "copy")
+    assert copied.place != mine.place
+    assert not copied.is_over(mine.mark(1000))

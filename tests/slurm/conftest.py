@@ -1,11 +1,14 @@
 """What the tests of rented machines share."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from private_slurm import PrivateSlurm
+
+WARDEN_SECONDS = 60.0  # a chamber whose keeper was killed with its machine is ended by the keeper's own warden
 
 
 @pytest.fixture
@@ -16,6 +19,10 @@ def rented(slurm: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pri
         monkeypatch.setenv(name, value)
     yield slurm
     assert slurm.jobs() == []
+    until = time.monotonic() + WARDEN_SECONDS
+    while slurm.containers() and time.monotonic() < until:
+        time.sleep(0.5)
+    assert slurm.containers() == []
 
 
 @pytest.fixture

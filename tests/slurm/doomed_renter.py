@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
-from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.errors import SandboxError
 
 STEPS = ("launch", "send", "call", "submit", "down")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from own_processes import Process, processes_saying
 from private_slurm import PrivateSlurm
-from sandbox.backends.skypilot_end import found, reap
-from sandbox.backends.skypilot_names import mark_of
-from sandbox.backends.skypilot_provisioner import Provisioner
+from sandbox.backends.skypilot.end import found, reap
+from sandbox.backends.skypilot.names import mark_of
+from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.tenancy import Tenancy
 
 OWNER = Path(__file__).with_name("doomed_renter.py")
@@ -63,7 +63,8 @@ class Renter:
         """SIGKILL, to the warden first when it is to go too: it would see the end of its owner."""
         if self._process is None:
             raise RuntimeError("it was not started")
-        for process in processes_saying(f"skypilot_warden {self.owner}") if warden else []:
+        if warden:
+            (process,) = processes_saying(rf"warden {self.owner}")
             os.kill(process.pid, signal.SIGKILL)
         self._process.kill()
         await self._process.wait()

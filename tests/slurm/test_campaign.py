@@ -34,7 +34,7 @@ class Postman:
 @pytest.fixture
 def postman(rented: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> Postman:
     """SkyPilot is imported here, after `rented` said where it is."""
-    from sandbox.backends.skypilot_sdk import SkyPilot
+    from sandbox.backends.skypilot.sdk import SkyPilot
 
     postman, send, call, submit = Postman(SENT, GOLD, JUDGE), SkyPilot.send, SkyPilot.call, SkyPilot.submit
 

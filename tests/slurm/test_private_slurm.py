@@ -19,7 +19,7 @@ OWNER = """
 import sys, time
 from pathlib import Path
 import private_slurm
-with private_slurm.slurm(Path(sys.argv[1]) / "apt.log", None) as cluster:
+with private_slurm.slurm(Path(sys.argv[1]) / "apt.log") as cluster:
     print(cluster.home, cluster.user, cluster.uid, flush=True)
     time.sleep(600)
 """

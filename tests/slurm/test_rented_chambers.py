@@ -1,6 +1,8 @@
 """Our backend with SkyPilot itself on a real Slurm cluster."""
 
 import asyncio
+import pickle
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,8 @@ import pytest
 from own_processes import processes_saying
 from private_slurm import PrivateSlurm
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
-from sandbox.backends.skypilot import SkyPilotBackend
-from sandbox.backends.skypilot_provisioner import Provisioner
+from sandbox.backends.skypilot.backend import SkyPilotBackend
+from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.conformance import programs
 from sandbox.conformance.check import SMALL
 from sandbox.errors import Refused, Unavailable
@@ -36,18 +38,21 @@ async def trial(backend: SkyPilotBackend, job: Job, bundle: Bundle | None = None
 
 
 async def test_a_fresh_machine_for_one_trial(rented: PrivateSlurm, sky: Any, tmp_path: Path) -> None:
-    """It ends itself whoever forgets it, its price is what SkyPilot launched, and what is booked is price x seconds."""
+    """An image that it lacks is shipped, it ends itself whoever forgets it, and what is booked is price x seconds."""
     backend = await connected(rented, tmp_path, autodown=120, lifetime=1200)
     try:
         assert await backend.usd_per_second(SMALL) == pytest.approx(HOURLY / 3600)
         asked = time.monotonic()
+        rented.command("docker", "image", "prune", "--all", "--force")
+        assert rented.command("docker", "images", "--quiet") == ""
         chamber = await backend.open(programs.WRITE.job(limits=SMALL))
+        assert rented.command("docker", "images", "--quiet"), "the image was shipped"
         opened = time.monotonic()
         assert chamber.facts["cpu"]
         (job,) = rented.jobs()
-        record = sky.get(sky.status([chamber.name]))[0]
-        assert record["autostop"] > 0
-        assert record["to_down"]
+        idle = autostop_on_the_machine(rented, job.name)
+        assert (idle.down, idle.wait_for.value) == (True, "none"), "it goes down though a job seems to run"
+        assert 0 < idle.autostop_idle_minutes < 60
         assert 0 < minutes(rented, job.number) < 120, "Slurm ends it at an absolute time"
         assert [process for process in rented.processes() if "sandbox.box.timer" in process.words], (
             "so does a timer on the machine"
@@ -125,9 +130,16 @@ async def test_owners_that_are_killed(rented: PrivateSlurm, tmp_path: Path) -> N
 
 
 def real_provisioner() -> Provisioner:
-    from sandbox.backends.skypilot_sdk import SkyPilot
+    from sandbox.backends.skypilot.sdk import SkyPilot
 
     return SkyPilot()
+
+
+def autostop_on_the_machine(cluster: PrivateSlurm, name: str) -> Any:
+    """What SkyPilot's own process on the machine goes by."""
+    with sqlite3.connect(f"file:{cluster.home}/runtime/{name}/.sky/skylet_config.db?mode=ro", uri=True) as database:
+        ((kept,),) = database.execute("SELECT value FROM config WHERE key = 'autostop_config'")
+    return pickle.loads(kept)  # noqa: S301 nothing hostile was on that machine yet
 
 
 def minutes(cluster: PrivateSlurm, number: int) -> float:

@@ -69,7 +69,7 @@ def _subject(config: ModalConfig | SkyPilotConfig) -> Subject:
         from sandbox.conformance.modal import ModalSubject
 
         return ModalSubject(config)
-    from sandbox.backends.skypilot import SkyPilotBackend
+    from sandbox.backends.skypilot.backend import SkyPilotBackend
     from sandbox.conformance.skypilot import SkyPilotSubject
 
     return SkyPilotSubject(config.infra, lambda: SkyPilotBackend.connect(config))

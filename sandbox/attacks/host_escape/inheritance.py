@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, open_arena, told
 from sandbox.attacks.neighbours import beside
-from sandbox.backends.docker_lease import OWNER_LABEL
+from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.errors import Refused
 from sandbox.job import Job, Outcome
 

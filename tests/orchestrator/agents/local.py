@@ -22,7 +22,7 @@ from orchestrator.tariff import Tariff
 from orchestrator.task import Task
 from orchestrator.watch.signals import Signal
 from sandbox import Job, Limits, Report
-from sandbox.backends.fake import FakeBackend, Guest, Program
+from sandbox.backends.fake.backend import FakeBackend, Guest, Program
 
 TASK = {
     "name": "adding",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from orchestrator.agents.checking import objection
 from orchestrator.agents.presets import agent_of
 from orchestrator.task import AgentSpec
-from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
+from sandbox.backends.fake.backend import FakeBackend, FakeWorld, Guest
 from tests.orchestrator.agents.local import Scene
 
 

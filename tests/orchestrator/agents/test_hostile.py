@@ -11,7 +11,7 @@ from orchestrator.agents import exchange, session
 from orchestrator.judge.guest.blastdoor_values import decode, encode
 from orchestrator.proposers.base import Exhausted, Unanswered
 from orchestrator.watch.signals import Kind
-from sandbox.backends.fake import Died, Guest
+from sandbox.backends.fake.backend import Died, Guest
 from sandbox.wire.demux import Stream
 from tests.orchestrator.agents.local import Line, Scene
 

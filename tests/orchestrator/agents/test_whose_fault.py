@@ -14,7 +14,7 @@ from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.line import Line
 from orchestrator.llm.upstream import Patience, Upstream
 from orchestrator.proposers.base import Stalled, Unanswered
-from sandbox.backends.fake import Guest
+from sandbox.backends.fake.backend import Guest
 from tests.messages import MessagesServer, Refusal, Reply, Step, overloaded, rate_limited
 from tests.orchestrator.agents.local import Scene
 from tests.orchestrator.agents.test_hostile import saying

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.judge.guest.blastdoor_values import decode, encode
-from sandbox.backends.fake import Died, Guest
+from sandbox.backends.fake.backend import Died, Guest
 from tests.orchestrator.loop.script import Script, _params
 from tests.orchestrator.loop.scripted import write_task
 

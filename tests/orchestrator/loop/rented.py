@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from orchestrator.budget import Account
 from orchestrator.wiring import Site
 from sandbox import Purse, SandboxError, Terms
-from sandbox.backends.fake_rent import Charges, Rent, RentedFake, Step
+from sandbox.backends.fake.rent import Charges, Rent, RentedFake, Step
 from tests.orchestrator.loop.script import Script, ScriptedBackend
 from tests.orchestrator.loop.scripted import Scripted, make_site
 

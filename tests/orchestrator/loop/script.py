@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sandbox import Bill, Bundle, Capabilities, Job, Listener, Outcome, Talk, Unavailable
-from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
+from sandbox.backends.fake.backend import FakeBackend, FakeWorld, Guest
 from sandbox.live import LiveChamber
 from sandbox.wire.demux import Stream
 

@@ -17,7 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring import How
 from sandbox import Job, Unavailable
-from sandbox.backends.fake import Guest
+from sandbox.backends.fake.backend import Guest
 from tests.messages import Hang, MessagesServer, Reply, Text
 from tests.orchestrator.agents.local import real_guest
 from tests.orchestrator.loop.script import Script

@@ -15,7 +15,7 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.proposers import Brief, Exhausted
 from orchestrator.wiring import How
-from sandbox.backends.fake import FakeHold
+from sandbox.backends.fake.backend import FakeHold
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Proposing, Scripted, make_site, scripted, write_task
 

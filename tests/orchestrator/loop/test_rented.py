@@ -13,7 +13,7 @@ from orchestrator.llm.line import Unusable
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.wiring import How
 from sandbox import Denied, Job, TakenAway, Terms, Unavailable
-from sandbox.backends.fake_rent import Rent, Step
+from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, Scripted, scripted, write_task

@@ -16,7 +16,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.records import Phase
 from orchestrator.wiring import How
 from sandbox import Lost, SandboxError, Unavailable
-from sandbox.backends.fake_rent import Charges, Rent, Step
+from sandbox.backends.fake.rent import Charges, Rent, Step
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, RentedBackend, billed, rented_site
 from tests.orchestrator.loop.script import Script

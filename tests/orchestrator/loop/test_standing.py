@@ -12,7 +12,7 @@ from orchestrator.views.campaign.happenings import line_of
 from orchestrator.views.campaign.standing import standing_line
 from orchestrator.wiring import How
 from sandbox import Unavailable
-from sandbox.backends.fake_rent import Rent, Step
+from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, RentedBackend, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Scripted, scripted

@@ -14,7 +14,7 @@ from orchestrator.domain.verdict import Mode
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring import How, Site, read_campaign
 from sandbox import Gpu, Limits, Refused
-from sandbox.backends.fake import Guest
+from sandbox.backends.fake.backend import Guest
 from tests.messages import MessagesServer
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, make_site, scripted
 from tests.orchestrator.loop.test_agents import AGENT, MODEL, WithAgents, campaign, does

@@ -7,7 +7,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Site
 from sandbox import Gpu, Job, Terms
-from sandbox.backends.fake import Guest
+from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import make_site, write_task
 

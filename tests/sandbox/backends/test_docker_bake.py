@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from sandbox import BakedImage, Bundle, DockerConfig, ImageSpec, Job, Outcome, Refused, Unavailable
-from sandbox.backends import docker_bake
-from sandbox.backends.docker_bake import bake
-from sandbox.backends.docker_bake_steps import workbench
-from sandbox.backends.docker_engine import Engine
+from sandbox.backends.docker import bake as docker_bake
+from sandbox.backends.docker.bake import bake
+from sandbox.backends.docker.bake_steps import workbench
+from sandbox.backends.docker.engine import Engine
 from sandbox.baking import REPOSITORY, baked_name
 from tests.sandbox.make_wheel import make_wheel
 

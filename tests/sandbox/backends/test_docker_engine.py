@@ -13,7 +13,7 @@ import requests
 import requests.exceptions
 import urllib3.exceptions
 
-from sandbox.backends.docker_engine import Engine, translating_docker_errors
+from sandbox.backends.docker.engine import Engine, translating_docker_errors
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 
 # Never raised: warnings are shown, and urllib3 only keeps the parser's defects in an error of its own.

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from sandbox.backends.docker_engine import Engine
-from sandbox.backends.docker_lease import EXPIRY_LABEL, OWNER_LABEL, Lease, reap
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import EXPIRY_LABEL, OWNER_LABEL, Lease, reap
 from sandbox.errors import Lost, Refused, Unavailable
 
 LEASE_S = 60.0
@@ -217,7 +217,7 @@ async def test_beat_goes_on_after_a_failure(
 
     lease = lease_on(engine, clock)
     await lease.renew()
-    monkeypatch.setattr("sandbox.backends.docker_lease.asyncio.sleep", nap)
+    monkeypatch.setattr("sandbox.backends.docker.lease.asyncio.sleep", nap)
     beats: list[int] = []
 
     async def after_beat() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import Bare

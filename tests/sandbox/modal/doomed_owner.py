@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from sandbox import Bundle, Job
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
 
 

@@ -4,15 +4,17 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 from modal._environments import ENVIRONMENT_CACHE
 
 from sandbox import Bundle, Job, Limits, Outcome
-from sandbox.backends.modal import ModalBackend
-from sandbox.backends.modal_engine import ModalEngine
-from sandbox.backends.modal_marks import reap, tags_of
+from sandbox.backends.modal.backend import ModalBackend
+from sandbox.backends.modal.engine import ModalEngine
+from sandbox.backends.modal.marks import reap, tags_of
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
 from sandbox.job import Gpu
@@ -23,14 +25,17 @@ from tests.modal_emulator.bare import Bare
 LIMITS = Limits(wall=20, grace=1, memory=128 * 1024**2)
 JOB = Job(command=("sh", "-c", "cat main.txt > /work/out/x"), limits=LIMITS)
 GPU_JOB = JOB.model_copy(update={"limits": LIMITS.model_copy(update={"gpu": Gpu(kind="A10")})})
+AT_ONCE = 10
 BUNDLE = Bundle({"main.txt": b"hello"})
 
 # Every call of such a life, held against what it calls (test_every_rpc_is_among_these): none can be forgotten.
-ALWAYS = (
-    "AppGetOrCreate",
+OF_NO_APP = (
     "AuthTokenGet",
     "ClientHello",
     "EnvironmentGetOrCreate",
+)
+ALWAYS = (
+    "AppGetOrCreate",
     "ImageGetOrCreate",
     "SandboxGetFromNameV2",
     "SandboxListV2",
@@ -123,15 +128,17 @@ async def dismiss(life: Life) -> None:
     await asyncio.sleep(0.1)  # its pipes are closed by this loop, which must not be gone before
 
 
-def lose_the_reply(emulator: ModalEmulator, job: Job) -> None:
+def lose_the_reply(emulator: ModalEmulator, app: str, job: Job) -> None:
     """Of the first create: then the sandbox has to be found by its name."""
-    emulator.fail("SandboxCreate" if job.limits.gpu else "SandboxCreateV2", "after")
+    emulator.fail("SandboxCreate" if job.limits.gpu else "SandboxCreateV2", "after", app=app)
 
 
-async def nothing_runs(emulator: ModalEmulator, seconds: float = 30.0) -> bool:
-    """As the provider sees it, and the engine beneath it, now or soon: a warden may be at work."""
-    for _ in range(int(seconds / 0.2)):
-        if not await asyncio.to_thread(emulator.running):
-            return not emulator.containers()
-        await asyncio.sleep(0.2)
-    return False
+async def at_once(lives: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
+    """A few at a time: the machine is small."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(life: Coroutine[Any, Any, str]) -> str:
+        async with gate:
+            return await life
+
+    return list(await asyncio.gather(*map(one, lives)))

@@ -8,7 +8,7 @@ import pytest
 from grpclib import Status
 from modal.exception import AlreadyExistsError, AuthError, ResourceExhaustedError, UnimplementedError
 
-from tests.modal_emulator import ModalEmulator
+from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import APP, Bare, until
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker]
@@ -57,17 +57,16 @@ async def test_a_create_outlives_its_caller(bare: Bare, modal_emulator: ModalEmu
     await until(is_there)
 
 
-async def test_a_call_that_never_answers(bare: Bare, modal_emulator: ModalEmulator) -> None:
+@pytest.mark.parametrize(("when", "left"), [("before", 1), ("after", 0)])
+async def test_a_call_that_never_answers(bare: Bare, modal_emulator: ModalEmulator, when: When, left: int) -> None:
     """A hanging terminate has no effect, or has it without saying so."""
-    for when, left in (("before", 1), ("after", 0)):
-        sandbox = await bare.create()
-        hung = modal_emulator.hang("SandboxTerminateV2", when)  # type: ignore[arg-type]
-        end = asyncio.create_task(sandbox.terminate.aio())
-        assert await asyncio.to_thread(modal_emulator.reached, hung)
-        assert len(modal_emulator.running()) == left
-        assert not end.done()
-        end.cancel()
-        modal_emulator.forget()
+    sandbox = await bare.create()
+    hung = modal_emulator.hang("SandboxTerminateV2", when)
+    end = asyncio.create_task(sandbox.terminate.aio())
+    assert await asyncio.to_thread(modal_emulator.reached, hung)
+    assert len(modal_emulator.running()) == left
+    assert not end.done()
+    end.cancel()
 
 
 async def test_a_stream_that_breaks(bare: Bare, modal_emulator: ModalEmulator) -> None:

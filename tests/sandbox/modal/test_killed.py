@@ -7,22 +7,22 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import psutil
 import pytest
 
 from sandbox import Ending, Job
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
-from tests.modal_emulator import ModalEmulator
-from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, nothing_runs, reap_as_another
+from tests.modal_emulator import ModalEmulator, When
+from tests.modal_emulator.bare import until
+from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, at_once, reap_as_another
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash]
 
 OWNER = Path(__file__).with_name("doomed_owner.py")
 REACHED_S = 120.0
-When = Literal["before", "after"]
 
 # Everything between the first thing that costs and the last: create, run, terminate.
 CALLS = {
@@ -80,9 +80,13 @@ async def killed(
     emulator: ModalEmulator, config: ModalConfig, rpc: str, when: When, with_warden: bool
 ) -> AsyncIterator[None]:
     """An owner is killed while this call waits at this point; then the call goes on, as a provider's would."""
-    held = emulator.hold(rpc, when)
+    held = emulator.hold(rpc, when, app=config.app)
     owner = await Owner.start(config, CALLS[rpc])
-    assert await asyncio.to_thread(emulator.reached, held, REACHED_S), f"{rpc} was never called"
+
+    async def is_reached() -> bool:
+        return emulator.reached(held, 0)
+
+    await until(is_reached, REACHED_S)
     if with_warden:
         await owner.kill_warden()
     await owner.kill()
@@ -94,22 +98,32 @@ async def killed(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("rpc", CALLS)
-async def test_the_warden_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, rpc: str, when: When) -> None:
+async def test_the_warden_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, when: When) -> None:
     """Even a create that takes effect when its owner is dead already is found and ended by the owner's warden."""
-    async with killed(modal_emulator, config, rpc, when, with_warden=False):
-        await made(modal_emulator)
-        assert await nothing_runs(modal_emulator, seconds=60)
+
+    async def one(rpc: str) -> str:
+        own = config.model_copy(update={"app": f"{rpc}-{when}"})
+        async with killed(modal_emulator, own, rpc, when, with_warden=False):
+            await made(modal_emulator, own)
+            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=90) else ""
+
+    assert [rpc for rpc in await at_once(map(one, CALLS)) if rpc] == []
+    assert modal_emulator.containers() == []
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("rpc", CALLS)
-async def test_the_next_owner_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, rpc: str, when: When) -> None:
-    """With the warden dead too, whoever reaps next ends it."""
-    async with killed(modal_emulator, config, rpc, when, with_warden=True):
-        await made(modal_emulator)
-        await reap_as_another(config)
-        assert await nothing_runs(modal_emulator, seconds=1)
+async def test_whoever_reaps_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, when: When) -> None:
+    """With the warden dead too, a reap by another owner is enough."""
+
+    async def one(rpc: str) -> str:
+        own = config.model_copy(update={"app": f"{rpc}-{when}"})
+        async with killed(modal_emulator, own, rpc, when, with_warden=True):
+            await made(modal_emulator, own)
+            await reap_as_another(own)
+            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=1) else ""
+
+    assert [rpc for rpc in await at_once(map(one, CALLS)) if rpc] == []
+    assert modal_emulator.containers() == []
 
 
 async def test_the_living_are_left_alone(config: ModalConfig, modal_emulator: ModalEmulator) -> None:
@@ -118,8 +132,11 @@ async def test_the_living_are_left_alone(config: ModalConfig, modal_emulator: Mo
     chamber = await living.open(JOB)
     async with killed(modal_emulator, config, "TaskExecStdinWrite", "after", with_warden=False):
         (ours,) = [bill for bill in modal_emulator.sandboxes() if bill["name"] == chamber.name]
-        while len(modal_emulator.running()) > 1:  # noqa: ASYNC110 asked of a process that tells nothing by itself
-            await asyncio.sleep(0.1)
+
+        async def is_cleaned_up() -> bool:
+            return len(modal_emulator.running()) == 1
+
+        await until(is_cleaned_up, REACHED_S)
         other = await ModalBackend.connect(config)
         assert await other.reap() == []
         await other.close()
@@ -130,8 +147,27 @@ async def test_the_living_are_left_alone(config: ModalConfig, modal_emulator: Mo
     assert modal_emulator.running() == []
 
 
-async def made(emulator: ModalEmulator) -> None:
+def bills(emulator: ModalEmulator, config: ModalConfig) -> list[dict[str, Any]]:
+    return [bill for bill in emulator.sandboxes() if bill["app"] == config.app]
+
+
+async def made(emulator: ModalEmulator, config: ModalConfig) -> None:
     """The held call was released and had its effect: from here on there is something to end."""
-    async with asyncio.timeout(REACHED_S):
-        while not emulator.sandboxes():  # noqa: ASYNC110 asked of a process that tells nothing by itself
-            await asyncio.sleep(0.05)
+
+    async def is_there() -> bool:
+        return bool(bills(emulator, config))
+
+    await until(is_there, REACHED_S)
+
+
+async def runs_on(emulator: ModalEmulator, config: ModalConfig, seconds: float) -> bool:
+    """As the provider sees it, when so many seconds have passed at the latest."""
+
+    async def is_over() -> bool:
+        return all(bill["ended_at"] for bill in bills(emulator, config))
+
+    try:
+        await until(is_over, seconds)
+    except TimeoutError:
+        return True
+    return False

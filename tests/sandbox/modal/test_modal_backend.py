@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from grpclib import Status
 
-from sandbox.backends import modal_engine
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal import engine as modal_engine
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig
 from sandbox.errors import Denied, Lost, Refused, TakenAway, Unavailable

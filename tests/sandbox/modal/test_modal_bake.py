@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.baking import ImageSpec
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig

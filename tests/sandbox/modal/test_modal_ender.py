@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from sandbox.backends import modal_ender
-from sandbox.backends.modal_ender import Ender
+from sandbox.backends.modal import ender as modal_ender
+from sandbox.backends.modal.ender import Ender
 from sandbox.errors import Unavailable
 
 

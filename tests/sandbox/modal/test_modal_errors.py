@@ -9,8 +9,8 @@ import pytest
 from grpclib import GRPCError, Status
 from grpclib.exceptions import StreamTerminatedError
 
-from sandbox.backends.modal_bounds import within
-from sandbox.backends.modal_engine import ModalEngine, translating_modal_errors
+from sandbox.backends.modal.bounds import within
+from sandbox.backends.modal.engine import ModalEngine, translating_modal_errors
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 
 OWN = [kind for _, kind in inspect.getmembers(modal.exception, inspect.isclass) if issubclass(kind, modal.Error)]

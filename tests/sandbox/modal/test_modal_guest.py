@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from sandbox.backends import modal_guest
+from sandbox.backends.modal import guest as modal_guest
 from sandbox.errors import Refused, Unavailable
 from sandbox.job import Enforcer, Job, Limits
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from sandbox.backends import modal_hold
-from sandbox.backends.modal_hold import ModalHold
+from sandbox.backends.modal import hold as modal_hold
+from sandbox.backends.modal.hold import ModalHold
 from sandbox.errors import Lost, SandboxError, TakenAway, Unavailable
 from sandbox.live import Death
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sandbox.backends.modal_link import SEND_BYTES, ModalLink
+from sandbox.backends.modal.link import SEND_BYTES, ModalLink
 from sandbox.errors import Lost, SandboxError, Unavailable
 from sandbox.wire.demux import Stream
 

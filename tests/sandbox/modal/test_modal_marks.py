@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from sandbox.backends.modal_marks import NAME, OURS, end_owned, mark_of, reap, tags_of
+from sandbox.backends.modal.marks import NAME, OURS, end_owned, mark_of, reap, tags_of
 from sandbox.errors import Unavailable
 from sandbox.tenancy import Mark, Tenancy
 

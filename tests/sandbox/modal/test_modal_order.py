@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from sandbox.backends import modal_order
+from sandbox.backends.modal import order as modal_order
 from sandbox.config import ModalConfig
 from sandbox.errors import Refused
 from sandbox.job import Gpu, Job, Limits

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sandbox.backends.modal import ModalBackend
+from sandbox.backends.modal.backend import ModalBackend
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig
 from sandbox.job import Ending, Job, Limits

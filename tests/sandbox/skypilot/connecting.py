@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import Job, SkyPilotConfig
-from sandbox.backends.skypilot import SkyPilotBackend
-from sandbox.backends.skypilot_machine import Machine
+from sandbox.backends.skypilot.backend import SkyPilotBackend
+from sandbox.backends.skypilot.machine import Machine
 from sandbox.box.report import Missing
 from sandbox.tenancy import Tenancy
 from tests.sandbox.skypilot.yard import YardProvisioner
@@ -20,7 +20,7 @@ class NoGuard:
 
     async def ready(self) -> None: ...
 
-    async def dismiss(self) -> None: ...
+    async def dismiss(self, word: bytes = b"") -> None: ...
 
 
 class NothingToShip:

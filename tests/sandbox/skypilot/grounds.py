@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sandbox.backends.skypilot_machine import ROOT
-from sandbox.backends.skypilot_pipe import bounded_output
+from sandbox.backends.skypilot.machine import ROOT
+from sandbox.backends.skypilot.pipe import bounded_output
 from sandbox.box.errand import archive
 from sandbox.box.report import LOG, OUTPUTS, PAGE, Ended, Greeted, Measured, Report
 from sandbox.errors import Unavailable

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.backends.skypilot import SkyPilotBackend
+from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.conformance.check import NotConforming
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.skypilot import SkyPilotSubject

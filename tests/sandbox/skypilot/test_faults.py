@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, Ending, Job, Limits, Outcome, SandboxError, SkyPilotConfig
-from sandbox.backends import skypilot_machine
-from sandbox.backends.skypilot import SkyPilotBackend
-from sandbox.backends.skypilot_chamber import box_seconds
-from sandbox.backends.skypilot_provisioner import Ask, Wanted
+from sandbox.backends.skypilot import machine as skypilot_machine
+from sandbox.backends.skypilot.backend import SkyPilotBackend
+from sandbox.backends.skypilot.chamber import box_seconds
+from sandbox.backends.skypilot.provisioner import Ask, Wanted
 from tests.sandbox.skypilot.connecting import Purse, connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Dead, Fault, Yard, YardProvisioner

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.backends.skypilot_pipe import BROKEN, bounded_output
+from sandbox.backends.skypilot.pipe import BROKEN, bounded_output
 from sandbox.errors import Unavailable
 
 

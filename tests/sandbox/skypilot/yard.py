@@ -1,6 +1,7 @@
 """A provisioner of our own in SkyPilot's place: clusters, requests under way, a bill, and faults at any step.
 
 A launch is a request first and a cluster later, as it is with SkyPilot: whoever looks in between sees only the request.
+Every other one that is cancelled had begun already, and leaves a cluster: who does not look again misses it.
 """
 
 import asyncio
@@ -12,10 +13,10 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Protocol
 
-from sandbox.backends.skypilot_provisioner import Ask, Landed, Wanted
+from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.errors import Lost, Unavailable
 
-LOOKS_UNTIL_UP = 3
+LOOKS_UNTIL_UP = 60  # longer than anybody waits: only who cancels it is rid of it
 
 
 class Fault(Enum):
@@ -74,10 +75,18 @@ class Yard:
     requests: dict[str, Request] = field(default_factory=dict)
     bill: dict[str, float] = field(default_factory=dict)
     launched: list[tuple[str, Wanted]] = field(default_factory=list)
+    _begun: list[Request] = field(default_factory=list)
     _ids: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def cancel(self, id_: str) -> None:
+        request = self.requests.pop(id_, None)
+        if request and int(id_.rpartition("-")[2]) % 2 == 0:
+            self._begun.append(request)
 
     def look(self) -> None:
         """Time passes at the provider: what was asked for comes up."""
+        while self._begun:
+            self._rise(self._begun.pop())
         for id_, request in list(self.requests.items()):
             request.looks -= 1
             if request.looks <= 0:
@@ -90,7 +99,9 @@ class Yard:
         return id_
 
     def up(self, id_: str) -> None:
-        request = self.requests.pop(id_)
+        self._rise(self.requests.pop(id_))
+
+    def _rise(self, request: Request) -> None:
         self.clusters[request.name] = Cluster(
             self.make(request.name), self.usd_per_hour, time.monotonic(), request.wanted
         )
@@ -133,8 +144,8 @@ class YardProvisioner:
 
     async def clusters(self) -> list[str]:
         fault = await self._begin("clusters")
-        self.yard.look()
         found = list(self.yard.clusters)
+        self.yard.look()
         self._finish("clusters", fault)
         return found
 
@@ -147,7 +158,7 @@ class YardProvisioner:
     async def cancel_requests(self, ids: list[str]) -> None:
         fault = await self._begin("cancel_requests")
         for id_ in ids:
-            self.yard.requests.pop(id_, None)
+            self.yard.cancel(id_)
         self._finish("cancel_requests", fault)
 
     async def down(self, name: str) -> None:

@@ -16,7 +16,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Site
 from sandbox import Input, Limits, Mode
-from sandbox.backends.fake import FakeBackend, FakeWorld, Guest
+from sandbox.backends.fake.backend import FakeBackend, FakeWorld, Guest
 from sandbox.wire.demux import Stream
 
 TASK = """name = "guess"

@@ -1,0 +1,1 @@
+"""Chambers on a Docker engine."""

@@ -1,0 +1,283 @@
+"""Chambers on a Docker engine, with runc or gVisor's runsc."""
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import json
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Self
+
+from sandbox.backend import Capabilities
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, gpu_label
+from sandbox.backends.docker.hold import DockerHold
+from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
+from sandbox.backends.docker.link import DockerLink
+from sandbox.backends.guard import Guard
+from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
+from sandbox.inputs import InputStore
+from sandbox.job import Enforcer, Gpu, Job, Limits
+from sandbox.live import LiveChamber
+from sandbox.logger import logger
+from sandbox.posture import (
+    FIRST_UID,
+    FULL,
+    LAST_UID,
+    Posture,
+    container_config,
+    differences,
+    enforces_inodes,
+    image_objections,
+    inside_differences,
+)
+from sandbox.warm import WarmPool
+
+if TYPE_CHECKING:
+    from sandbox.config import DockerConfig
+
+
+LEASE_LABEL = "blastdoor.lease"  # for people who look at a container: how long its owner's lease is
+HEAD_START_S = 0.1
+IMAGE_S = 5.0
+
+ConfigFor = Callable[..., dict[str, object]]
+
+
+class DockerBackend:
+    """Use `await DockerBackend.connect(config)`; `close` it in the end."""
+
+    def __init__(self, config: "DockerConfig", engine: Engine, lease: Lease, posture: Posture) -> None:
+        self._config = config
+        self._engine = engine
+        self._posture = self._posture_inside = posture
+        self.lease = lease
+        self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
+        self._inputs = InputStore(config.inputs_folder)
+        self._open: set[LiveChamber] = set()
+        self._images: dict[str, tuple[str, float]] = {}
+        self._making: set[asyncio.Task[LiveChamber]] = set()
+        self._not_removed: set[str] = set()
+        self._closed = False
+        self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host)
+        self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
+        self._uids = _uids()
+        self.capabilities = _capabilities(config.runtime, posture)
+        self._gpus = Gpus(engine, config.deadlines.provision)
+
+    @classmethod
+    async def connect(cls, config: "DockerConfig", posture: Posture = FULL) -> Self:
+        """Raises Unavailable without an engine, Refused when it lacks the runtime that was asked for."""
+        engine = await asyncio.to_thread(Engine, config.host)
+        try:
+            runtimes = (await engine.info())["Runtimes"]
+            if config.runtime not in runtimes:
+                known = ", ".join(sorted(runtimes))
+                raise Refused(f"the engine has no runtime {config.runtime!r} (it has {known}); register it first")
+            # A client of its own: renewing must not queue behind calls that hang.
+            beat = await asyncio.to_thread(Engine, config.host, threads=2, timeout=max(2.0, config.lease / 4))
+        except BaseException:
+            engine.close()
+            raise
+        backend = cls(config, engine, Lease(beat, config.lease), posture)
+        try:
+            await backend._guard.post()
+            await backend.lease.acquire(backend.remove_left)
+            # Whoever comes next cleans up after owners that died together with their wardens.
+            await backend.reap()
+        except BaseException:
+            await backend.close()
+            raise
+        return backend
+
+    @property
+    def owner(self) -> str:
+        return self.lease.owner
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def warm_ready(self) -> int:
+        return self._warm.ready
+
+    @property
+    def warden_pid(self) -> int | None:
+        return self._guard.pid
+
+    async def open(self, job: Job) -> LiveChamber:
+        if self._closed:
+            raise Refused("this backend is closed; connect again")
+        self.capabilities.admit(job)
+        self.lease.check()
+        await self._guard.ready()
+        config_for = functools.partial(
+            container_config,
+            self._posture,
+            job.limits,
+            self._config.runtime,
+            self.boot,
+            await self._image_id(job.image),
+            [(str(self._inputs.locate(item)), item) for item in job.inputs],
+            loopback=job.loopback,
+        )
+        if job.limits.gpu:
+            chamber = await self._with_gpus(config_for, job.limits, job.limits.gpu)
+        else:
+            shape = json.dumps(config_for(), sort_keys=True)
+            chamber = await self._warm.take(shape, lambda: self._make(config_for, job.limits))
+        chamber.serve(job)
+        return chamber
+
+    async def reap(self) -> list[str]:
+        return await reap(self._engine)
+
+    async def close(self) -> None:
+        """End everything; what the engine does not let us end now is left to the warden."""
+        self._closed = True
+        await self._warm.close()
+        await asyncio.gather(*self._making, return_exceptions=True)
+        ended = await asyncio.gather(*(chamber.kill() for chamber in self._open), return_exceptions=True)
+        try:
+            await self.remove_left()
+            await self.lease.release()
+        finally:
+            await self._guard.dismiss()
+            self.lease.engine.close()
+            self._engine.close()
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _with_gpus(self, config_for: ConfigFor, limits: Limits, wanted: Gpu) -> LiveChamber:
+        """Never made ahead: a chamber that waits would keep its GPU from those that work."""
+
+        async def look() -> list[SeenGpu]:
+            async with await self._make(config_for, limits, EVERY_GPU) as chamber:
+                return seen_gpus(chamber.facts)
+
+        async def make(ids: tuple[str, ...]) -> LiveChamber:
+            if self._closed:
+                self._gpus.give_back(ids)
+                raise Refused("this backend was closed while the job waited for a GPU; connect again")
+            return await self._make(config_for, limits, ids)
+
+        return await self._gpus.open(wanted, look, make)
+
+    async def _make(self, config_for: ConfigFor, limits: Limits, gpus: tuple[str, ...] = ()) -> LiveChamber:
+        """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
+        making = asyncio.create_task(self._make_unshielded(config_for, limits, gpus))
+        self._making.add(making)
+        making.add_done_callback(self._making.discard)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with contextlib.suppress(SandboxError):  # its own failure was cleaned up where it happened
+                await (await making).kill()
+            raise
+
+    async def _make_unshielded(self, config_for: ConfigFor, limits: Limits, gpus: tuple[str, ...]) -> LiveChamber:
+        uid = next(self._uids)
+        config = config_for(uid=uid, gpus=gpus)
+        name = f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
+        labels = {OWNER_LABEL: self.owner, LEASE_LABEL: f"{self._config.lease:g}", **gpu_label(gpus)}
+        try:
+            usd_per_second = self._config.rates.per_second(limits)
+            container = await self._engine.create(name, {**config, "Labels": labels})
+            await self.compare(config, container)
+            await self._gpus.claim(container, gpus)
+            link = DockerLink(await self._engine.attach(container))
+        except BaseException:
+            await self._discard(name)
+            self._gpus.give_back(gpus)
+            raise
+        hold = DockerHold(self._engine, container, name, link, usd_per_second, self._remove)
+        chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus))
+        self._open.add(chamber)
+        try:
+            await self._engine.start(container)
+            await chamber.greet()
+            self._compare_inside(chamber.facts, limits, uid, gpus)
+        except BaseException:
+            await chamber.kill()
+            raise
+        return chamber
+
+    def _ended(self, gpus: tuple[str, ...], chamber: LiveChamber) -> None:
+        self._open.discard(chamber)
+        self._gpus.give_back(gpus)
+
+    async def _discard(self, name: str) -> None:
+        try:
+            await self._remove(name)
+        except Unavailable as error:
+            logger(chamber=name).warning("chamber.not_ended", reason=str(error))
+
+    async def _remove(self, name: str) -> None:
+        self._not_removed.add(name)
+        await self._engine.remove(name)
+        self._not_removed.discard(name)
+
+    async def remove_left(self) -> None:
+        """Try once more to end what could not be ended: it may still run, and the owner's lease protects it."""
+        for name in list(self._not_removed):
+            with contextlib.suppress(Unavailable):
+                await self._remove(name)
+
+    async def compare(self, config: dict[str, object], container: str) -> None:
+        reported = await self._engine.inspect(container)
+        wanted = {key: value for key, value in config.items() if key not in ("HostConfig", "Image")}
+        found = differences(wanted, reported["Config"])
+        found += differences({"HostConfig": config["HostConfig"]}, reported)
+        if reported["Image"] != config["Image"]:
+            found.append("Image: not the one that was asked for")
+        found = found or [f"mount {mount['Destination']}" for mount in _foreign_mounts(config, reported)]
+        if found:
+            raise Refused(f"the engine would not start what was asked for: {'; '.join(found[:3])}")
+
+    def _compare_inside(self, facts: Mapping[str, str], limits: Limits, uid: int, gpus: tuple[str, ...]) -> None:
+        found = inside_differences(self._posture_inside, self._config.runtime, facts, uid)
+        if gpus != EVERY_GPU:
+            found += gpu_differences(limits.gpu, facts, gpus)
+        if found:
+            raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
+
+    async def _image_id(self, name: str) -> str:
+        """The image's content digest, once its settings were found harmless. Asked anew every few seconds."""
+        known, until = self._images.get(name, ("", 0.0))
+        if time.monotonic() < until:
+            return known
+        record = await self._engine.image(name)
+        if objections := image_objections(record["Config"] or {}):
+            raise Refused(f"the image {name} is refused: {objections[0]}")
+        self._images[name] = (str(record["Id"]), time.monotonic() + IMAGE_S)
+        return str(record["Id"])
+
+
+def _uids() -> Iterator[int]:
+    """Uids in a row, from a random start, so that owners on one engine hardly ever meet."""
+    count = LAST_UID - FIRST_UID + 1
+    start = secrets.randbelow(count)
+    return (FIRST_UID + (start + number) % count for number in itertools.count())
+
+
+def _foreign_mounts(config: Mapping[str, Any], reported: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    ours = {mount["Target"] for mount in config["HostConfig"]["Mounts"]}
+    return [mount for mount in reported["Mounts"] if mount["Destination"] not in ours]
+
+
+def _capabilities(runtime: str, posture: Posture) -> Capabilities:
+    engine = {"memory", "cpus", "pids", "open_files", "work_bytes", "gpu"}
+    controller = {"wall", "build", "grace", "bundle_bytes", "log_bytes", "output_bytes", "output_files"}
+    controller |= {"frame_bytes", "frames"}
+    enforced = dict.fromkeys(sorted(engine), Enforcer.ENGINE) | dict.fromkeys(sorted(controller), Enforcer.CONTROLLER)
+    inodes = posture.work_inodes and enforces_inodes(runtime)
+    enforced["work_inodes"] = Enforcer.ENGINE if inodes else Enforcer.NOBODY
+    kernel = "gVisor, a kernel of its own" if runtime.startswith("runsc") else "namespaces on the host's kernel"
+    return Capabilities(boundary=f"docker/{runtime}: {kernel}", relay=True, live_log=True, stop=True, enforced=enforced)

@@ -1,0 +1,89 @@
+"""Bakes an image on a Docker engine: one container, changed step by step with the network off, then kept.
+
+The container's name is the lock: whoever can create it bakes, everybody else waits for the image. The container goes
+with its baker's connection, so one that died leaves neither a container nor a lock.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from sandbox.backends.docker.bake_steps import Baker, create, running, workbench
+from sandbox.backends.docker.engine import Engine
+from sandbox.baking import BakedImage, ImageSpec, baked_name
+from sandbox.errors import Lost, Refused
+from sandbox.posture import image_objections
+
+LIMIT_S = 1800.0
+POLL_S = 0.5
+STARTING_S = 60.0
+LABEL = "blastdoor.baked"
+
+
+async def bake(host: str, spec: ImageSpec, progress: Callable[[str], None], limit_s: float = LIMIT_S) -> BakedImage:
+    # The engine's own timeout is for a call that says nothing; a step may be silent for as long as it has time.
+    engine = await asyncio.to_thread(Engine, host, timeout=limit_s)
+    try:
+        async with asyncio.timeout(limit_s):
+            return await _baked(engine, spec, progress)
+    except TimeoutError:
+        raise Refused(f"baking took longer than {limit_s:g} s and was given up; make the image smaller") from None
+    finally:
+        engine.close()
+
+
+async def _baked(engine: Engine, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
+    base = await engine.image(spec.base)
+    if objections := image_objections(base["Config"] or {}):
+        raise Refused(f"the image {spec.base} is refused: {objections[0]}")
+    base_id = str(base["Id"])
+    if spec.is_empty:
+        return BakedImage(spec.base, base_id)
+    digest = spec.digest(base_id)
+    if found := await _present(engine, digest):
+        return found
+    container = await _claimed(engine, digest, base_id, progress)
+    async with running(engine, container):
+        # The one who had the name before us may have left the image.
+        if not await _present(engine, digest):
+            await Baker(engine, container, spec, progress).bake(base_id)
+            progress(f"keeping the image as {baked_name(digest)}")
+            await engine.commit(container, baked_name(digest), [f"LABEL {LABEL}={digest}", 'CMD ["sh"]'])
+    found = await _present(engine, digest)
+    if not found:
+        raise Lost(f"the image {baked_name(digest)} was baked and is gone again; try again")
+    return found
+
+
+async def _claimed(engine: Engine, digest: str, base_id: str, progress: Callable[[str], None]) -> str:
+    """A container under the name that only one can have."""
+    name = baked_name(digest).replace(":", "-")
+    told = False
+    while not (container := await create(engine, engine.claim(name, workbench(base_id, "none")))):
+        if not told:
+            progress("another process is baking this image; waiting for it")
+        told = True
+        await _remove_unstarted(engine, name)
+        await asyncio.sleep(POLL_S)
+    return container
+
+
+async def _present(engine: Engine, digest: str) -> BakedImage | None:
+    record = await engine.image_or_none(baked_name(digest))
+    config = record["Config"] or {} if record else {}
+    if not record or (config.get("Labels") or {}).get(LABEL) != digest:
+        return None
+    if objections := image_objections(config):
+        raise Refused(f"the baked image is refused: {objections[0]}")
+    return BakedImage(baked_name(digest), str(record["Id"]))
+
+
+async def _remove_unstarted(engine: Engine, name: str) -> None:
+    """A baker that died between creating and starting left a name that nobody would ever give back."""
+    with contextlib.suppress(Lost):
+        record = await engine.inspect(name)
+        age = time.time() - datetime.fromisoformat(record["Created"]).timestamp()
+        if record["State"]["Status"] == "created" and age > STARTING_S:
+            await engine.remove(str(record["Id"]))

@@ -1,0 +1,219 @@
+"""What is done inside the container that becomes an image. Only the download of Debian packages has a network, in a
+second container that installs nothing and is thrown away."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import tarfile
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sandbox.backends.docker.engine import Engine
+from sandbox.baking import REPOSITORY, ImageSpec, is_requirement, last_word
+from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.wheels import Interpreter, fetch_pip, fetch_wheels
+
+ROUNDS = 16
+STAGE = "/blastdoor-bake"
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+# What dpkg needs to own and set up files; nothing that reaches the host.
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID", "SYS_CHROOT")
+
+DOWNLOAD = f"""
+mkdir -p {STAGE}/debs/partial && exec apt-get install --yes --quiet --no-install-recommends --download-only \
+  -o Dir::Cache::Archives={STAGE}/debs -- "$@"
+"""
+INSTALL = f"""
+exec apt-get install --yes --quiet --no-install-recommends --allow-downgrades {STAGE}/debs/*.deb
+"""
+PIP = f"""
+for wheel in {STAGE}/pip/pip-*.whl; do
+  exec python3 "$wheel/pip" install --no-index --find-links {STAGE}/wheels --no-color --progress-bar=off -- "$@"
+done
+"""
+LOOK = """
+import json, os, platform, sys, sysconfig
+libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else None
+print(json.dumps([platform.python_version(), sys.implementation.name, sysconfig.get_platform(), libc]))
+"""
+# A chamber gives no privileges; this leaves nothing in the image that would raise them.
+FINISH = f"""
+rm -rf {STAGE} /var/log/apt /var/log/dpkg.log /var/log/alternatives.log
+for tool in sh head tar; do
+  command -v "$tool" >/dev/null || {{ echo "$tool is gone, and no chamber starts without it"; exit 1; }}
+done
+! command -v find >/dev/null || find / -xdev -type f -perm /6000 -exec chmod a-s {{}} +
+"""
+
+T = TypeVar("T", str, str | None)
+
+
+def workbench(image: str, network: str) -> dict[str, object]:
+    """A container that waits for its stdin to end, and is removed with it."""
+    return {
+        "Image": image,
+        "Entrypoint": ["sh", "-c"],
+        "Cmd": ["read _"],
+        "User": "0:0",
+        "WorkingDir": "/",
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": {
+            "NetworkMode": network,
+            "AutoRemove": True,
+            "CapDrop": ["ALL"],
+            "CapAdd": list(CAPABILITIES),
+            "SecurityOpt": ["no-new-privileges"],
+            "LogConfig": {"Type": "none", "Config": {}},
+        },
+    }
+
+
+async def create(engine: Engine, creating: Coroutine[Any, Any, T]) -> T:
+    """A cancelled caller must not leave a container: nothing would end one that was never started."""
+    making = asyncio.create_task(creating)
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        with contextlib.suppress(SandboxError):
+            if made := await making:
+                await engine.remove(made)
+        raise
+
+
+@contextlib.asynccontextmanager
+async def running(engine: Engine, container: str) -> AsyncIterator[None]:
+    """Started, and gone in the end, whatever happened."""
+    connection = None
+    try:
+        connection = await engine.attach(container)
+        await engine.start(container)
+        yield
+    finally:
+        with contextlib.suppress(SandboxError):  # it ends with our connection in any case
+            await engine.remove(container)
+        if connection:
+            connection.close()
+
+
+class Baker:
+    """The steps, in one running container: Debian packages first, for they may bring the Python that wheels need."""
+
+    def __init__(self, engine: Engine, container: str, spec: ImageSpec, progress: Callable[[str], None]) -> None:
+        self._engine = engine
+        self._container = container
+        self._spec = spec
+        self._progress = progress
+
+    async def bake(self, base_id: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="blastdoor-bake-") as folder:
+            await self._step(["mkdir", STAGE], "making room")
+            if self._spec.apt:
+                await self._install_debian(base_id, Path(folder, "debs.tar"))
+            if self._spec.pip:
+                await self._install_wheels(Path(folder))
+        for line in self._spec.run:
+            short = " ".join(line.split())[:100]
+            self._progress(f"running: {short}")
+            await self._step(["sh", "-c", line], f"the run line {short!r} failed")
+        await self._step(["sh", "-c", FINISH], "the image can not be used")
+
+    async def _install_debian(self, base_id: str, archive: Path) -> None:
+        self._progress(f"fetching Debian packages: {' '.join(self._spec.apt)}")
+        engine, name = self._engine, f"{REPOSITORY}-fetch-{uuid.uuid4().hex[:12]}"
+        container = await create(engine, engine.create(name, workbench(base_id, "host")))
+        async with running(engine, container):
+            await _fetch_debian(engine, container, self._spec.apt)
+            await engine.get(container, f"{STAGE}/debs", archive)
+        await engine.put(self._container, STAGE, archive)
+        self._progress("installing Debian packages, without network")
+        await self._step(["sh", "-c", INSTALL], "apt-get", ["E:", "dpkg: error"], DEBIAN_FRONTEND="noninteractive")
+
+    async def _install_wheels(self, folder: Path) -> None:
+        python = await self._interpreter()
+        self._progress(f"fetching wheels for {python}: {' '.join(self._spec.pip)}")
+        for part in ("pip", "wheels"):
+            (folder / part).mkdir()
+        await fetch_pip(python, folder / "pip")
+        await self._deliver(folder, "pip")
+        wanted, missing = self._spec.pip, ""
+        for _ in range(ROUNDS):
+            await fetch_wheels(wanted, python, folder / "wheels")
+            await self._deliver(folder, "wheels")
+            self._progress("installing wheels, without network")
+            code, output = await self._pip()
+            if code == 0:
+                return
+            # A dependency that the image's Python has and ours has not.
+            line = last_word(output, ["ERROR:"])
+            missing = line.partition("No matching distribution found for ")[2].partition(" (from")[0]
+            if not is_requirement(missing) or missing in wanted:
+                raise Refused(f"pip: {line}")
+            wanted = (*wanted, missing)
+        raise Refused(f"pip: the image still misses {missing} after {ROUNDS} rounds; name its dependencies in the list")
+
+    async def _interpreter(self) -> Interpreter:
+        code, output = await self._engine.execute(self._container, ["sh", "-c", "command -v python3"], {})
+        if code:
+            raise Refused("the base image has no python3 to install wheels for; add python3 to apt")
+        code, output = await self._engine.execute(self._container, ["python3", "-c", LOOK], {})
+        try:
+            version, kind, platform, libc = json.loads(output)
+        except ValueError:
+            raise Refused(f"the image's python3 does not say what it is: {last_word(output)}") from None
+        glibc = re.match(r"glibc 2\.([0-9]{1,3})", str(libc))
+        if kind != "cpython" or not glibc:
+            raise Refused(f"wheels are fetched for CPython with glibc only; the image has {kind} with {libc}")
+        return Interpreter(str(version), str(platform).removeprefix("linux-").replace("-", "_"), int(glibc[1]))
+
+    async def _deliver(self, folder: Path, part: str) -> None:
+        archive = folder / f"{part}.tar"
+        await asyncio.to_thread(_pack, folder / part, part, archive)
+        await self._engine.put(self._container, STAGE, archive)
+        archive.unlink()
+
+    async def _pip(self) -> tuple[int, bytes]:
+        settings = {"PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_ROOT_USER_ACTION": "ignore", "PIP_NO_CACHE_DIR": "1"}
+        settings["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+        return await self._engine.execute(self._container, ["sh", "-c", PIP, "pip", *self._spec.pip], settings)
+
+    async def _step(self, command: Sequence[str], doing: str, marks: Sequence[str] = (), **environment: str) -> None:
+        code, output = await self._engine.execute(self._container, command, environment)
+        if code:
+            raise Refused(f"{doing}: {last_word(output, marks)} (exit {code})")
+
+
+def _pack(source: Path, name: str, archive: Path) -> None:
+    def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        entry.mode = 0o755 if entry.isdir() else 0o644
+        return entry
+
+    with tarfile.open(archive, "w") as target:
+        target.add(source, name, filter=plain)
+
+
+async def _fetch_debian(engine: Engine, container: str, packages: Sequence[str]) -> None:
+    """With the image's own sources and keys, over the host's network: an engine may have no bridge."""
+    environment = {name: os.environ[name] for name in PROXIES if name in os.environ}
+    code, output = await engine.execute(container, ["sh", "-c", "command -v apt-get"], {})
+    if code:
+        raise Refused("the base image has no apt-get; take one that is made from Debian or Ubuntu")
+    update = ["apt-get", "update", "--quiet", "-o", "APT::Update::Error-Mode=any"]
+    code, output = await engine.execute(container, update, environment)
+    if code:
+        raise Unavailable(f"the Debian archive could not be reached: {last_word(output, ['E:', 'W:'])}")
+    code, output = await engine.execute(container, ["sh", "-c", DOWNLOAD, "apt-get", *packages], environment)
+    if code:
+        line = last_word(output, ["E:"])
+        if b"Failed to fetch" in output:
+            raise Unavailable(f"a Debian package could not be fetched: {line}")
+        raise Refused(f"apt-get: {line}")

@@ -1,0 +1,59 @@
+"""Our grip on one container."""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.link import DockerLink
+from sandbox.errors import Lost, SandboxError, Unavailable
+from sandbox.live import Death
+
+
+class DockerHold:
+    """`remove` is the backend's: it remembers what could not be removed, and tries again."""
+
+    billed_since: float | None = None
+
+    def __init__(
+        self,
+        engine: Engine,
+        container: str,
+        name: str,
+        link: DockerLink,
+        usd_per_second: float,
+        remove: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._engine = engine
+        self._container = container
+        self._remove = remove
+        self.name = name
+        self.link = link
+        self.usd_per_second = usd_per_second
+
+    async def cause_of_death(self, timeout: float) -> Death:
+        """Only the engine can tell a crash from somebody else's kill, or from its own restart."""
+        with contextlib.suppress(Unavailable):  # one that does not end in time is no evidence; inspect decides
+            await self._engine.wait(self._container, timeout)
+        state = (await self._engine.inspect(self._container))["State"]
+        if state["OOMKilled"]:
+            return Death.MEMORY
+        if state["Running"]:
+            return Death.ITS_OWN_DOING
+        events = await self._engine.events(self._container)
+        if "kill" in events:
+            raise Lost(f"{self.name} was killed by somebody else")
+        if "die" not in events:
+            raise Lost(f"the engine did not see {self.name} end; was it restarted?")
+        return Death.ITS_OWN_DOING
+
+    async def processor_seconds(self) -> float | None:
+        try:
+            return await self._engine.cpu_seconds(self._container)
+        except SandboxError:
+            return None
+
+    async def destroy(self) -> None:
+        await self._remove(self.name)
+
+    def release(self) -> None:
+        self.link.close()

@@ -1,0 +1,111 @@
+"""Who is alive, kept where the containers are: an owner's lease is a volume whose label says until when it holds.
+
+Labels never change, so renewing means a new volume; the one before stays until the next renewal, and a reader finds
+at least one at any moment. An owner that let its lease lapse is fenced: its chambers may be gone already.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from sandbox.backends.docker.engine import Engine
+from sandbox.errors import Lost, SandboxError
+from sandbox.logger import logger
+
+OWNER_LABEL = "blastdoor.owner"
+EXPIRY_LABEL = "blastdoor.expires"
+
+
+class Lease:
+    """An owner's claim on its chambers, renewed at a third of its length."""
+
+    def __init__(self, engine: Engine, seconds: float, clock: Callable[[], float] = time.time) -> None:
+        self.owner = uuid.uuid4().hex[:16]
+        self.engine = engine
+        self._seconds = seconds
+        self._clock = clock
+        self._expires = 0.0
+        self._volumes: list[str] = []
+        self._beat: asyncio.Task[None] | None = None
+
+    async def acquire(self, after_beat: Callable[[], Awaitable[None]]) -> None:
+        """Hold the lease, and renew it until released; `after_beat` is called whenever that worked."""
+        await self.renew()
+        self._beat = asyncio.create_task(self._renew_for_ever(after_beat))
+
+    def check(self) -> None:
+        """Raises Lost once the lease has lapsed: somebody else may have reaped."""
+        if self._clock() >= self._expires:
+            raise Lost(f"the lease of owner {self.owner} lapsed; its chambers may be gone: start again")
+
+    def expire(self) -> None:
+        """From now on this owner counts as gone, whatever the engine still keeps of it."""
+        self._expires = 0.0
+
+    async def renew(self) -> None:
+        if self._volumes:
+            self.check()
+        expires = self._clock() + self._seconds
+        name = f"blastdoor-lease-{self.owner}-{expires:.3f}"
+        await self.engine.create_volume(name, {OWNER_LABEL: self.owner, EXPIRY_LABEL: f"{expires:.3f}"})
+        self._volumes.append(name)
+        if len(self._volumes) > 1:
+            # An engine that took its time: whoever looked meanwhile saw no lease that held.
+            self.check()
+        self._expires = expires
+        while len(self._volumes) > 2:
+            await self.engine.remove_volume(self._volumes.pop(0))
+
+    async def release(self) -> None:
+        if self._beat:
+            self._beat.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._beat
+        self.expire()
+        while self._volumes:
+            await self.engine.remove_volume(self._volumes.pop())
+
+    async def _renew_for_ever(self, after_beat: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(self._seconds / 3)
+            try:
+                await self.renew()
+                await after_beat()
+            except Lost:
+                logger(owner=self.owner).warning("lease.lapsed")
+                return
+            except SandboxError as error:
+                logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
+
+
+async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> list[str]:
+    """Remove chambers and leases of owners whose lease ran out; never a live one's."""
+    # Containers first: whoever made one of them held a lease before.
+    containers = await engine.containers(OWNER_LABEL)
+    ended: list[str] = []
+    live = await _live_owners(engine, clock)
+    for container in containers:
+        owner = container["Labels"][OWNER_LABEL]
+        if owner not in live and await engine.remove(container["Id"]):
+            # An engine that is about to remove it has taken its name already.
+            names = container["Names"] or [container["Id"]]
+            ended.append(names[0].lstrip("/"))
+    for volume in await engine.volumes(EXPIRY_LABEL):
+        if _expiry(volume) <= clock():
+            await engine.remove_volume(volume["Name"])
+            ended.append(volume["Name"])
+    return ended
+
+
+async def _live_owners(engine: Engine, clock: Callable[[], float]) -> set[str]:
+    return {volume["Labels"][OWNER_LABEL] for volume in await engine.volumes(EXPIRY_LABEL) if _expiry(volume) > clock()}
+
+
+def _expiry(volume: Mapping[str, Any]) -> float:
+    try:
+        return float(volume["Labels"][EXPIRY_LABEL])
+    except ValueError:
+        return 0.0

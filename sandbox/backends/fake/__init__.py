@@ -1,0 +1,1 @@
+"""Chambers that are tasks of this process, for tests: one's own, or rented."""

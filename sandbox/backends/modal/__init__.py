@@ -1,0 +1,1 @@
+"""Chambers as sandboxes at Modal."""

@@ -1,0 +1,287 @@
+"""Chambers as sandboxes at Modal: a fresh one for each trial, billed by the second from the moment it is asked for."""
+
+import asyncio
+import itertools
+import secrets
+import time
+import uuid
+from collections.abc import Iterator
+from importlib import resources
+from typing import TYPE_CHECKING, Self
+
+from sandbox.backends.guard import Guard
+from sandbox.backends.modal import guest as modal_guest
+from sandbox.backends.modal import order as modal_order
+from sandbox.backends.modal.bounds import within
+from sandbox.backends.modal.ender import Ender, NotMade
+from sandbox.backends.modal.hold import ModalHold
+from sandbox.backends.modal.link import ModalLink
+from sandbox.backends.modal.marks import reap, tags_of
+from sandbox.backends.modal.standing import ENDING_S, Standing
+from sandbox.backends.modal.warden import DONE
+from sandbox.errors import Lost, Refused, SandboxError
+from sandbox.job import Job
+from sandbox.live import LiveChamber
+from sandbox.posture import FIRST_UID, LAST_UID
+from sandbox.purse import Purse
+from sandbox.tenancy import Tenancy
+from sandbox.warm import WarmPool
+
+if TYPE_CHECKING:
+    from sandbox.backends.modal.engine import ModalEngine, Sandbox
+    from sandbox.backends.modal.images import Images
+    from sandbox.config import ModalConfig
+
+QUESTION_S = 20.0
+LOOK_AGAIN_S = 1.0
+
+Made = tuple[LiveChamber, ModalHold]
+
+
+class ModalBackend:
+    """Use `await ModalBackend.connect(config)`; `close` it in the end.
+
+    `purse` pays for sandboxes that wait ahead of need; without one, none are made.
+    """
+
+    def __init__(self, config: "ModalConfig", engine: "ModalEngine", images: "Images", tenancy: Tenancy) -> None:
+        self._config = config
+        self._engine = engine
+        self._images = images
+        self._tenancy = tenancy
+        self._ender = Ender(engine, self._settle)
+        self._warm: WarmPool[Standing] = WarmPool(config.warm, config.warm_idle)
+        self._open: set[LiveChamber] = set()
+        self._making: set[asyncio.Task[Made]] = set()
+        self._unmaking: set[asyncio.Task[BaseException]] = set()
+        self._unpaid: dict[str, tuple[float, float]] = {}  # standing by name: asked for when, dollars a second
+        self._closed = False
+        self._guard = Guard(tenancy.owner, "sandbox.backends.modal.warden", config.app, config.environment or "")
+        self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
+        self._uids = _uids()
+        self.purse: Purse | None = None
+        self.capabilities = modal_guest.capabilities()
+
+    @classmethod
+    async def connect(cls, config: "ModalConfig") -> Self:
+        """Raises Unavailable when Modal does not answer or does not know us, Refused when the package is missing."""
+        modal_order.check_installed()
+        from sandbox.backends.modal.engine import ModalEngine
+        from sandbox.backends.modal.images import Images
+
+        tenancy = Tenancy(config.owners_folder)
+        try:
+            engine = await ModalEngine.connect(config.app, config.environment)
+        except BaseException:
+            tenancy.release()
+            raise
+        backend = cls(config, engine, Images(config, engine), tenancy)
+        try:
+            await backend._guard.post()
+            # Whoever comes next cleans up after owners that died together with their wardens.
+            await backend.reap()
+        except BaseException:
+            await backend.close()
+            raise
+        return backend
+
+    @property
+    def owner(self) -> str:
+        return self._tenancy.owner
+
+    @property
+    def warm_ready(self) -> int:
+        return self._warm.ready
+
+    @property
+    def warden_pid(self) -> int | None:
+        return self._guard.pid
+
+    async def open(self, job: Job) -> LiveChamber:
+        if self._closed:
+            raise Refused("this backend is closed; connect again")
+        self.capabilities.admit(job)
+        modal_order.gpu(self._config, job.limits.gpu)
+        seconds = modal_order.lifetime(self._config, job)
+        await self._guard.ready()
+
+        async def cold() -> Standing:
+            return Standing(*await self._make(job, seconds, self._new_name()))
+
+        if self.purse and self._config.warm:
+            standing = await self._warm.take(
+                modal_order.shape(job, seconds), cold, lambda: self._make_ahead(job, seconds)
+            )
+        else:
+            standing = await cold()
+        chamber = standing.take()
+        chamber.serve(job)
+        return chamber
+
+    async def reap(self) -> list[str]:
+        return await reap(self._engine, self._tenancy)
+
+    async def stand_down(self) -> None:
+        """End what waits ahead of need; the purse is told of each."""
+        await self._warm.empty()
+
+    async def close(self) -> None:
+        """End everything; what Modal does not let us end now is left to the warden, and at last to its lifetime."""
+        self._closed = True
+        await self._warm.close()
+        await asyncio.gather(*self._making, *self._unmaking, return_exceptions=True)
+        await asyncio.gather(*(chamber.kill() for chamber in list(self._open)))
+        try:
+            await self._ender.close()
+        finally:
+            self._tenancy.release()
+            await self._guard.dismiss(DONE if self._ender.is_clean else b"")
+            await self._images.close()
+            await self._engine.close()
+
+    def _new_name(self) -> str:
+        return f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
+
+    async def _make(self, job: Job, seconds: int, name: str) -> Made:
+        """Create, start, greet, compare. Shielded: a cancelled caller must not leave a sandbox."""
+        making = asyncio.create_task(self._make_unshielded(job, seconds, name))
+        self._making.add(making)
+        making.add_done_callback(self._making.discard)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError as cancelled:
+            unmaking = asyncio.create_task(_unmake(making, cancelled))
+            self._unmaking.add(unmaking)
+            unmaking.add_done_callback(self._unmaking.discard)
+            raise await asyncio.shield(unmaking) from None
+
+    async def _make_unshielded(self, job: Job, seconds: int, name: str) -> Made:
+        limits = job.limits
+        rate = self._config.rates.per_second(limits)
+        order = modal_order.Order(
+            name=name,
+            tags=tags_of(self._tenancy.mark(seconds), name),
+            image=await self._images.of(job),
+            cpus=limits.cpus,
+            memory=modal_order.memory(limits),
+            gpu=modal_order.gpu(self._config, limits.gpu),
+            lifetime_s=seconds,
+            command=modal_guest.ENTRYPOINT,
+        )
+        await self._engine.check()
+        return await self._booted(job, order, *await self._created(order, rate), rate)
+
+    async def _created(self, order: modal_order.Order, rate: float) -> "tuple[Sandbox, float]":
+        """The sandbox, and when it was asked for."""
+        asked = time.monotonic()
+        if order.name in self._unpaid:
+            self._unpaid[order.name] = (asked, rate)
+        self._ender.expect(order.name)
+        try:
+            sandbox = await self._engine.create(order, self._config.deadlines.provision)
+        except NotMade as error:
+            self._ender.never_made(order.name)
+            if order.name in self._unpaid:
+                self._unpaid[order.name] = (asked, 0.0)
+            raise error.reason from error
+        except SandboxError as error:
+            await self._write_off(order.name, rate, asked, error)
+            if order.gpu:
+                # With a GPU the package creates, waits for the machine, and ends by itself what did not come up:
+                # one that is not found may have been charged all the same.
+                error.usd = rate * (time.monotonic() - asked)
+            raise
+        self._ender.made(order.name, sandbox)
+        return sandbox, asked
+
+    async def _booted(self, job: Job, order: modal_order.Order, sandbox: "Sandbox", asked: float, rate: float) -> Made:
+        uid = next(self._uids)
+        command = modal_guest.command(uid, job.limits, self._boot)
+        # All of the opening shares one deadline: the lifetime, and what was set aside, have room for one.
+        due = asked + self._config.deadlines.provision
+        try:
+            streams = await sandbox.start(command, order.lifetime_s, due - time.monotonic())
+        except SandboxError as error:
+            await self._write_off(order.name, rate, asked, error)
+            raise
+        link = ModalLink(streams, lambda: _is_over(sandbox))
+        hold = ModalHold(order.name, sandbox, link, rate, asked, lambda: _ran_out_of_memory(sandbox), self._end)
+        chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
+        self._open.add(chamber)
+        try:
+            await within("start the chamber", chamber.greet(), due - time.monotonic())
+            modal_guest.compare(chamber.facts, job, uid)
+        except BaseException as error:  # noqa: BLE001  it is raised again, with what it cost
+            raise await chamber.give_up(modal_guest.told(error)) from None
+        return chamber, hold
+
+    async def _end(self, name: str) -> None:
+        await self._ender.end(name)
+
+    async def _write_off(self, name: str, rate: float, asked: float, error: SandboxError) -> None:
+        """End what may have come of it. The error says what it cost, and whether its end is sure.
+
+        One that is not found did not come to be, unless nobody ever answered: then it may still come.
+        """
+        unanswered = time.monotonic() - asked >= self._config.deadlines.provision
+        ended = False
+        try:
+            ended = await self._ender.end(name)
+            if not ended:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                ended = await self._ender.end(name)
+        except SandboxError:
+            unanswered = True
+        error.unended = unanswered and not ended
+        if ended or error.unended:
+            error.usd = rate * (time.monotonic() - asked)
+
+    async def _make_ahead(self, job: Job, seconds: int) -> Standing:
+        """Its worst case is set aside, under its name, before it exists."""
+        name = self._new_name()
+        rate = self._config.rates.per_second(job.limits)
+        worst = rate * (self._config.deadlines.provision + self._config.warm_idle + ENDING_S)
+        if not (self.purse and self.purse.reserve(name, worst, rate)):
+            raise Refused("no money is left for sandboxes that wait")
+        self._unpaid[name] = (time.monotonic(), 0.0)
+        try:
+            made = await self._make(job, seconds, name)
+        except BaseException:
+            if not self._ender.knows(name):
+                self._settle(name)
+            raise
+        return Standing(*made, self._config.warm_idle, self._settle)
+
+    def _settle(self, name: str) -> None:
+        """A standing sandbox is gone or taken: the purse pays what it cost until now. Others are the trial's."""
+        if (unpaid := self._unpaid.pop(name, None)) and self.purse:
+            asked, rate = unpaid
+            self.purse.settle(name, rate * (time.monotonic() - asked))
+
+
+async def _unmake(making: "asyncio.Task[Made]", cancelled: BaseException) -> BaseException:
+    """What to raise when nobody wants it any more: the cancellation, unless its end is in doubt."""
+    try:
+        chamber, _ = await making
+    except SandboxError as error:  # cleaned up where it happened
+        return error if error.unended else cancelled
+    return await chamber.give_up(cancelled)
+
+
+async def _is_over(sandbox: "Sandbox") -> bool:
+    try:
+        return await sandbox.ended() is not None
+    except Lost:
+        return True
+
+
+async def _ran_out_of_memory(sandbox: "Sandbox") -> bool:
+    counts = (await sandbox.ask(modal_guest.OUT_OF_MEMORY, QUESTION_S)).split()
+    return any(count.isdigit() and int(count) > 0 for count in counts)
+
+
+def _uids() -> Iterator[int]:
+    """In a row, from a random start: a machine of Modal's may count some things by user over several sandboxes."""
+    count = LAST_UID - FIRST_UID + 1
+    start = secrets.randbelow(count)
+    return (FIRST_UID + (start + number) % count for number in itertools.count())

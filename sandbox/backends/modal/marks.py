@@ -1,0 +1,53 @@
+"""Whose a sandbox is, in its tags: they travel with create, so that even one whose reply was lost can be found."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sandbox.errors import SandboxError
+from sandbox.logger import logger
+from sandbox.tenancy import Mark, Tenancy
+
+if TYPE_CHECKING:
+    from sandbox.backends.modal.engine import ModalEngine
+
+OURS = {"blastdoor": "chamber"}
+OWNER, PLACE, ENDS, NAME = "blastdoor-owner", "blastdoor-place", "blastdoor-ends", "blastdoor-name"
+
+
+def tags_of(mark: Mark, name: str) -> dict[str, str]:
+    return {**OURS, OWNER: mark.owner, PLACE: mark.place, ENDS: str(mark.ends), NAME: name}
+
+
+def mark_of(tags: Mapping[str, str]) -> Mark | None:
+    """None for what we did not make: it is nobody's to end."""
+    owner, place, ends = tags.get(OWNER, ""), tags.get(PLACE, ""), tags.get(ENDS, "")
+    if OURS.items() <= tags.items() and owner and place and ends.isascii() and ends.isdigit():
+        return Mark(owner, place, int(ends))
+    return None
+
+
+async def reap(engine: "ModalEngine", tenancy: Tenancy) -> list[str]:
+    """End what nobody can still be working with, never a living owner's; say what was ended."""
+    over = []
+    for sandbox, tags in await engine.running(OURS):
+        mark = mark_of(tags)
+        if mark and tenancy.is_over(mark):
+            over.append((sandbox, tags.get(NAME, sandbox.sandbox_id)))
+    results = await asyncio.gather(*(sandbox.end() for sandbox, _ in over), return_exceptions=True)
+    ended = []
+    for (_, name), result in zip(over, results, strict=True):
+        if isinstance(result, SandboxError):
+            logger(chamber=name).warning("chamber.not_reaped", reason=str(result))
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            ended.append(name)
+    return ended
+
+
+async def end_owned(engine: "ModalEngine", owner: str) -> int:
+    """End every sandbox of an owner who is gone; how many there were."""
+    found = await engine.running({**OURS, OWNER: owner})
+    await asyncio.gather(*(sandbox.end() for sandbox, _ in found))
+    return len(found)

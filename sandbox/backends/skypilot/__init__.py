@@ -1,0 +1,1 @@
+"""Chambers on machines that SkyPilot rents."""

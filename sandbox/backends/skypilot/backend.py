@@ -1,0 +1,202 @@
+"""Chambers on machines that SkyPilot rents: the machine is the boundary, our own hardened container runs inside it.
+
+Two ways: a fresh cluster for each chamber, and standing clusters that take one chamber after the other (`warm`). What
+differs from an engine of one's own is said by the capabilities, and by the caveats of the place.
+"""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Protocol, Self
+
+from sandbox.backend import Capabilities
+from sandbox.backends.guard import Guard
+from sandbox.backends.skypilot.chamber import Berth, RentedChamber, box_seconds
+from sandbox.backends.skypilot.end import PAUSE_S, reap
+from sandbox.backends.skypilot.machine import Machine, Ship
+from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, Place, admitted, refuse_container_image
+from sandbox.backends.skypilot.pool import FreshBerth, Pool
+from sandbox.backends.skypilot.provisioner import Provisioner
+from sandbox.backends.skypilot.rent import Office, ask_for
+from sandbox.backends.skypilot.ship import Shipper
+from sandbox.backends.skypilot.warden import DONE
+from sandbox.box.report import Missing
+from sandbox.errors import Refused, SandboxError
+from sandbox.inputs import InputStore
+from sandbox.job import Enforcer, Job, Limits
+from sandbox.logger import logger
+from sandbox.posture import enforces_inodes
+from sandbox.purse import Purse
+from sandbox.tenancy import Tenancy
+
+if TYPE_CHECKING:
+    from sandbox.config import SkyPilotConfig
+
+
+class Guarding(Protocol):
+    """Who ends our machines when we are gone."""
+
+    async def post(self) -> None: ...
+
+    async def ready(self) -> None: ...
+
+    async def dismiss(self, word: bytes = b"") -> None: ...
+
+
+class Shipping(Protocol):
+    """Who knows images and inputs by what they hold, and brings them to machines."""
+
+    async def identify(self, job: Job) -> Job: ...
+
+    async def ship(self, machine: Machine, job: Job, missing: Missing) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class SkyPilotBackend:
+    """Use `await SkyPilotBackend.connect(config)`; `close` it in the end. `purse` pays for clusters that stand."""
+
+    def __init__(
+        self,
+        config: "SkyPilotConfig",
+        provisioner: Provisioner,
+        tenancy: Tenancy,
+        guard: Guarding,
+        shipper: Shipping | None = None,
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        self._config = config
+        self.provisioner = provisioner
+        self._guard = guard
+        self._pause_s = pause_s
+        self._office = Office(config, provisioner, tenancy, pause_s)
+        self._pool = Pool(self._office, config.warm, config.lifetime, config.deadlines.provision)
+        self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
+        self._making: set[asyncio.Task[RentedChamber]] = set()
+        self._closed = False
+        self.tenancy = tenancy
+        self.purse: Purse | None = None
+        self.capabilities = _capabilities(config, admitted(config.infra))
+
+    @classmethod
+    async def connect(cls, config: "SkyPilotConfig") -> Self:
+        """Raises Refused for a place that is no boundary and without the package, Unavailable without its server."""
+        admitted(config.infra)
+        try:
+            from sandbox.backends.skypilot.sdk import SkyPilot
+        except ImportError as error:
+            raise Refused(f"SkyPilot is not installed ({error}); pip install 'blastdoor[skypilot]'") from error
+        provisioner = SkyPilot()
+        await provisioner.check(config.infra)
+        tenancy = Tenancy(config.owners_folder)
+        backend = cls(config, provisioner, tenancy, Guard(tenancy.owner, "sandbox.backends.skypilot.warden"))
+        await backend.begin()
+        return backend
+
+    async def begin(self) -> None:
+        """Guarded, and cleaned up after owners that died together with their wardens."""
+        try:
+            await self._guard.post()
+            await self.reap()
+        except BaseException:
+            await self.close()
+            raise
+
+    @property
+    def owner(self) -> str:
+        return self.tenancy.owner
+
+    async def usd_per_second(self, limits: Limits) -> float:
+        """The most that a second of a machine for such limits may cost: the ceiling, or what is asked now."""
+        return await self._office.price(ask_for(limits)) / 3600
+
+    async def open(self, job: Job) -> RentedChamber:
+        if self._closed:
+            raise Refused("this backend is closed; connect again")
+        self.capabilities.admit(job)
+        refuse_container_image(job.image)
+        busy_s = box_seconds(job)
+        if self._office.worst_s(busy_s) > self._config.lifetime + self._config.terms.opening_s:
+            raise Refused(
+                f"the job may keep a machine for {busy_s:g} s, but a machine lives {self._config.lifetime:g} s; "
+                "raise lifetime, or lower wall"
+            )
+        shipped = await self._shipper.identify(job)
+        await self._guard.ready()
+        await self._office.end_left()
+        making = asyncio.create_task(self._make(shipped, busy_s))
+        self._making.add(making)
+        making.add_done_callback(self._making.discard)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            # Whoever gives up leaves no machine: it is ended before they may go, or they hear that it may not be.
+            known = self._office.left
+            making.cancel()
+            with contextlib.suppress(SandboxError, asyncio.CancelledError):
+                await (await making).kill()
+            if self._office.left - known:
+                raise self._office.unended() from None
+            raise
+
+    async def reap(self) -> list[str]:
+        return await reap(self.provisioner, self.tenancy, self._pause_s)
+
+    async def stand_down(self) -> None:
+        """End the clusters that stand for many trials; the purse is told of each."""
+        await self._pool.close()
+
+    async def close(self) -> None:
+        """End everything; what SkyPilot does not let us end now is left to the warden, and to its own end."""
+        self._closed = True
+        for making in self._making:
+            making.cancel()
+        await asyncio.gather(*self._making, return_exceptions=True)
+        try:
+            await self._pool.close()
+            await self._office.close()
+        finally:
+            self._shipper.close()
+            self.tenancy.release()
+            await self._guard.dismiss(b"" if self._office.left else DONE)
+
+    async def _make(self, job: Job, busy_s: float) -> RentedChamber:
+        berth = await self._berth(job, busy_s)
+        try:
+            facts = await berth.machine.greet(job, self._config.runtime, self._ship_for(job))
+        except SandboxError as error:
+            error.usd += await berth.leave(clean=False)
+            raise
+        except BaseException:
+            await berth.leave(clean=False)
+            raise
+        return RentedChamber(berth, job, self._config.runtime, facts)
+
+    async def _berth(self, job: Job, busy_s: float) -> Berth:
+        ask = ask_for(job.limits)
+        idle_s = busy_s + self._config.autodown
+        if self._config.warm and self.purse:
+            warm = await self._pool.take(ask, busy_s, idle_s, self.purse)
+            if warm:
+                return warm
+            logger(owner=self.owner).info("cluster.not_standing", reason="the purse has no room for one")
+        most = await self._office.price(ask)
+        name = self._office.name(busy_s)
+        return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s))
+
+    def _ship_for(self, job: Job) -> Ship:
+        async def ship(machine: Machine, missing: Missing) -> None:
+            await self._shipper.ship(machine, job, missing)
+
+        return ship
+
+
+def _capabilities(config: "SkyPilotConfig", place: Place) -> Capabilities:
+    """Limits are held by the machine's engine and by our own code there; outputs are counted here once more."""
+    engine = {"wall", "build", "grace", "memory", "cpus", "pids", "open_files", "work_bytes", "log_bytes", "gpu"}
+    controller = {"bundle_bytes", "output_bytes", "output_files"}
+    enforced = dict.fromkeys(sorted(engine), Enforcer.ENGINE) | dict.fromkeys(sorted(controller), Enforcer.CONTROLLER)
+    enforced["work_inodes"] = Enforcer.ENGINE if enforces_inodes(config.runtime) else Enforcer.NOBODY
+    used = "reused" if config.warm else "fresh"
+    boundary = f"skypilot/{config.infra}/{config.runtime}: a {used} {place.kind}, and a container inside it"
+    caveats = (*place.caveats, LOST_WORDS, *((WARM_CAVEAT,) if config.warm else ()))
+    return Capabilities(boundary, relay=False, live_log=False, stop=False, enforced=enforced, caveats=caveats)

@@ -1,0 +1,160 @@
+"""One rented machine that is up: made ready, asked for facts, given one errand at a time."""
+
+import asyncio
+import shlex
+import tempfile
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from sandbox.backends.skypilot.places import Kind
+from sandbox.backends.skypilot.provisioner import Landed, Provisioner
+from sandbox.box.errand import OUTCOME, Doing, Errand
+from sandbox.box.parcel import FURNISH, parcel
+from sandbox.box.report import NAMES, Failed, Greeted, Missing, Report, most_bytes, parse_report
+from sandbox.bundle import Bundle
+from sandbox.errors import Lost, Unavailable
+from sandbox.job import Job, Limits
+from sandbox.link import Deadlines
+from sandbox.wire.faults import WireFault
+from sandbox.wire.log import printable
+
+ROOT = "~/.blastdoor"
+_ROOT = '"$HOME/.blastdoor"'  # as a shell on the machine reads it
+WORDS_BYTES = 4096
+LOOK_S = 60.0
+NOT_YET = 75
+BOX_S = 180.0  # a chamber's own phases there: ready, unpacked, collected, ended
+TRIES = 3
+TRY_PAUSE_S = 2.0
+
+Ship = Callable[["Machine", Missing], Awaitable[None]]
+
+
+class Machine:
+    """`venv` is where our package lies on it; the digest of the code is part of the name."""
+
+    def __init__(self, provisioner: Provisioner, name: str, landed: Landed, kind: Kind, deadlines: Deadlines) -> None:
+        self._provisioner = provisioner
+        self._kind = kind
+        self._deadlines = deadlines
+        self._python = f"{_ROOT}/venv-{parcel().digest}/bin/python"
+        self.name = name
+        self.landed = landed
+
+    async def furnish(self, ends: float) -> None:
+        """Root, engine, our package, timer. Raises Unavailable with the machine's own line when one is missing."""
+        digest = parcel().digest
+        await self._call(f"mkdir -p {_ROOT}/parcels {_ROOT}/trials {_ROOT}/images {_ROOT}/inputs", LOOK_S)
+        with tempfile.TemporaryDirectory(prefix="blastdoor-parcel-") as folder:
+            parcel().write(Path(folder))
+            await self.send(Path(folder), f"parcels/{digest}")
+        kind = "vm" if self._kind is Kind.VM else "node"
+        line = f"sh {_ROOT}/parcels/{digest}/{FURNISH} {digest} {kind} {int(ends)} 2>&1"
+        code, words = await self._provisioner.call(self.name, line, WORDS_BYTES, self._deadlines.provision)
+        if code or not words.endswith(b"ready\n"):
+            raise Unavailable(f"the machine could not be made ready: {_last_line(words)}")
+
+    async def send(self, folder: Path, below: str) -> None:
+        """A folder's content, to a folder below our root there."""
+        await self._provisioner.send(self.name, folder, f"{ROOT}/{below}", self._deadlines.upload)
+
+    async def greet(self, job: Job, runtime: str, ship: Ship) -> Mapping[str, str]:
+        """What a chamber of this job says of itself on this machine, before any hostile byte is there.
+
+        What the machine lacks is shipped first. Raises what its engine or our own policy there says.
+        """
+        errand = Errand(doing=Doing.GREET, job=job, runtime=runtime, seconds=BOX_S + self._deadlines.upload)
+        for _ in range(TRIES):
+            trial = await self._ask(errand, None)
+            said = f"{_folder(trial)}/said"
+            line = f"{self._python} -m sandbox.box {_folder(trial)} >{said} 2>&1 || {{ cat {said}; exit 1; }}; "
+            line += _taken(trial)
+            code, data = await self._provisioner.call(self.name, line, most_bytes(job.limits), errand.seconds + LOOK_S)
+            page = _greeting(code, data, job.limits)
+            if isinstance(page, Greeted):
+                return page.facts
+            await ship(self, page)
+        raise Unavailable("the machine still lacks what was sent to it")
+
+    async def deliver(self, job: Job, runtime: str, seconds: float, bundle: Bundle) -> str:
+        """The trial's folder there; nothing is run yet."""
+        return await self._ask(Errand(doing=Doing.RUN, job=job, runtime=runtime, seconds=seconds), bundle)
+
+    async def start(self, trial: str) -> int:
+        return await self._provisioner.submit(self.name, f"exec {self._python} -m sandbox.box {_folder(trial)}")
+
+    async def collect(self, trial: str, number: int, limits: Limits, until: float) -> Report:
+        """Wait for the outcome and take it. Raises WireFault for bytes that are no report of ours."""
+        failures = 0
+        while (left := until - time.monotonic()) > 0:
+            wait = min(LOOK_S, left)
+            line = (
+                f"n=0; while [ ! -d {_folder(trial)}/{OUTCOME} ] && [ $n -lt {int(wait * 5) + 1} ]; "
+                f"do sleep 0.2; n=$((n+1)); done; [ -d {_folder(trial)}/{OUTCOME} ] || exit {NOT_YET}; {_taken(trial)}"
+            )
+            try:
+                code, data = await self._provisioner.call(
+                    self.name, line, most_bytes(limits) + 1, wait + self._deadlines.collect
+                )
+                if code == 0 or len(data) > most_bytes(limits):
+                    return parse_report(data, limits)
+                problem = "the connection broke"
+            except Unavailable as error:
+                code, problem = -1, str(error)
+            if code != NOT_YET:
+                failures += 1
+                if failures >= TRIES:
+                    raise Unavailable(f"the outcome could not be brought back: {problem}")
+                await asyncio.sleep(TRY_PAUSE_S)
+            if await self._provisioner.is_over(self.name, number) and not await self._is_there(trial):
+                raise Lost(f"the trial on {self.name} ended without an outcome: somebody or something killed it")
+        raise Unavailable(f"{self.name} did not hand over an outcome in time")
+
+    async def wipe(self) -> None:
+        """What trials left on disk: the next one's candidate, should it break out, finds nothing of them."""
+        await self._call(f"rm -rf {_ROOT}/trials && mkdir {_ROOT}/trials", LOOK_S)
+
+    async def _is_there(self, trial: str) -> bool:
+        code, _ = await self._provisioner.call(self.name, f"[ -d {_folder(trial)}/{OUTCOME} ]", WORDS_BYTES, LOOK_S)
+        return code == 0
+
+    async def _ask(self, errand: Errand, bundle: Bundle | None) -> str:
+        trial = uuid.uuid4().hex
+        with tempfile.TemporaryDirectory(prefix="blastdoor-errand-") as folder:
+            await asyncio.to_thread(errand.write, Path(folder), bundle)
+            await self.send(Path(folder), f"trials/{trial}")
+        return trial
+
+    async def _call(self, line: str, timeout: float) -> None:
+        code, words = await self._provisioner.call(self.name, f"{line} 2>&1", WORDS_BYTES, timeout)
+        if code:
+            raise Unavailable(f"the machine failed: {_last_line(words)}")
+
+
+def _folder(trial: str) -> str:
+    return f"{_ROOT}/trials/{shlex.quote(trial)}"
+
+
+def _taken(trial: str) -> str:
+    return f"exec tar -C {_folder(trial)}/{OUTCOME} --format=gnu -cf - {' '.join(NAMES)} 2>/dev/null"
+
+
+def _last_line(words: bytes) -> str:
+    lines = [line for line in words.splitlines() if line.strip()]
+    return printable((lines or [b"it said nothing"])[-1])[:300]
+
+
+def _greeting(code: int, data: bytes, limits: Limits) -> Greeted | Missing:
+    """Nothing hostile has been there yet, so whatever is wrong is the machine's fault."""
+    try:
+        page = parse_report(data, limits).page
+    except WireFault as fault:
+        words = _last_line(data[-WORDS_BYTES:]) if code else str(fault)
+        raise Unavailable(f"the machine did not answer a greeting (exit code {code}): {words}") from None
+    if isinstance(page, Failed):
+        raise page.as_error()
+    if not isinstance(page, Greeted | Missing):
+        raise Unavailable(f"the machine answered a greeting with {page.kind}")
+    return page

@@ -1,0 +1,160 @@
+"""Renting one cluster and ending it: its name, its price, its ends, and what it cost."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sandbox.backends.skypilot.end import end
+from sandbox.backends.skypilot.machine import Machine
+from sandbox.backends.skypilot.names import name_for
+from sandbox.backends.skypilot.places import admitted
+from sandbox.backends.skypilot.provisioner import Ask, Provisioner, Wanted
+from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.job import Limits
+from sandbox.logger import logger
+from sandbox.tenancy import Tenancy
+
+if TYPE_CHECKING:
+    from sandbox.config import SkyPilotConfig
+
+_OWN_GIB = 1.0  # engine, our package, the bundle on its way
+_HAIR = 1.0001  # prices are compared after they went through somebody else's floats
+_QUOTE_S = 600.0
+
+
+def ask_for(limits: Limits) -> Ask:
+    if limits.gpu and limits.gpu.kind == "any":
+        raise Refused("a rented machine needs the kind of its GPU; write it like A10:1")
+    return Ask(math.ceil(limits.cpus), math.ceil(limits.memory / 1024**3 + _OWN_GIB), limits.gpu)
+
+
+class Rented:
+    """A cluster from the moment it is asked for. `usd` is what it cost, once its end is confirmed or given up."""
+
+    def __init__(self, office: "Office", name: str, rate: float, worst_s: float, ends: float) -> None:
+        self._office = office
+        self._since = time.monotonic()
+        self._worst_s = worst_s
+        self._ending: asyncio.Task[float] | None = None
+        self.name = name
+        self.rate = rate
+        self.ends = ends
+        self.machine: Machine | None = None
+
+    async def end(self) -> float:
+        """Dollars from the request to the confirmed end. Unconfirmed: to the end that it has by itself."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        return await asyncio.shield(self._ending)
+
+    async def _end(self) -> float:
+        confirmed = await self._office.end(self.name)
+        seconds = min(time.monotonic() - self._since, self._worst_s) if confirmed else self._worst_s
+        self._office.ended(self)
+        return seconds * self.rate
+
+
+class Office:
+    """Rents for one owner. What could not be ended is remembered, and tried again."""
+
+    def __init__(self, config: "SkyPilotConfig", provisioner: Provisioner, tenancy: Tenancy, pause_s: float) -> None:
+        self._config = config
+        self._provisioner = provisioner
+        self._tenancy = tenancy
+        self._pause_s = pause_s
+        self._place = admitted(config.infra)
+        self._quotes: dict[Ask, tuple[float, float | None]] = {}
+        self._not_ended: set[str] = set()
+        self._rented: set[Rented] = set()
+
+    async def price(self, ask: Ask) -> float:
+        """Dollars an hour at most. Refused when it is over the ceiling, or not known where there is one."""
+        until, quoted = self._quotes.get(ask, (0.0, None))
+        if time.monotonic() >= until:
+            quoted = await self._provisioner.quote(self._config.infra, ask)
+            self._quotes[ask] = (time.monotonic() + _QUOTE_S, quoted)
+        ceiling = self._config.usd_per_hour
+        if ceiling is None:
+            return quoted or 0.0
+        if quoted is None:
+            raise Refused(
+                f"a machine may cost ${ceiling:g} an hour, but SkyPilot knows no price at {self._config.infra}; "
+                "set one there, or leave usd_per_hour out"
+            )
+        if quoted > ceiling * _HAIR:
+            raise Refused(f"the machine costs ${quoted:g} an hour at {self._config.infra}, the ceiling is ${ceiling:g}")
+        return ceiling
+
+    def worst_s(self, busy_s: float) -> float:
+        """The most seconds that a machine is paid for which is busy for so long."""
+        return self._config.terms.opening_s + busy_s + self._config.terms.closing_s
+
+    def name(self, busy_s: float) -> str:
+        return name_for(self._tenancy.mark(self.worst_s(busy_s)))
+
+    async def rent(
+        self,
+        name: str,
+        ask: Ask,
+        most: float,
+        busy_s: float,
+        idle_s: float,
+        made: Callable[[Rented], None] = lambda _: None,
+    ) -> Rented:
+        """A machine that is up and furnished. Whatever fails, it is ended, and the error carries what it cost."""
+        worst_s = self.worst_s(busy_s)
+        rented = Rented(self, name, most / 3600, worst_s, time.time() + worst_s)
+        self._rented.add(rented)
+        made(rented)
+        wanted = Wanted(ask, idle_s, rented.ends, most * _HAIR if most else None)
+        try:
+            landed = await self._provisioner.launch(name, self._config.infra, wanted, self._config.deadlines.provision)
+            logger(cluster=name).info("cluster.up", what=landed.what, usd_per_hour=landed.usd_per_hour)
+            if most and landed.usd_per_hour > most * _HAIR:
+                raise Refused(f"the machine that came costs ${landed.usd_per_hour:g} an hour, not ${most:g} at most")
+            rented.rate = landed.usd_per_hour / 3600
+            rented.machine = Machine(self._provisioner, name, landed, self._place.kind, self._config.deadlines)
+            await rented.machine.furnish(rented.ends)
+        except SandboxError as error:
+            error.usd += await rented.end()
+            raise
+        except BaseException:
+            await rented.end()
+            raise
+        return rented
+
+    async def end(self, name: str) -> bool:
+        """Whether it is confirmed to be gone; else it is tried again later."""
+        self._not_ended.add(name)
+        try:
+            await end(self._provisioner, name, self._pause_s)
+        except Unavailable as error:
+            logger(cluster=name).warning("cluster.not_ended", reason=str(error))
+            return False
+        self._not_ended.discard(name)
+        return True
+
+    @property
+    def left(self) -> frozenset[str]:
+        """What is not confirmed to be gone."""
+        return frozenset(self._not_ended)
+
+    def unended(self) -> Unavailable:
+        """What to tell whoever gave up on a machine that could not be ended."""
+        error = Unavailable("the cluster could not be ended, SkyPilot does not answer; it is tried again")
+        error.unended = True
+        return error
+
+    def ended(self, rented: Rented) -> None:
+        self._rented.discard(rented)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(rented.end() for rented in list(self._rented)))
+        await self.end_left()
+
+    async def end_left(self) -> None:
+        """Try once more to end what could not be ended: it costs until its own end."""
+        for name in list(self._not_ended):
+            await self.end(name)

@@ -1,0 +1,56 @@
+"""Ends an owner's clusters when the owner is gone. Its stdin is a pipe that the owner holds: end of file is the sign.
+
+`python -m sandbox.backends.skypilot.warden OWNER`. It looks more than once: a launch that was on its way when the owner
+died is seen only when SkyPilot has taken it up.
+"""
+
+import asyncio
+import sys
+import time
+
+from sandbox.backends.skypilot.end import end, found
+from sandbox.backends.skypilot.names import mark_of
+from sandbox.backends.skypilot.provisioner import Provisioner
+from sandbox.errors import SandboxError
+
+PATIENCE_S = 1800.0
+PAUSE_S = 5.0
+CLEAN_LOOKS = 3
+DONE = b"d"  # an owner's last word: everything is ended, and confirmed
+
+
+async def end_all(
+    owner: str, provisioner: Provisioner, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S
+) -> int:
+    """End every cluster of an owner, until nothing was found several times in a row; how many were ended."""
+    until = time.monotonic() + patience_s
+    clean = ended = 0
+    while clean < CLEAN_LOOKS and time.monotonic() < until:
+        try:
+            names = [name for name in await found(provisioner) if getattr(mark_of(name), "owner", "") == owner]
+            for name in names:
+                await end(provisioner, name, pause_s)
+            ended += len(names)
+            clean = 0 if names else clean + 1
+        except SandboxError:
+            clean = 0
+        await asyncio.sleep(pause_s)
+    return ended
+
+
+def main() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    last = b""
+    while word := sys.stdin.buffer.read(1):
+        last = word
+    if last == DONE:
+        return
+    # Only now: it takes seconds and much memory, and most owners end their clusters themselves.
+    from sandbox.backends.skypilot.sdk import SkyPilot
+
+    asyncio.run(end_all(sys.argv[1], SkyPilot()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""What a rented machine sends back is the candidate's own words at worst: parsed strictly, or called what it is."""
+
+import io
+import json
+import random
+import tarfile
+from typing import Any
+
+import pytest
+
+from sandbox import Ending, Limits, Lost, Outcome, Refused, Unavailable, Usage
+from sandbox.box.errand import archive
+from sandbox.box.report import LOG, OUTPUTS, PAGE, Failed, Report, broken, most_bytes, of_outcome, parse_report
+from sandbox.wire.faults import Fault, WireFault
+from sandbox.wire.log import TAIL_BYTES
+from tests.sandbox.skypilot.grounds import ENDED, GREETED, report_bytes
+
+LIMITS = Limits(output_bytes=10_000, output_files=10, log_bytes=1000)
+MEASURED = {"build_s": 0, "run_s": 1.5, "collect_s": 0, "log_bytes": 3, "bad_reports": 0}
+PAGE_OF_ENDED: dict[str, Any] = {
+    "kind": "ended", "ending": "failed", "exit_code": 3, "reason": "", "told": True, "measured": MEASURED,
+}  # fmt: skip
+
+
+def packed(page: object, outputs: bytes = archive({}), log: bytes = b"") -> bytes:
+    text = page if isinstance(page, bytes) else json.dumps(page).encode()
+    return archive({PAGE: text, OUTPUTS: outputs, LOG: log})
+
+
+def test_a_whole_report() -> None:
+    """An honest report comes back as it was written."""
+    outcome = Outcome(Ending.FAILED, 3, "why", {"a/b": b"\0\xff"}, b"tail", usage=Usage(run_s=1.5, log_bytes=4))
+    report = parse_report(report_bytes(of_outcome(outcome)), LIMITS)
+    found = report.outcome(LIMITS, {"cpu": "x"}, 10.0)
+    assert (found.ending, found.exit_code, found.reason, found.told) == (Ending.FAILED, 3, "why", True)
+    assert found.outputs == {"a/b": b"\0\xff"}
+    assert found.log_tail == b"tail"
+    assert found.facts == {"cpu": "x"}
+    assert found.usage.run_s == 1.5
+
+
+def test_what_was_measured_here_wins() -> None:
+    """A machine can not claim more seconds than passed here, nor more log than was allowed."""
+    page = PAGE_OF_ENDED | {"measured": MEASURED | {"run_s": 5000.0, "log_bytes": 10**12}}
+    usage = parse_report(packed(page), LIMITS).outcome(LIMITS, {}, 2.0).usage
+    assert usage.run_s == 2.0
+    assert usage.log_bytes == LIMITS.log_bytes
+    assert (usage.usd, usage.held_s) == (0.0, 0.0), "dollars are never the machine's to say"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b'{"kind": "ended", "kind": "ended"}',
+        b"[" * 5000,
+        b'{"kind": "greeted", "facts": {"cpu": NaN}}',
+        {"kind": "other"},
+        {"kind": "greeted", "facts": {"cpu": 1}},
+        {"kind": "greeted", "facts": {"../x": "y"}},
+        {"kind": "greeted", "facts": {f"f{number}": "" for number in range(65)}},
+        {"kind": "missing", "image": "yes", "inputs": []},
+        {"kind": "missing", "image": True, "inputs": ["../../etc/passwd"]},
+        {"kind": "failed", "error": "SystemExit", "reason": ""},
+        PAGE_OF_ENDED | {"ending": "scored"},
+        PAGE_OF_ENDED | {"ending": ["completed"]},
+        PAGE_OF_ENDED | {"exit_code": True},
+        PAGE_OF_ENDED | {"exit_code": 10**30},
+        PAGE_OF_ENDED | {"exit_code": "0"},
+        PAGE_OF_ENDED | {"told": 1},
+        PAGE_OF_ENDED | {"reason": "x" * 5000},
+        PAGE_OF_ENDED | {"usd": -5},
+        PAGE_OF_ENDED | {"measured": MEASURED | {"run_s": -1}},
+        PAGE_OF_ENDED | {"measured": MEASURED | {"run_s": 1e400}},
+        PAGE_OF_ENDED | {"measured": MEASURED | {"usd": 3}},
+        b" " * 300_000 + json.dumps(PAGE_OF_ENDED).encode(),
+    ],
+)
+def test_pages_that_are_none(page: object) -> None:
+    """Unknown kinds and keys, wrong types, numbers out of range, keys given twice, depth and size: a typed fault."""
+    with pytest.raises(WireFault):
+        parse_report(packed(page), LIMITS)
+
+
+def tar_of(*members: tuple[str, bytes, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as target:
+        for name, kind, data in members:
+            header = tarfile.TarInfo(name)
+            header.type, header.size, header.linkname = kind, len(data), "/etc/passwd"
+            target.addfile(header, io.BytesIO(data))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "fault"),
+    [
+        (tar_of(("link", tarfile.SYMTYPE, b"")), Fault.ENTRY_KIND),
+        (tar_of(("../out", tarfile.REGTYPE, b"x")), Fault.ENTRY_NAME),
+        (tar_of(("big", tarfile.REGTYPE, bytes(10_001))), Fault.TOO_MANY_BYTES),
+        (tar_of(*((f"f{n}", tarfile.REGTYPE, b"") for n in range(11))), Fault.TOO_MANY_FILES),
+        (tar_of(("twice", tarfile.REGTYPE, b"1"), ("twice", tarfile.REGTYPE, b"2")), Fault.ENTRY_TWICE),
+        (b"no tar", Fault.ARCHIVE_TRUNCATED),
+    ],
+)
+def test_outputs_are_harvested_again(outputs: bytes, fault: Fault) -> None:
+    """The rules for a chamber's own stream hold for what a machine says it harvested."""
+    with pytest.raises(WireFault) as caught:
+        parse_report(packed(PAGE_OF_ENDED, outputs), LIMITS)
+    assert caught.value.fault is fault
+
+
+def test_no_more_than_a_tail_of_the_log() -> None:
+    """A log over its cap, or over what a tail is, is refused."""
+    with pytest.raises(WireFault, match="log"):
+        parse_report(packed(PAGE_OF_ENDED, log=bytes(1001)), LIMITS)
+    with pytest.raises(WireFault, match="log"):
+        parse_report(packed(PAGE_OF_ENDED, log=bytes(TAIL_BYTES + 1)), Limits())
+
+
+@pytest.mark.parametrize("whole", [b"", b"x" * 700, tar_of(), tar_of(("more", tarfile.REGTYPE, b""))])
+def test_archives_that_are_no_report(whole: bytes) -> None:
+    """Nothing, noise, an archive without the three files or with another one."""
+    with pytest.raises(WireFault):
+        parse_report(whole, LIMITS)
+
+
+def test_outputs_of_a_greeting() -> None:
+    """Files are taken from a trial only."""
+    with pytest.raises(WireFault, match="outputs"):
+        parse_report(packed({"kind": "greeted", "facts": {}}, archive({"x": b""})), LIMITS)
+
+
+def test_ten_thousand_mangled_reports() -> None:
+    """Flipped bits, cuts and swapped pieces: a report, or a WireFault, and nothing else."""
+    dice = random.Random(1)
+    whole = [report_bytes(report) for report in (ENDED, GREETED)]
+    parsed = 0
+    for _ in range(10_000):
+        data = bytearray(dice.choice(whole))
+        for _ in range(dice.choice((1, 1, 3, 30))):
+            at = dice.randrange(len(data))
+            match dice.randrange(4):
+                case 0:
+                    data[at] ^= 1 << dice.randrange(8)
+                case 1:
+                    data[at : at + dice.randrange(600)] = b""
+                case 2:
+                    data[at:at] = bytes(dice.randrange(256) for _ in range(dice.randrange(20)))
+                case _:
+                    data[at : at + 512] = data[:512]
+            if not data:
+                break
+        try:
+            report = parse_report(bytes(data), LIMITS)
+        except WireFault:
+            continue
+        parsed += 1
+        assert sum(map(len, report.outputs.values())) <= LIMITS.output_bytes
+    assert parsed < 5_000
+
+
+def test_the_longest_honest_report_fits() -> None:
+    """What is cut off at the cap is never an honest report."""
+    names = {f"{number:03}" + "x" * 200: bytes(100) for number in range(10)}
+    outcome = Outcome(Ending.COMPLETED, 0, "r" * 4096, names, bytes(1000), {f"f{n}": "v" * 4096 for n in range(8)})
+    data = report_bytes(of_outcome(outcome))
+    assert len(data) <= most_bytes(LIMITS)
+    assert parse_report(data, LIMITS).outputs == names
+
+
+@pytest.mark.parametrize("error", [Refused("no"), Unavailable("away"), Lost("gone")])
+def test_failures_keep_their_kind(error: Refused | Unavailable | Lost) -> None:
+    """What the machine's engine raised is raised here, its words escaped."""
+    report = parse_report(report_bytes(Report(Failed.of(type(error)("\x1b[2Jx")), {}, b"")), LIMITS)
+    with pytest.raises(type(error), match=r"^\\x1b\[2Jx$"):
+        report.outcome(LIMITS, {}, 1.0)
+
+
+def test_a_forged_report_is_the_candidates_doing() -> None:
+    """Bytes that our code did not write end the trial as a broken protocol, which is charged."""
+    outcome = broken(WireFault(Fault.ENTRY_NAME, "x"), {"cpu": "y"})
+    assert (outcome.ending, outcome.told) == (Ending.PROTOCOL, False)
+    assert (
+        parse_report(packed({"kind": "greeted", "facts": {}}), LIMITS).outcome(LIMITS, {}, 1).ending is Ending.PROTOCOL
+    )

@@ -1,0 +1,188 @@
+"""One errand, run as a process of its own beside a real engine."""
+
+import asyncio
+import os
+import signal
+import sys
+import tarfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
+from sandbox.box.errand import OUTCOME, Doing, Errand, read_bundle
+from sandbox.box.parcel import WHEEL, parcel
+from sandbox.box.report import NAMES, Ended, Failed, Greeted, Missing, Report, parse_report
+from sandbox.box.timer import end_everything
+from sandbox.box.work import OWNERS, Root
+from tests.sandbox.skypilot.grounds import REPOSITORY
+
+pytestmark = pytest.mark.docker
+
+LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    connected = await asyncio.to_thread(Engine, DockerConfig().host)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+async def image(engine: Engine) -> str:
+    return str((await engine.image("blastdoor-trial:latest"))["Id"])
+
+
+async def started(folder: Path) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "sandbox.box", str(folder), env=os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    )
+
+
+def came_of(folder: Path) -> Report:
+    packed = folder / "packed.tar"
+    with tarfile.open(packed, "w", format=tarfile.GNU_FORMAT) as target:
+        for name in NAMES:
+            target.add(folder / OUTCOME / name, name)
+    return parse_report(packed.read_bytes(), LIMITS)
+
+
+async def done(errand: Errand, folder: Path, bundle: Bundle | None = None) -> Report:
+    errand.write(folder, bundle)
+    process = await started(folder)
+    assert await process.wait() == 0
+    return came_of(folder)
+
+
+def errand(image: str, script: str = ":", doing: Doing = Doing.RUN, seconds: float = 120, **wanted: object) -> Errand:
+    job = Job(command=("sh", "-c", script), image=image, limits=LIMITS, **wanted)
+    return Errand(doing=doing, job=job, runtime="runc", seconds=seconds)
+
+
+async def test_a_trial(image: str, tmp_path: Path) -> None:
+    """Bundle in, outcome out, x bits and all."""
+    bundle = Bundle({"say.sh": b"#!/bin/sh\necho spoken; exit 3\n"}, frozenset({"say.sh"}))
+    report = await done(errand(image, "./say.sh"), tmp_path / "trials" / "a", bundle)
+    assert isinstance(report.page, Ended)
+    assert (report.page.ending, report.page.exit_code) == (Ending.FAILED, 3)
+    assert report.log == b"spoken\n"
+    assert read_bundle(tmp_path / "trials" / "a") == bundle
+
+
+async def test_a_greeting(image: str, tmp_path: Path) -> None:
+    """Facts of a chamber, and nothing was run."""
+    report = await done(errand(image, "exit 9", Doing.GREET), tmp_path / "trials" / "a")
+    assert isinstance(report.page, Greeted)
+    assert report.page.facts["cpu"]
+    assert report.log == b""
+
+
+async def test_its_own_clock(image: str, tmp_path: Path) -> None:
+    """Past its own clock the errand ends itself and says so, whatever the job's limits are."""
+    report = await done(errand(image, "sleep 60", seconds=12), tmp_path / "trials" / "a", Bundle({}))
+    assert isinstance(report.page, Failed)
+    assert "12 s" in report.page.reason
+
+
+async def test_told_to_end(image: str, engine: Engine, tmp_path: Path) -> None:
+    """SIGTERM ends the chamber first; there is an outcome, and no container."""
+    folder = tmp_path / "trials" / "a"
+    errand(image, "sleep 300").write(folder, Bundle({}))
+    process = await started(folder)
+    owner = await owner_of(tmp_path, engine)
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+    report = came_of(folder)
+    assert isinstance(report.page, Failed)
+    assert report.page.error == "lost"
+    assert list(await engine.containers(f"{OWNER_LABEL}={owner}")) == []
+
+
+async def test_the_absolute_end(image: str, engine: Engine, tmp_path: Path) -> None:
+    """At its time the timer ends every chamber that errands of its root made, and tells the errands to end."""
+    folder = tmp_path / "trials" / "a"
+    errand(image, "sleep 300").write(folder, Bundle({}))
+    process = await started(folder)
+    owner = await owner_of(tmp_path, engine)
+    timer = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "sandbox.box.timer", f"{time.time() + 1:.0f}", str(tmp_path),
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    assert await timer.wait() == 0
+    await asyncio.wait_for(process.wait(), 30)
+    assert list(await engine.containers(f"{OWNER_LABEL}={owner}")) == []
+
+
+async def test_the_absolute_end_without_its_errand(image: str, engine: Engine, tmp_path: Path) -> None:
+    """An errand that was killed with its warden leaves a chamber: the timer ends that too."""
+    container = await engine.create(
+        "blastdoor-left-by-an-errand", {"Image": image, "Cmd": ["sleep", "300"], "Labels": {OWNER_LABEL: "0" * 16}}
+    )
+    await engine.start(container)
+    (tmp_path / OWNERS).mkdir()
+    (tmp_path / OWNERS / ("0" * 16)).touch()
+    await end_everything(Root(tmp_path))
+    assert list(await engine.containers(f"{OWNER_LABEL}={'0' * 16}")) == []
+    assert list((tmp_path / OWNERS).iterdir()) == []
+
+
+async def owner_of(root: Path, engine: Engine) -> str:
+    """Once a chamber of it runs."""
+    for _ in range(600):
+        for path in (root / OWNERS).glob("*"):
+            if any(item["State"] == "running" for item in await engine.containers(f"{OWNER_LABEL}={path.name}")):
+                return path.name
+        await asyncio.sleep(0.05)
+    raise AssertionError("no chamber was made")
+
+
+async def test_what_is_missing_is_asked_for(engine: Engine, image: str, tmp_path: Path) -> None:
+    """An image by its id and inputs by their digest: told, taken in when they were sent, and checked."""
+    (tmp_path / "data").write_text("hello")
+    store = InputStore(tmp_path / "store")
+    item = store.add("data", tmp_path / "data")
+    name = f"blastdoor-shipped-{os.getpid()}:latest"
+    await engine.derive_image(image, name, ["ENV LANG=shipped"], {})
+    shipped = str((await engine.image(name))["Id"])
+    await engine.save_image(shipped, tmp_path / "image.tar")
+    await engine.remove_image(name)
+    wanted = errand(shipped, "cp /inputs/data/data $BLASTDOOR_OUT/; echo $LANG", inputs=(item,))
+    try:
+        report = await done(wanted, tmp_path / "trials" / "a", Bundle({}))
+        assert report.page == Missing(image=True, inputs=[item.digest])
+        root = Root(tmp_path)
+        root.image(shipped).parent.mkdir()
+        (tmp_path / "image.tar").rename(root.image(shipped))
+        with tarfile.open(root.input(item.digest), "w") as packed:
+            packed.add(store.locate(item), ".")
+        report = await done(wanted, tmp_path / "trials" / "b", Bundle({}))
+        assert report.outputs == {"data": b"hello"}
+        assert report.log == b"shipped\n"
+    finally:
+        await engine.remove_image(shipped)
+
+
+async def test_an_input_of_another_content(image: str, tmp_path: Path) -> None:
+    """What arrives under a digest is what has it, or it is not used."""
+    item = Input(name="data", digest="0" * 64)
+    (tmp_path / "other").write_text("something else")
+    root = Root(tmp_path)
+    root.input(item.digest).parent.mkdir()
+    with tarfile.open(root.input(item.digest), "w") as packed:
+        packed.add(tmp_path / "other", "data")
+    report = await done(errand(image, inputs=(item,)), tmp_path / "trials" / "a", Bundle({}))
+    assert isinstance(report.page, Failed)
+    assert "another content" in report.page.reason
+
+
+def test_the_package_in_the_parcel(tmp_path: Path) -> None:
+    """The wheel holds what is installed here, and the same code gives the same bytes."""
+    parcel().write(tmp_path)
+    assert (tmp_path / WHEEL).read_bytes().startswith(b"PK")
+    parcel.cache_clear()
+    assert parcel().files[WHEEL] == (tmp_path / WHEEL).read_bytes()

@@ -1,0 +1,167 @@
+"""The one file that knows SkyPilot's package, without a server: what is asked for, and what its errors become."""
+
+import asyncio
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.backends.skypilot.places import PLACES, SWITCHABLE
+from sandbox.backends.skypilot.provisioner import Ask, Wanted
+from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.job import Gpu
+
+WANTED = Wanted(Ask(2, 4, Gpu(kind="A10", count=1)), idle_s=901, ends=10_000.0, most_usd_per_hour=1.5)
+
+
+@pytest.fixture(scope="module")
+def sdk(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """SkyPilot reads the home folder when it is imported; nothing of this account's is of interest."""
+    before = os.environ.get("HOME")
+    os.environ["HOME"] = str(tmp_path_factory.mktemp("home"))
+    try:
+        from sandbox.backends.skypilot import sdk as skypilot_sdk
+    finally:
+        if before is not None:
+            os.environ["HOME"] = before
+    return skypilot_sdk
+
+
+def test_every_place_is_decided_upon(sdk: Any) -> None:
+    """The matrix knows each place that this version of SkyPilot knows, and no other."""
+    assert sorted(PLACES) == sdk.known_clouds()
+
+
+def test_the_switch_against_uploads_is_taken_everywhere_it_exists(sdk: Any) -> None:
+    """SkyPilot's own schema accepts the setting for these clouds, and for none that we forgot."""
+    from sky.utils import schemas
+
+    properties = schemas.get_config_schema()["properties"]
+    known = {name for name, entry in properties.items() if "remote_identity" in entry.get("properties", {})}
+    assert set(SWITCHABLE) == known
+    assert set(sdk.NO_UPLOAD) == known
+    for place, known_place in PLACES.items():
+        assert known_place.refused or place in known, f"keys of {place} would be copied to its machines"
+
+
+@pytest.mark.parametrize("place", ["aws/us-east-1", "slurm/yard"])
+def test_what_is_launched(sdk: Any, place: str) -> None:
+    """SkyPilot's own parser takes it: autodown that waits for nothing, an absolute end, a ceiling, nothing uploaded."""
+    from sky import task as sky_task
+
+    task = sky_task.Task.from_yaml_config(sdk.task_of(place, WANTED, 4_000.0))
+    (wanted,) = task.resources
+    autostop = wanted.autostop_config
+    assert (autostop.idle_minutes, autostop.down, autostop.wait_for.value) == (16, True, "none")
+    assert wanted.max_hourly_cost == 1.5
+    assert wanted.image_id is None
+    assert (task.workdir, task.file_mounts, task.storage_mounts or {}) == (None, None, {})
+    if place.startswith("slurm"):
+        assert wanted.cluster_config_overrides == {"slurm": {"sbatch_options": {"time": "100"}}}
+    else:
+        assert "shutdown -P" in task.setup
+        assert "10000" in task.setup
+
+
+def test_the_timer_is_absolute_by_the_machines_clock(sdk: Any, tmp_path: Path) -> None:
+    """However late the machine comes up, it is powered off at the same minute."""
+    fake = tmp_path / "sudo"
+    fake.write_text('#!/bin/sh\nprintf "%s " "$@"\n')
+    fake.chmod(0o755)
+    (tmp_path / "date").write_text("#!/bin/sh\necho 9000\n")
+    (tmp_path / "date").chmod(0o755)
+    ran = subprocess.run(
+        ["bash", "-c", sdk.task_of("aws", WANTED, 4_000.0)["setup"]],
+        env={"PATH": f"{tmp_path}:/bin:/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.split() == ["-n", "shutdown", "-P", "+17"]
+
+
+def every_error(sdk: Any) -> list[Exception]:
+    """One of each that SkyPilot knows, made without its constructor: those want all kinds of things."""
+    found: list[Exception] = [ValueError("x"), KeyError("x"), OSError("x"), RuntimeError("x"), TypeError("x")]
+    for kind in vars(sdk.exceptions).values():
+        if inspect.isclass(kind) and issubclass(kind, Exception):
+            error = kind.__new__(kind)
+            error.args = ("\x1b[31mwhat happened\x1b[0m\nand more",)
+            found.append(error)
+    assert len(found) > 60
+    return found
+
+
+def test_no_error_is_left_unmapped(sdk: Any) -> None:
+    """Whatever SkyPilot raises leaves as Unavailable, Refused or Lost, in one line without colours."""
+    for error in every_error(sdk):
+        with pytest.raises(SandboxError) as caught, sdk.translating_sky_errors("doing"):
+            raise error
+        assert "\n" not in str(caught.value)
+        assert "\x1b" not in str(caught.value)
+
+
+def error_of(sdk: Any, name: str, **attributes: object) -> SandboxError:
+    error = getattr(sdk.exceptions, name).__new__(getattr(sdk.exceptions, name))
+    vars(error).update(attributes)
+    with pytest.raises(SandboxError) as caught, sdk.translating_sky_errors("doing"):
+        raise error
+    return caught.value
+
+
+def test_what_errors_mean(sdk: Any) -> None:
+    """Capacity and strangers may be tried again, what can never be is refused, and what is gone is lost."""
+    assert type(error_of(sdk, "ResourcesUnavailableError", failover_history=[Exception()])) is Unavailable
+    assert "capacity" in str(error_of(sdk, "ResourcesUnavailableError", failover_history=[Exception()]))
+    assert type(error_of(sdk, "ResourcesUnavailableError", failover_history=[])) is Refused
+    assert type(error_of(sdk, "ClusterNotUpError")) is Lost
+    assert type(error_of(sdk, "ClusterDoesNotExist")) is Lost
+    assert type(error_of(sdk, "NotSupportedError")) is Refused
+    assert type(error_of(sdk, "RequestCancelled")) is Unavailable
+    assert "log in" in str(error_of(sdk, "InvalidCloudCredentials"))
+    assert "sky api start" in str(error_of(sdk, "ApiServerConnectionError"))
+
+
+async def test_a_server_that_hangs(sdk: Any) -> None:
+    """Bounded in time, and no thread that hangs keeps the process from ending."""
+    release = threading.Event()
+    with pytest.raises(Unavailable, match="did not answer within"):
+        await sdk.bounded("status", lambda: release.wait(60), 0.05)
+    hanging = [thread for thread in threading.enumerate() if thread.name == "skypilot status"]
+    assert all(thread.daemon for thread in hanging)
+    release.set()
+
+
+async def test_a_launch_given_up_before_it_was_asked_for(sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever gives up before the request went out sends none: nobody who looks afterwards could have seen it."""
+    provisioner = sdk.SkyPilot()
+    asked: list[str] = []
+    monkeypatch.setattr(sdk.sdk, "launch", lambda task, cluster_name: asked.append(cluster_name))
+    monkeypatch.setattr(sdk.sdk, "get", lambda request: None)
+    provisioner._submitting.acquire()
+    launching = asyncio.create_task(provisioner.launch("bd-x", "slurm/yard", WANTED, 60))
+    await asyncio.sleep(0.1)
+    launching.cancel()
+    await asyncio.sleep(0.1)
+    provisioner._submitting.release()
+    with pytest.raises((asyncio.CancelledError, SandboxError)):
+        await launching
+    assert asked == []
+
+
+def test_a_missing_package_says_what_to_install() -> None:
+    """Without SkyPilot, connecting is refused with the line that installs it; nothing else here imports it."""
+    script = (
+        "import asyncio, sys\n"
+        "sys.modules['sky'] = None\n"
+        "from sandbox import SkyPilotConfig, Refused\n"
+        "try: asyncio.run(SkyPilotConfig(infra='aws').connect())\n"
+        "except Refused as error: print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "pip install 'blastdoor[skypilot]'" in ran.stdout
