@@ -148,9 +148,9 @@ class Door:
         It is the worst case while some chamber, which may be this one, is not known to have ended.
         """
         worst = self.tariff.whole_life(limits, builds=builds)
-        if self.unsure:
+        if self.unsure or seconds < 0:  # a clock that was set back tells nothing
             return worst
-        passed = self.tariff.cost(limits, max(0.0, seconds))
+        passed = self.tariff.cost(limits, seconds)
         return Spent(
             microdollars=min(worst.microdollars, passed.microdollars),
             milliseconds=min(worst.milliseconds, passed.milliseconds),
@@ -192,7 +192,7 @@ class Door:
             return opening.result()
         except (Unavailable, Lost) as error:
             why = f"{error}; {_AT_WORST}" if error.unended else str(error)
-            spent = self._spent_on(job, error, time.monotonic() - started)
+            spent = self.spent_on(job, error, time.monotonic() - started)
             raise NotStarted(Ending.INFRASTRUCTURE, why, spent, denied=isinstance(error, Denied)) from error
 
     async def _give_up(self, job: Job, opening: "asyncio.Future[Chamber]", started: float) -> Spent:
@@ -204,7 +204,7 @@ class Door:
         if isinstance(error, SandboxError):
             if error.unended:
                 self.unsure.add(f"{job.command[0]}: {error}")
-            return self._spent_on(job, error, passed)
+            return self.spent_on(job, error, passed)
         if error is not None:
             raise error
         if not opening.cancelled():  # it came at the last moment
@@ -212,7 +212,7 @@ class Door:
             return self._spent(job, opening.result())
         return self.tariff.cost(job.limits, passed) if self.tariff.is_rented else Spent()
 
-    def _spent_on(self, job: Job, error: SandboxError, seconds: float) -> Spent:
+    def spent_on(self, job: Job, error: SandboxError, seconds: float = 0.0) -> Spent:
         """On a chamber that could not be had; on one's own machine that is nothing."""
         if error.unended:
             return self._whole_life(job)
@@ -227,6 +227,8 @@ class Door:
             chamber = await self._open(self.control)
         except NotStarted as error:
             return _Control(passed=False, spent=error.spent, denied=error.denied)
+        except Refused as error:  # our own policy says nothing of the provider
+            return _Control(passed=True, spent=self.spent_on(self.control, error))
         passed = False
         try:
             async with asyncio.timeout(self.tariff.opening_s), chamber:

@@ -50,14 +50,14 @@ async def check_guard(bench: Workbench, node: str, guard: Guard) -> None:
 
 async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str, bytes]) -> Checked:
     """Run one guard, recording nothing. In the candidate's chamber, its exit code is the candidate's own word."""
+    door, job = (parts.home if guard.place == "judge" else parts.door), parts.jobs.guard(guard)
     try:
-        door = parts.home if guard.place == "judge" else parts.door
-        ran = await door.run(parts.jobs.guard(guard), _bundle(parts, guard, tree, outputs))
+        ran = await door.run(job, _bundle(parts, guard, tree, outputs))
     except NotStarted as error:
         why = f"no chamber for the guard {guard.name}: {error}"
         raise Free(error.ending, why, error.spent, denied=error.denied) from error
     except (TooLarge, Refused) as error:
-        return Checked(False, str(error), error.spent if isinstance(error, TooLarge) else Spent())
+        return Checked(False, str(error), error.spent if isinstance(error, TooLarge) else door.spent_on(job, error))
     except BrokeOff as error:
         if error.proven:
             raise Free(Ending.INFRASTRUCTURE, str(error), error.spent, denied=error.denied) from error

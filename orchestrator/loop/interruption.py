@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import CallEnding, Tokens
@@ -9,20 +10,25 @@ from orchestrator.domain.node import order_of
 from orchestrator.domain.records import STANDING, Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
-from orchestrator.loop.money import refund_all, trial_job, usage
+from orchestrator.loop.money import refund_all, trial_job, unbooked, usage
 from orchestrator.loop.workbench import Workbench
 from sandbox import Job, Limits
 
 WHY = "the orchestrator was stopped"
 
 
-def interrupt(bench: Workbench, name: str, *, killed: bool = False, why: str = WHY, lost: bool = False) -> None:
+def interrupt(
+    bench: Workbench, name: str, *, killed: bool = False, why: str = WHY, lost: bool = False, moved: bool = False
+) -> None:
     """End what a node has under way. Its chambers are gone: their contexts were left, or they died with their owner.
 
     What they cost is bounded from above by the time since the intent was written. `killed` says that we ended them
     ourselves: then it is confirmed first, and only then refunded. `lost`: somebody else is to blame for what was spent.
+    `moved`: they were rented where the campaign is no longer.
     """
     ends = loose_ends(bench, bench.state.nodes[name], why)
+    if moved:
+        ends = _at_all_that_was_held(bench, bench.state.nodes[name], ends)
     if killed:
         ends.append(e.KillConfirmed(node=name))
     if ends:
@@ -35,7 +41,7 @@ def interrupt(bench: Workbench, name: str, *, killed: bool = False, why: str = W
         bench.book.record(*events)
 
 
-def reconcile(bench: Workbench) -> list[str]:
+def reconcile(bench: Workbench, *, moved: bool = False) -> list[str]:
     """After a crash: what the ledger has under way is over, since its owner is. Says which nodes were touched."""
     state = bench.state
     _settle_calls(bench)
@@ -45,7 +51,7 @@ def reconcile(bench: Workbench) -> list[str]:
     opened = {name for name in state.unfinished if state.nodes[name].phase is Phase.OPEN}
     touched = sorted(holders | running | opened, key=order_of)
     for name in touched:
-        interrupt(bench, name)
+        interrupt(bench, name, moved=moved)
     return touched
 
 
@@ -95,6 +101,19 @@ def loose_ends(bench: Workbench, node: Node, why: str) -> list[e.Event]:
         spent = _at_most(bench, bench.door, bench.jobs.trial(mode), since)
         spent += _at_most(bench, bench.home, bench.jobs.judge(mode), since)
         ends.append(e.HeldOutAsked(node=node.id, query=node.asking, spent=spent, interrupted=True))
+    return ends
+
+
+def _at_all_that_was_held(bench: Workbench, node: Node, ends: list[e.Event]) -> list[e.Event]:
+    """Nobody ends chambers at a place that the campaign left, and its prices are not known here: so what was under way
+    there is booked at all that was still set aside for the node, an upper bound.
+    """
+    mine = [amounts for hold, amounts in bench.book.accounts.holds.items() if hold.split("#", 1)[0] == node.id]
+    held = sum(amounts[Account.USD] for amounts in mine) - unbooked(node)[Account.USD]
+    for place, end in enumerate(ends):
+        if isinstance(end, e.TrialEnded | e.GuardEnded | e.HeldOutAsked):
+            worst = Spent(microdollars=max(held, end.spent.microdollars), milliseconds=end.spent.milliseconds)
+            return [*ends[:place], end.model_copy(update={"spent": worst}), *ends[place + 1 :]]
     return ends
 
 

@@ -70,9 +70,9 @@ def settle_left(book: Book, *, worst: bool) -> list[str]:
 
 
 def _at_most(one: Standing, now: datetime) -> Spent:
-    if one.usd_per_second is None:
+    passed = (now - datetime.fromisoformat(one.since)).total_seconds()
+    if one.usd_per_second is None or passed < 0:  # a clock that was set back tells nothing
         return one.worst
-    passed = max(0.0, (now - datetime.fromisoformat(one.since)).total_seconds())
     return Spent(microdollars=min(one.worst.microdollars, micro_dollars(passed * one.usd_per_second)))
 
 

@@ -47,12 +47,12 @@ def begin(
     session = e.SessionStarted(epoch=epoch, holder=holder)
     if how is How.RESUME:
         book.record(session)
-        _close_what_was_left(bench, elsewhere=_host(before) not in ("", _host(holder)))
+        _close_what_was_left(bench, site, elsewhere=_host(before) not in ("", _host(holder)))
         caps = _caps(options, book.state.run.before, book.accounts)
         book.record(caps, *_site(site, book.state.run), *_pages(bench, new_run=False))
     elif how is How.NEW_RUN:
         book.record(session)
-        _close_what_was_left(bench, elsewhere=_host(before) not in ("", _host(holder)))
+        _close_what_was_left(bench, site, elsewhere=_host(before) not in ("", _host(holder)))
         number = book.state.campaign.run + 1
         started = _run_started(number, bench, task, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
@@ -75,15 +75,18 @@ def _host(holder: str) -> str:
     return holder.rpartition(" on ")[2]
 
 
-def _close_what_was_left(bench: Workbench, *, elsewhere: bool) -> None:
+def _close_what_was_left(bench: Workbench, site: Site, *, elsewhere: bool) -> None:
     """What a dead owner had under way was ended at its provider when we connected; only now it is booked.
 
     What one `elsewhere` rented is left alone until its own end, for it may still live: so it counts as the worst case.
+    So does what was rented where the campaign is no longer: nobody was asked there.
     """
+    last = bench.state.run.site
+    moved = last is not None and last.is_rented and last.backend != site.name
     if elsewhere and bench.door.tariff.is_rented:
         bench.door.unsure.add("rented on another host")
-    reconcile(bench)
-    settle_left(bench.book, worst=elsewhere)
+    reconcile(bench, moved=moved)
+    settle_left(bench.book, worst=elsewhere or moved)
     bench.door.unsure.clear()
 
 

@@ -27,6 +27,11 @@ class SiteRecord(BaseModel, extra="forbid", frozen=True):
     judge: str
     caveats: tuple[str, ...] = ()
 
+    @property
+    def is_rented(self) -> bool:
+        """The judge stays at home; candidates are elsewhere only where that is rented."""
+        return self.backend != self.judge
+
 
 class Run(BaseModel, extra="forbid", frozen=True):
     """One set of criteria. `task` is the artifact with the canonical task, `digests` what it was bound to.
