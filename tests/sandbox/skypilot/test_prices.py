@@ -15,8 +15,8 @@ JOB = Job(command=("true",), limits=Limits(wall=5))
 LARGER = Job(command=("true",), limits=Limits(wall=5, cpus=4))
 
 
-def paper(**wanted: float | None) -> Yard:
-    return Yard(lambda _: PaperMachine(), **wanted)
+def paper(quoted: float | None = 3600.0, usd_per_hour: float = 3600.0) -> Yard:
+    return Yard(lambda _: PaperMachine(), usd_per_hour, quoted)
 
 
 async def test_the_ceiling(tmp_path: Path) -> None:
