@@ -129,11 +129,25 @@ def _has(store: InputStore, root: Root, item: Input) -> bool:
         return False
     unpacked = Path(tempfile.mkdtemp(dir=root.folder))
     try:
-        with tarfile.open(packed) as archive:
-            archive.extractall(unpacked, filter="data")
+        _unpack(packed, unpacked)
         if store.add(item.name, unpacked).digest != item.digest:
             raise Unavailable(f"the input {item.name} arrived with another content; send it again")
     finally:
         shutil.rmtree(unpacked, ignore_errors=True)
         packed.unlink(missing_ok=True)
     return True
+
+
+def _unpack(packed: Path, folder: Path) -> None:
+    """Plain files and nothing else, each below the folder. The filters of `tarfile` came with Python 3.11.4, and a
+    machine may have an older one.
+    """
+    with tarfile.open(packed) as archive:
+        for member in archive:
+            target = folder / member.name
+            if ".." in target.parts or not target.is_relative_to(folder) or not (member.isfile() or member.isdir()):
+                raise Unavailable(f"an input arrived with {member.name!r} in it, which is no plain file; send it again")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if member.isfile() and (source := archive.extractfile(member)):
+                with source, target.open("wb") as file:
+                    shutil.copyfileobj(source, file)

@@ -64,6 +64,9 @@ class Emulator:
                 await struck.wait()
         return struck.is_set()
 
+    async def struck(self) -> int:
+        return self._faults.struck
+
     async def release(self, fault: int) -> None:
         self._faults.get(fault).released.set()
 

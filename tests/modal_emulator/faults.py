@@ -34,6 +34,7 @@ class Faults:
     def __init__(self) -> None:
         self._faults: dict[int, Fault] = {}
         self._count = 0
+        self.struck = 0
 
     def add(self, fault: Fault) -> int:
         self._count += 1
@@ -47,6 +48,7 @@ class Faults:
         self._faults.pop(number).released.set()
 
     def clear(self) -> None:
+        self.struck = 0
         for number in list(self._faults):
             self.remove(number)
 
@@ -55,6 +57,7 @@ class Faults:
             meant = fault.rpc == rpc and fault.when == when and fault.app in ("", app)
             if meant and (fault.times < 0 or fault.hits < fault.times):
                 fault.hits += 1
+                self.struck += 1
                 fault.reached.set()
                 await _happen(fault)
 

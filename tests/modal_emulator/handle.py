@@ -74,6 +74,10 @@ class ModalEmulator:
         """Whether the fault struck, or does so within this time."""
         return bool(self._do("reached", fault=fault, seconds=seconds))
 
+    def struck(self) -> int:
+        """How often faults struck since the last heal."""
+        return int(self._do("struck"))
+
     def release(self, fault: int) -> None:
         self._do("release", fault=fault)
 

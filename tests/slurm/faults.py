@@ -63,7 +63,8 @@ class Renter:
         """SIGKILL, to the warden first when it is to go too: it would see the end of its owner."""
         if self._process is None:
             raise RuntimeError("it was not started")
-        for process in processes_saying(f"skypilot_warden {self.owner}") if warden else []:
+        if warden:
+            (process,) = processes_saying(rf"warden {self.owner}")
             os.kill(process.pid, signal.SIGKILL)
         self._process.kill()
         await self._process.wait()

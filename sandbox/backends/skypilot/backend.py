@@ -18,6 +18,7 @@ from sandbox.backends.skypilot.pool import FreshBerth, Pool
 from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.backends.skypilot.rent import Office, ask_for
 from sandbox.backends.skypilot.ship import Shipper
+from sandbox.backends.skypilot.warden import DONE
 from sandbox.box.report import Missing
 from sandbox.errors import Refused, SandboxError
 from sandbox.inputs import InputStore
@@ -30,8 +31,6 @@ from sandbox.tenancy import Tenancy
 if TYPE_CHECKING:
     from sandbox.config import SkyPilotConfig
 
-WARDEN = "sandbox.backends.skypilot.warden"
-
 
 class Guarding(Protocol):
     """Who ends our machines when we are gone."""
@@ -40,7 +39,7 @@ class Guarding(Protocol):
 
     async def ready(self) -> None: ...
 
-    async def dismiss(self) -> None: ...
+    async def dismiss(self, word: bytes = b"") -> None: ...
 
 
 class Shipping(Protocol):
@@ -89,7 +88,7 @@ class SkyPilotBackend:
         provisioner = SkyPilot()
         await provisioner.check(config.infra)
         tenancy = Tenancy(config.owners_folder)
-        backend = cls(config, provisioner, tenancy, Guard(tenancy.owner, WARDEN))
+        backend = cls(config, provisioner, tenancy, Guard(tenancy.owner, "sandbox.backends.skypilot.warden"))
         await backend.begin()
         return backend
 
@@ -161,7 +160,7 @@ class SkyPilotBackend:
         finally:
             self._shipper.close()
             self.tenancy.release()
-            await self._guard.dismiss()
+            await self._guard.dismiss(b"" if self._office.left else DONE)
 
     async def _make(self, job: Job, busy_s: float) -> RentedChamber:
         berth = await self._berth(job, busy_s)

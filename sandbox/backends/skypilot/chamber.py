@@ -29,9 +29,7 @@ def box_seconds(job: Job) -> float:
 
 
 class Berth(Protocol):
-    """A machine for the time of one chamber. `reused`: others come after it."""
-
-    reused: bool
+    """A machine for the time of one chamber."""
 
     @property
     def machine(self) -> Machine: ...
@@ -50,7 +48,6 @@ class RentedChamber:
         self._facts = facts
         self._opened = time.monotonic()
         self._used = False
-        self._trial_there = ""
         self._kill = asyncio.Event()
         self._end: asyncio.Task[float] | None = None
         self._ended = self._opened
@@ -86,8 +83,7 @@ class RentedChamber:
         except BaseException:
             await self._leave(clean=False)
             raise
-        clean = outcome.ending not in (Ending.PROTOCOL, Ending.KILLED) and await self._forgotten()
-        usd = await self._leave(clean=clean)
+        usd = await self._leave(clean=outcome.ending not in (Ending.PROTOCOL, Ending.KILLED))
         _hear(outcome, self._job, listener)
         outcome = with_usage(outcome, time.monotonic() - self._opened, usd)
         logger(chamber=self.name).debug("chamber.outcome", ending=outcome.ending, reason=outcome.reason)
@@ -129,7 +125,6 @@ class RentedChamber:
             trial = await machine.deliver(job, self._runtime, seconds, bundle)
         except SandboxError as error:
             raise NotDelivered(f"the bundle was not delivered: {error}") from error
-        self._trial_there = trial
         started = time.monotonic()
         number = await machine.start(trial)
         try:
@@ -137,17 +132,6 @@ class RentedChamber:
             return report.outcome(job.limits, self._facts, time.monotonic() - started)
         except WireFault as fault:
             return broken(fault, self._facts)
-
-    async def _forgotten(self) -> bool:
-        """Whether bundle and outcome are gone, where somebody comes after; a machine that keeps them is not clean."""
-        if not self._berth.reused:
-            return True
-        try:
-            await self._berth.machine.forget(self._trial_there)
-        except SandboxError as error:
-            logger(chamber=self.name).warning("chamber.not_forgotten", reason=str(error))
-            return False
-        return True
 
     def _note_end(self, _: "asyncio.Task[float]") -> None:
         self._ended = time.monotonic()

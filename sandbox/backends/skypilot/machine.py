@@ -75,7 +75,6 @@ class Machine:
             line += _taken(trial)
             code, data = await self._provisioner.call(self.name, line, most_bytes(job.limits), errand.seconds + LOOK_S)
             page = _greeting(code, data, job.limits, trusted=not self._used)
-            await self.forget(trial)
             if isinstance(page, Greeted):
                 return page.facts
             await ship(self, page)
@@ -118,9 +117,9 @@ class Machine:
                 raise Lost(f"the trial on {self.name} ended without an outcome: somebody or something killed it")
         raise Unavailable(f"{self.name} did not hand over an outcome in time")
 
-    async def forget(self, trial: str) -> None:
-        """Take away what a trial left on disk."""
-        await self._call(f"rm -rf {_folder(trial)}", LOOK_S)
+    async def wipe(self) -> None:
+        """What trials left on disk: the next one's candidate, should it break out, finds nothing of them."""
+        await self._call(f"rm -rf {_ROOT}/trials && mkdir {_ROOT}/trials", LOOK_S)
 
     async def _is_there(self, trial: str) -> bool:
         code, _ = await self._provisioner.call(self.name, f"[ -d {_folder(trial)}/{OUTCOME} ]", WORDS_BYTES, LOOK_S)

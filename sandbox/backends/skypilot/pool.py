@@ -126,8 +126,6 @@ class Pool:
 class WarmBerth:
     """A trial on it costs nothing: the purse pays for the cluster."""
 
-    reused = True
-
     def __init__(self, pool: Pool, item: Standing) -> None:
         self._pool = pool
         self._item = item
@@ -139,6 +137,11 @@ class WarmBerth:
         return self._item.rented.machine
 
     async def leave(self, *, clean: bool) -> float:
+        try:
+            if clean:
+                await self.machine.wipe()
+        except SandboxError:
+            clean = False
         if clean:
             await self._pool.give_back(self._item)
         else:
@@ -148,8 +151,6 @@ class WarmBerth:
 
 class FreshBerth:
     """A machine for this one chamber, ended with it."""
-
-    reused = False
 
     def __init__(self, rented: Rented) -> None:
         self._rented = rented

@@ -16,6 +16,7 @@ from sandbox.errors import SandboxError
 PATIENCE_S = 1800.0
 PAUSE_S = 5.0
 CLEAN_LOOKS = 3
+DONE = b"d"  # an owner's last word: everything is ended, and confirmed
 
 
 async def end_all(
@@ -40,8 +41,11 @@ async def end_all(
 def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    while sys.stdin.buffer.read(1):
-        pass
+    last = b""
+    while word := sys.stdin.buffer.read(1):
+        last = word
+    if last == DONE:
+        return
     # Only now: it takes seconds and much memory, and most owners end their clusters themselves.
     from sandbox.backends.skypilot.sdk import SkyPilot
 

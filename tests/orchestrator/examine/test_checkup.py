@@ -292,7 +292,7 @@ async def test_a_dry_run_says_the_same(tmp_path: Path, mode: str, rule: str) -> 
     )
     folder = write_task(tmp_path, METRIC, more, trial='build = ["true"]', judge=f'mode = "{mode}"')
     task = load_task(folder)
-    plan = plan_campaign(folder, How.START, Flags(), Settings(), DockerConfig())
+    plan = plan_campaign(folder, How.START, Flags(), Settings())
     async with Stage().site() as site:
         parts = await make_parts(task, snapshot(task, folder), site)
         worst = worst_of_search(parts)

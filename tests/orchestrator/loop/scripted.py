@@ -12,7 +12,8 @@ from typing import Any
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal, Value
-from orchestrator.domain.records import Role
+from orchestrator.domain.records import Role, Spent
+from orchestrator.door import Door
 from orchestrator.loop.book import utc_now
 from orchestrator.loop.campaign import Finished
 from orchestrator.loop.jobs import Image
@@ -21,7 +22,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Flags, How, Site, open_campaign
 from orchestrator.wiring.opening import Opened
-from sandbox import Input, Limits
+from sandbox import Input, Job, Limits
 from tests.orchestrator.loop.script import HELD, Script, ScriptedBackend
 
 Point = Mapping[str, Value]
@@ -181,6 +182,11 @@ def make_site(script: Script, *, usd_per_second: float = 0.0, ceiling: int = 1) 
         return usd_per_second
 
     return Site("fake", ScriptedBackend(script), bake, add_input, price, lambda _: ceiling)
+
+
+def worst_of(door: Door, job: Job) -> Spent:
+    """What is to be reserved for one run of a job."""
+    return door.worst_within(job.limits, builds=bool(job.build))
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from sandbox import Job
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import ledger_of
 from tests.orchestrator.loop.script import HELD, Script, failing
-from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, Scripted, scripted, worst_of, write_task
 
 
 def task(folder: Path, *more: str, keys: str = "", **changes: float) -> Path:
@@ -282,8 +282,8 @@ async def test_worst_case_covers_it(tmp_path: Path) -> None:
         without, control = (worst_of_attempt(session.bench, role, []) for role in (Role.SEARCH, Role.CONTROL))
     async with scripted(task(tmp_path / "task"), None, {"value": 5}) as session:
         bench = session.bench
-        more = usage(bench.door.worst(bench.jobs.trial(Mode.HELDOUT)))
-        more += usage(bench.door.worst(bench.jobs.judge(Mode.HELDOUT)))
+        more = usage(worst_of(bench.door, bench.jobs.trial(Mode.HELDOUT)))
+        more += usage(worst_of(bench.home, bench.jobs.judge(Mode.HELDOUT)))
         assert worst_of_attempt(bench, Role.SEARCH, []) == without + more
         assert worst_of_attempt(bench, Role.CONTROL, []) == control
 

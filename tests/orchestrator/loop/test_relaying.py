@@ -14,11 +14,11 @@ from orchestrator.task import TaskError
 from orchestrator.views.cli import cli
 from orchestrator.wiring import Flags, How
 from orchestrator.wiring.planning import plan_campaign
-from sandbox import DockerConfig, Job, Unavailable
+from sandbox import Job, Unavailable
 from tests.clicking import runner
 from tests.orchestrator.loop.relay_script import TIMING, WALL_S, RelayScript, judge, write_relay_task
 from tests.orchestrator.loop.script import ScriptedBackend
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, make_site, scripted
+from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, make_site, scripted, worst_of
 
 
 @pytest.fixture
@@ -274,12 +274,12 @@ async def test_the_worst_case_is_reserved(task: Path) -> None:
     async with scripted(task, RelayScript(), {"value": 3}) as session:
         bench = session.bench
         trial, judging = (
-            bench.door.worst(job) for job in (bench.jobs.trial(Mode.SUBMIT), bench.jobs.judge(Mode.SUBMIT))
+            worst_of(bench.door, job) for job in (bench.jobs.trial(Mode.SUBMIT), bench.jobs.judge(Mode.SUBMIT))
         )
         assert trial.milliseconds > 2000 * WALL_S < judging.milliseconds
         amounts = worst_of_trial(bench, Mode.SUBMIT)
         assert amounts.as_row()["seconds"] == 2 * (trial.milliseconds + judging.milliseconds)
-        plan = plan_campaign(task, How.START, Flags(), Settings(), DockerConfig())
+        plan = plan_campaign(task, How.START, Flags(), Settings())
         assert round(1000 * plan.attempt_s) == 2 * amounts.as_row()["seconds"]  # it is replayed
         await session.run()
 

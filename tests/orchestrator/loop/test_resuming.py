@@ -16,7 +16,7 @@ from orchestrator.proposers import Brief
 from orchestrator.wiring import How, read_campaign
 from sandbox import Job, Refused
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, worst_of, write_task
 
 POINTS: list[Point] = [{"value": value} for value in (3, 1, 7, 5, 9)]
 DRAFTS: list[list[Point]] = [[{"value": n, "tuned": -n}, {"value": n + 1, "tuned": 1}] for n in range(1, 9, 2)]
@@ -94,7 +94,7 @@ async def test_late_resume(folder: Path) -> None:
         session.stop_at(e.TrialIntended, 1)
         await session.run()
         spent = session.bench.state.trials["1.2-1"].spent.milliseconds
-        assert spent == session.bench.door.worst(session.bench.jobs.trial(Mode.SUBMIT)).milliseconds
+        assert spent == worst_of(session.bench.door, session.bench.jobs.trial(Mode.SUBMIT)).milliseconds
 
 
 async def test_two_at_once(folder: Path) -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits
+from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits, Unavailable
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.box.errand import OUTCOME, Doing, Errand, read_bundle
 from sandbox.box.parcel import WHEEL, parcel
 from sandbox.box.report import NAMES, Ended, Failed, Greeted, Missing, Report, parse_report
 from sandbox.box.timer import end_everything
-from sandbox.box.work import OWNERS, Root
+from sandbox.box.work import OWNERS, Root, _unpack
 from tests.sandbox.skypilot.grounds import REPOSITORY
 
 pytestmark = pytest.mark.docker
@@ -178,6 +178,32 @@ async def test_an_input_of_another_content(image: str, tmp_path: Path) -> None:
     report = await done(errand(image, inputs=(item,)), tmp_path / "trials" / "a", Bundle({}))
     assert isinstance(report.page, Failed)
     assert "another content" in report.page.reason
+
+
+@pytest.mark.parametrize("trick", ["../out", "/abs", "link"])
+def test_an_input_that_is_no_plain_tree(tmp_path: Path, trick: str) -> None:
+    """Nothing is written beside the folder, and no link is made in it."""
+    packed, folder = tmp_path / "packed", tmp_path / "folder"
+    with tarfile.open(packed, "w") as archive:
+        member = tarfile.TarInfo(str(tmp_path / "out") if trick == "/abs" else trick)
+        if trick == "link":
+            member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(member)
+    folder.mkdir()
+    with pytest.raises(Unavailable, match="no plain file"):
+        _unpack(packed, folder)
+    assert list(folder.iterdir()) == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tree_is_unpacked_whole(tmp_path: Path) -> None:
+    """Folders and files arrive as they were packed, the topmost folder under its own name too."""
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "deep" / "data").write_bytes(b"hello")
+    with tarfile.open(tmp_path / "packed", "w") as archive:
+        archive.add(tmp_path / "tree", ".")
+    _unpack(tmp_path / "packed", tmp_path / "new")
+    assert (tmp_path / "new" / "deep" / "data").read_bytes() == b"hello"
 
 
 def test_the_package_in_the_parcel(tmp_path: Path) -> None:

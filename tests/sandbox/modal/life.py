@@ -25,7 +25,7 @@ from tests.modal_emulator.bare import Bare
 LIMITS = Limits(wall=20, grace=1, memory=128 * 1024**2)
 JOB = Job(command=("sh", "-c", "cat main.txt > /work/out/x"), limits=LIMITS)
 GPU_JOB = JOB.model_copy(update={"limits": LIMITS.model_copy(update={"gpu": Gpu(kind="A10")})})
-AT_ONCE = 6
+AT_ONCE = 10
 BUNDLE = Bundle({"main.txt": b"hello"})
 
 # Every call of such a life, held against what it calls (test_every_rpc_is_among_these): none can be forgotten.

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, NotDelivered, Refused, Unavailable
+from sandbox.backends.guard import Guard
 from sandbox.backends.skypilot.names import mark_of, name_for
 from sandbox.backends.skypilot.places import PLACES, WARM_CAVEAT, admitted, cloud_of
-from sandbox.backends.skypilot.warden import end_all
+from sandbox.backends.skypilot.warden import DONE, end_all
 from sandbox.box.report import Failed, Report
 from sandbox.tenancy import Mark
 from tests.sandbox.skypilot.connecting import Purse, connected, settings
@@ -154,6 +155,26 @@ async def test_a_machine_that_a_candidate_may_have_taken_is_not_used_again(tmp_p
     await backend.close()
 
 
+async def test_a_machine_that_can_not_be_wiped_is_not_used_again(tmp_path: Path) -> None:
+    """What a trial left is gone before the next one comes, or the cluster is."""
+    yard, lines = paper(), []
+    provisioner = YardProvisioner(yard)
+    call = provisioner.call
+
+    async def listening(name: str, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
+        lines.append(command)
+        return (1, b"no") if "rm -rf" in command else await call(name, command, cap, timeout)
+
+    provisioner.call = listening  # type: ignore[method-assign]  # one machine that can not delete
+    backend = await connected(provisioner, settings(tmp_path, warm=1))
+    backend.purse = Purse()
+    async with await backend.open(JOB) as chamber:
+        assert (await chamber.run(Bundle({}))).ending is Ending.COMPLETED
+    assert any("rm -rf" in line and "trials" in line for line in lines)
+    assert yard.clusters == {}
+    await backend.close()
+
+
 async def test_facts_are_those_from_before(tmp_path: Path) -> None:
     """What a chamber is was heard before the candidate came: a machine can not change it afterwards."""
     backend = await connected(YardProvisioner(paper()), settings(tmp_path))
@@ -246,6 +267,16 @@ async def test_the_warden_looks_more_than_once(tmp_path: Path) -> None:
 async def _ask_late(yard: Yard, owner: str) -> None:
     await asyncio.sleep(0.03)
     yard.ask(name_for(Mark(owner, "0" * 8, 0)), yard.launched[0][1])
+
+
+async def test_a_warden_that_is_told_that_all_is_done_just_goes() -> None:
+    """It imports nothing and asks nobody: SkyPilot's package would take seconds and much memory."""
+    guard = Guard("0" * 12, "sandbox.backends.skypilot.warden")
+    await guard.post()
+    await guard.ready()
+    await guard.dismiss(DONE)
+    assert guard._process
+    assert guard._process.returncode == 0
 
 
 async def test_the_warden_outlasts_a_silence(tmp_path: Path) -> None:
