@@ -32,6 +32,8 @@ REASON_CHARS = 400
 FACTS = 64
 # A member costs its header and padding; a long name costs two more blocks.
 ENTRY_BYTES = 4 * BLOCK
+# Nobody on the machine gives such orders: who says so there would be refunded at its own word.
+_OURS_TO_SAY = (Ending.KILLED, Ending.STOPPED)
 _ERRORS: dict[str, type[SandboxError]] = {"refused": Refused, "unavailable": Unavailable, "lost": Lost}
 
 _Reason = Annotated[StrictStr, Field(max_length=4096)]
@@ -73,8 +75,12 @@ class Failed(BaseModel, extra="forbid", frozen=True):
         names = [name for name, kind in _ERRORS.items() if isinstance(error, kind)]
         return cls(error=names[0] if names else "unavailable", reason=str(error)[:4096])
 
-    def as_error(self) -> SandboxError:
-        return _ERRORS[self.error](printable(self.reason.encode())[:REASON_CHARS])
+    def as_error(self, *, trusted: bool) -> SandboxError:
+        """Refused is the word of our own policy, and ends a campaign: no machine says it that had a bundle."""
+        kind = _ERRORS[self.error]
+        if kind is Refused and not trusted:
+            kind = Unavailable
+        return kind(printable(self.reason.encode())[:REASON_CHARS])
 
 
 class Measured(BaseModel, extra="forbid", frozen=True):
@@ -114,7 +120,7 @@ class Report:
         """As a chamber's outcome. `facts` were heard before any hostile byte arrived, `seconds` were measured here."""
         page = self.page
         if isinstance(page, Failed):
-            raise page.as_error()
+            raise page.as_error(trusted=False)
         if not isinstance(page, Ended):
             return broken(WireFault(Fault.OUT_OF_TURN, f"the machine said {page.kind}"), facts)
         measured = page.measured
@@ -210,6 +216,8 @@ def _parse_page(raw: bytes) -> Greeted | Missing | Failed | Ended:
     except (ValueError, RecursionError, ValidationError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else type(error).__name__
         raise WireFault(Fault.OUT_OF_TURN, f"the page of the report can not be read ({why})") from None
+    if isinstance(page, Ended) and page.ending in _OURS_TO_SAY:
+        raise WireFault(Fault.OUT_OF_TURN, f"the machine says {page.ending}, and nobody gave that order")
     if isinstance(page, Ended) and not all(math.isfinite(value) for value in page.measured.model_dump().values()):
         raise WireFault(Fault.OUT_OF_TURN, "a number that is none")
     return page

@@ -106,8 +106,11 @@ class SkyPilotBackend:
         return self.tenancy.owner
 
     async def usd_per_second(self, limits: Limits) -> float:
-        """The most that a second of a machine for such limits may cost: the ceiling, or what is asked now."""
-        return await self._office.price(ask_for(limits)) / 3600
+        """The most that a second of a machine for such limits may cost: the ceiling, or what is asked now.
+
+        Whoever asks sets money aside by it: a machine that is dearer later on is refused.
+        """
+        return await self._office.tell(ask_for(limits)) / 3600
 
     async def open(self, job: Job) -> RentedChamber:
         if self._closed:
@@ -179,7 +182,7 @@ class SkyPilotBackend:
             if warm:
                 return warm
             logger(owner=self.owner).info("cluster.not_standing", reason="the purse has no room for one")
-        most = await self._office.price(ask)
+        most = await self._office.price_as_told(ask)
         name = self._office.name(busy_s)
         return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s))
 

@@ -40,6 +40,7 @@ class Machine:
         self._kind = kind
         self._deadlines = deadlines
         self._python = f"{_ROOT}/venv-{parcel().digest}/bin/python"
+        self._used = False
         self.name = name
         self.landed = landed
 
@@ -63,7 +64,8 @@ class Machine:
     async def greet(self, job: Job, runtime: str, ship: Ship) -> Mapping[str, str]:
         """What a chamber of this job says of itself on this machine, before any hostile byte is there.
 
-        What the machine lacks is shipped first. Raises what its engine or our own policy there says.
+        What the machine lacks is shipped first. Raises what its engine or our own policy there says; of a machine that
+        had a bundle before, Unavailable at most.
         """
         errand = Errand(doing=Doing.GREET, job=job, runtime=runtime, seconds=BOX_S + self._deadlines.upload)
         for _ in range(TRIES):
@@ -72,7 +74,7 @@ class Machine:
             line = f"{self._python} -m sandbox.box {_folder(trial)} >{said} 2>&1 || {{ cat {said}; exit 1; }}; "
             line += _taken(trial)
             code, data = await self._provisioner.call(self.name, line, most_bytes(job.limits), errand.seconds + LOOK_S)
-            page = _greeting(code, data, job.limits)
+            page = _greeting(code, data, job.limits, trusted=not self._used)
             if isinstance(page, Greeted):
                 return page.facts
             await ship(self, page)
@@ -80,6 +82,7 @@ class Machine:
 
     async def deliver(self, job: Job, runtime: str, seconds: float, bundle: Bundle) -> str:
         """The trial's folder there; nothing is run yet."""
+        self._used = True
         return await self._ask(Errand(doing=Doing.RUN, job=job, runtime=runtime, seconds=seconds), bundle)
 
     async def start(self, trial: str) -> int:
@@ -89,7 +92,7 @@ class Machine:
         """Wait for the outcome and take it. Raises WireFault for bytes that are no report of ours."""
         failures = 0
         while (left := until - time.monotonic()) > 0:
-            wait = min(LOOK_S, left)
+            wait, asked = min(LOOK_S, left), time.monotonic()
             line = (
                 f"n=0; while [ ! -d {_folder(trial)}/{OUTCOME} ] && [ $n -lt {int(wait * 5) + 1} ]; "
                 f"do sleep 0.2; n=$((n+1)); done; [ -d {_folder(trial)}/{OUTCOME} ] || exit {NOT_YET}; {_taken(trial)}"
@@ -108,6 +111,8 @@ class Machine:
                 if failures >= TRIES:
                     raise Unavailable(f"the outcome could not be brought back: {problem}")
                 await asyncio.sleep(TRY_PAUSE_S)
+            elif asked + wait > time.monotonic():
+                await asyncio.sleep(TRY_PAUSE_S)  # it was told to wait, and did not
             if await self._provisioner.is_over(self.name, number) and not await self._is_there(trial):
                 raise Lost(f"the trial on {self.name} ended without an outcome: somebody or something killed it")
         raise Unavailable(f"{self.name} did not hand over an outcome in time")
@@ -146,15 +151,15 @@ def _last_line(words: bytes) -> str:
     return printable((lines or [b"it said nothing"])[-1])[:300]
 
 
-def _greeting(code: int, data: bytes, limits: Limits) -> Greeted | Missing:
-    """Nothing hostile has been there yet, so whatever is wrong is the machine's fault."""
+def _greeting(code: int, data: bytes, limits: Limits, *, trusted: bool) -> Greeted | Missing:
+    """Nothing of this trial has been there yet, so whatever is wrong is the machine's fault, or an earlier trial's."""
     try:
         page = parse_report(data, limits).page
     except WireFault as fault:
         words = _last_line(data[-WORDS_BYTES:]) if code else str(fault)
         raise Unavailable(f"the machine did not answer a greeting (exit code {code}): {words}") from None
     if isinstance(page, Failed):
-        raise page.as_error()
+        raise page.as_error(trusted=trusted)
     if not isinstance(page, Greeted | Missing):
         raise Unavailable(f"the machine answered a greeting with {page.kind}")
     return page

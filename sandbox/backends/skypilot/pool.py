@@ -27,7 +27,7 @@ class Standing:
     rented: Rented | None = None
     busy: bool = True
     reserved: bool = False
-    done: bool = False
+    ending: asyncio.Task[None] | None = None
 
     def made(self, rented: Rented) -> None:
         self.rented = rented
@@ -96,10 +96,12 @@ class Pool:
         return WarmBerth(self, item)
 
     async def retire(self, item: Standing) -> None:
-        """End it, and tell the purse once what it cost."""
-        if item.done:
-            return
-        item.done = True
+        """End it, and tell the purse once what it cost, whoever stops waiting for that."""
+        if item.ending is None:
+            item.ending = asyncio.create_task(self._retire(item))
+        await asyncio.shield(item.ending)
+
+    async def _retire(self, item: Standing) -> None:
         try:
             usd = await item.rented.end() if item.rented else 0.0
             if item.reserved:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sandbox.backends.skypilot.end import end
 from sandbox.backends.skypilot.machine import Machine
 from sandbox.backends.skypilot.names import name_for
-from sandbox.backends.skypilot.places import admitted
+from sandbox.backends.skypilot.places import Kind, admitted
 from sandbox.backends.skypilot.provisioner import Ask, Provisioner, Wanted
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.job import Limits
@@ -33,18 +33,22 @@ def ask_for(limits: Limits) -> Ask:
 class Rented:
     """A cluster from the moment it is asked for. `usd` is what it cost, once its end is confirmed or given up."""
 
-    def __init__(self, office: "Office", name: str, rate: float, worst_s: float, ends: float) -> None:
+    def __init__(self, office: "Office", name: str, most: float, worst_s: float, ends: float) -> None:
         self._office = office
         self._since = time.monotonic()
         self._worst_s = worst_s
+        self._worst_usd = worst_s * most
         self._ending: asyncio.Task[float] | None = None
         self.name = name
-        self.rate = rate
+        self.rate = most
         self.ends = ends
         self.machine: Machine | None = None
 
     async def end(self) -> float:
-        """Dollars from the request to the confirmed end. Unconfirmed: to the end that it has by itself."""
+        """Dollars from the request to the confirmed end. Unconfirmed: to the end that it has by itself.
+
+        Never more than was set aside: a machine that is dearer than that is ended as soon as its price is known.
+        """
         if self._ending is None:
             self._ending = asyncio.create_task(self._end())
         return await asyncio.shield(self._ending)
@@ -53,7 +57,7 @@ class Rented:
         confirmed = await self._office.end(self.name)
         seconds = min(time.monotonic() - self._since, self._worst_s) if confirmed else self._worst_s
         self._office.ended(self)
-        return seconds * self.rate
+        return min(seconds * self.rate, self._worst_usd)
 
 
 class Office:
@@ -66,16 +70,17 @@ class Office:
         self._pause_s = pause_s
         self._place = admitted(config.infra)
         self._quotes: dict[Ask, tuple[float, float | None]] = {}
+        self._told: dict[Ask, float] = {}
         self._not_ended: set[str] = set()
         self._rented: set[Rented] = set()
 
     async def price(self, ask: Ask) -> float:
-        """Dollars an hour at most. Refused when it is over the ceiling, or not known where there is one."""
-        until, quoted = self._quotes.get(ask, (0.0, None))
-        if time.monotonic() >= until:
-            quoted = await self._provisioner.quote(self._config.infra, ask)
-            self._quotes[ask] = (time.monotonic() + _QUOTE_S, quoted)
-        ceiling = self._config.usd_per_hour
+        """Dollars an hour at most. Refused when it is over the ceiling, or not known where there must be one."""
+        quoted, ceiling = await self._quoted(ask), self._config.usd_per_hour
+        if quoted is None and self._place.kind is Kind.VM:
+            raise Refused(
+                f"SkyPilot knows no price at {self._config.infra}, so no money can be set aside for a machine"
+            )
         if ceiling is None:
             return quoted or 0.0
         if quoted is None:
@@ -86,6 +91,29 @@ class Office:
         if quoted > ceiling * _HAIR:
             raise Refused(f"the machine costs ${quoted:g} an hour at {self._config.infra}, the ceiling is ${ceiling:g}")
         return ceiling
+
+    async def tell(self, ask: Ask) -> float:
+        """The price, for somebody who sets money aside by it: what is rented from then on costs no more."""
+        self._told[ask] = await self.price(ask)
+        return self._told[ask]
+
+    async def price_as_told(self, ask: Ask) -> float:
+        """Dollars an hour at most, by what was told. Refused when it costs more by now than was set aside."""
+        now = await self.price(ask)
+        told = self._told.get(ask, max(self._told.values(), default=now))
+        if now > told * _HAIR:
+            raise Refused(
+                f"the machine costs ${now:g} an hour at {self._config.infra} now, but money was set aside for "
+                f"${told:g}; resume the run to set aside by the new price"
+            )
+        return told
+
+    async def _quoted(self, ask: Ask) -> float | None:
+        until, quoted = self._quotes.get(ask, (0.0, None))
+        if time.monotonic() >= until:
+            quoted = await self._provisioner.quote(self._config.infra, ask)
+            self._quotes[ask] = (time.monotonic() + _QUOTE_S, quoted)
+        return quoted
 
     def worst_s(self, busy_s: float) -> float:
         """The most seconds that a machine is paid for which is busy for so long."""
@@ -112,9 +140,13 @@ class Office:
         try:
             landed = await self._provisioner.launch(name, self._config.infra, wanted, self._config.deadlines.provision)
             logger(cluster=name).info("cluster.up", what=landed.what, usd_per_hour=landed.usd_per_hour)
-            if most and landed.usd_per_hour > most * _HAIR:
-                raise Refused(f"the machine that came costs ${landed.usd_per_hour:g} an hour, not ${most:g} at most")
-            rented.rate = landed.usd_per_hour / 3600
+            _, quoted = self._quotes.get(ask, (0.0, None))
+            rented.rate = (landed.usd_per_hour or quoted or 0.0) / 3600  # 0 is no price where there is a quote
+            if landed.usd_per_hour > most * _HAIR:
+                raise Refused(
+                    f"the machine that came costs ${landed.usd_per_hour:g} an hour, but ${most:g} was set aside; "
+                    "it is given back. usd_per_hour_most says what a machine may cost"
+                )
             rented.machine = Machine(self._provisioner, name, landed, self._place.kind, self._config.deadlines)
             await rented.machine.furnish(rented.ends)
         except SandboxError as error:

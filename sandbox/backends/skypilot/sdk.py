@@ -25,11 +25,12 @@ from sky import dag as sky_dag
 from sky import task as sky_task
 from sky.client import sdk
 from sky.server import common as server_common
-from sky.utils import registry
+from sky.utils import command_runner, registry
 
 from sandbox.backends.skypilot.pipe import bounded_output
 from sandbox.backends.skypilot.places import SWITCHABLE, Kind, admitted, cloud_of
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
+from sandbox.backends.skypilot.ssh import refuse_forwarded_agent, unheard, without_agent
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.log import printable
 
@@ -147,6 +148,9 @@ class _Quiet:
         return getattr(self._click, name)
 
 
+command_runner.ssh_options_list = without_agent(command_runner.ssh_options_list)
+
+
 class SkyPilot:
     """Implements `Provisioner`."""
 
@@ -249,7 +253,7 @@ class SkyPilot:
 
     async def call(self, name: str, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
         def work() -> tuple[int, bytes]:
-            runner = self._runner(name)
+            runner = unheard(self._runner(name))
 
             def run(line: str, output: Path) -> int:
                 try:
@@ -315,6 +319,7 @@ def _check(place: str) -> None:
             "SkyPilot's API server is on another machine, but files go to rented machines from here; "
             "use a local one (sky api start, without api_server in ~/.sky/config.yaml)"
         )
+    refuse_forwarded_agent()
     cloud = cloud_of(place)
     if cloud not in _enabled():
         sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Ending, Limits, Lost, Outcome, Refused, Unavailable, Usage
+from sandbox import Ending, Limits, Lost, Outcome, Refused, SandboxError, Unavailable, Usage
 from sandbox.box.errand import archive
 from sandbox.box.report import LOG, OUTPUTS, PAGE, Failed, Report, broken, most_bytes, of_outcome, parse_report
 from sandbox.wire.faults import Fault, WireFault
@@ -67,6 +67,8 @@ def test_what_was_measured_here_wins() -> None:
         {"kind": "failed", "error": "SystemExit", "reason": ""},
         PAGE_OF_ENDED | {"ending": "scored"},
         PAGE_OF_ENDED | {"ending": ["completed"]},
+        PAGE_OF_ENDED | {"ending": "killed"},
+        PAGE_OF_ENDED | {"ending": "stopped"},
         PAGE_OF_ENDED | {"exit_code": True},
         PAGE_OF_ENDED | {"exit_code": 10**30},
         PAGE_OF_ENDED | {"exit_code": "0"},
@@ -172,11 +174,15 @@ def test_the_longest_honest_report_fits() -> None:
     assert parse_report(data, LIMITS).outputs == names
 
 
-@pytest.mark.parametrize("error", [Refused("no"), Unavailable("away"), Lost("gone")])
-def test_failures_keep_their_kind(error: Refused | Unavailable | Lost) -> None:
-    """What the machine's engine raised is raised here, its words escaped."""
+@pytest.mark.parametrize(
+    ("error", "after"), [(Refused("no"), Unavailable), (Unavailable("away"), Unavailable), (Lost("gone"), Lost)]
+)
+def test_failures_keep_their_kind(error: SandboxError, after: type[SandboxError]) -> None:
+    """What the machine's engine raised is raised here, its words escaped; only our own policy refuses a trial."""
     report = parse_report(report_bytes(Report(Failed.of(type(error)("\x1b[2Jx")), {}, b"")), LIMITS)
-    with pytest.raises(type(error), match=r"^\\x1b\[2Jx$"):
+    assert isinstance(report.page, Failed)
+    assert type(report.page.as_error(trusted=True)) is type(error)
+    with pytest.raises(after, match=r"^\\x1b\[2Jx$"):
         report.outcome(LIMITS, {}, 1.0)
 
 

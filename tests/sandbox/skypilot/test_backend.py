@@ -77,33 +77,6 @@ async def test_jobs_that_are_refused(job: Job, why: str, tmp_path: Path) -> None
     await backend.close()
 
 
-async def test_the_ceiling(tmp_path: Path) -> None:
-    """What costs more than allowed is refused with both numbers, what has no price too; neither is launched."""
-    yard = paper()
-    backend = await connected(YardProvisioner(yard), settings(tmp_path, usd_per_hour=10))
-    with pytest.raises(Refused, match=r"\$3600 an hour.*ceiling is \$10"):
-        await backend.open(JOB)
-    yard.quoted = None
-    other = await connected(YardProvisioner(yard), settings(tmp_path, usd_per_hour=10))
-    with pytest.raises(Refused, match="knows no price"):
-        await other.open(JOB)
-    assert yard.launched == []
-    await asyncio.gather(backend.close(), other.close())
-
-
-async def test_a_dearer_machine_than_was_quoted(tmp_path: Path) -> None:
-    """SkyPilot is told the ceiling; a machine that costs more all the same is given back at once."""
-    yard = paper()
-    yard.quoted, yard.usd_per_hour = 5.0, 50.0
-    backend = await connected(YardProvisioner(yard), settings(tmp_path, usd_per_hour=10))
-    assert await backend.usd_per_second(JOB.limits) == 10 / 3600
-    with pytest.raises(Refused, match=r"costs \$50 an hour, not \$10"):
-        await backend.open(JOB)
-    assert yard.launched[0][1].most_usd_per_hour == pytest.approx(10, rel=1e-3)
-    assert yard.clusters == {}
-    await backend.close()
-
-
 async def test_ends_that_are_set(tmp_path: Path) -> None:
     """A machine ends itself after the longest that the job may take and the autodown, and absolutely."""
     yard = paper()

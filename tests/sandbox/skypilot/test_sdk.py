@@ -13,6 +13,7 @@ import pytest
 
 from sandbox.backends.skypilot.places import PLACES, SWITCHABLE
 from sandbox.backends.skypilot.provisioner import Ask, Wanted
+from sandbox.backends.skypilot.ssh import refuse_forwarded_agent
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.job import Gpu
 
@@ -152,6 +153,66 @@ async def test_a_launch_given_up_before_it_was_asked_for(sdk: Any, monkeypatch: 
     with pytest.raises((asyncio.CancelledError, SandboxError)):
         await launching
     assert asked == []
+
+
+@pytest.fixture
+def hostile_ssh(sdk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """SkyPilot's own connection, with an ssh before it that notes its words and shouts on stderr."""
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(
+        f'#!/bin/bash\nprintf "%s\\n" "$@" >>{tmp_path}/words\n'
+        'printf "\\033]0;owned\\007 and a flood" >&2\neval "${@: -1}"\n'
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(ssh.parent), prepend=":")
+    (tmp_path / "key").write_text("")
+
+    class Handle:
+        def get_command_runners(self) -> list[Any]:
+            return [sdk.command_runner.SSHCommandRunner(("127.0.0.1", 9), "nobody", str(tmp_path / "key"))]
+
+    provisioner = sdk.SkyPilot()
+    provisioner._handles["c"] = Handle()
+    return provisioner
+
+
+async def test_a_machines_stderr_stays_away_from_our_terminal(
+    hostile_ssh: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever a machine writes beside what was asked for, nothing of it reaches a person."""
+    assert await hostile_ssh.call("c", "echo hi; echo oops >&2", 100, 20) == (0, b"hi\n")
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("", "")
+
+
+async def test_no_connection_of_ours_hands_over_the_agent(hostile_ssh: Any, tmp_path: Path) -> None:
+    """Neither a command nor a copy, before anything that the account's own settings could say."""
+    await hostile_ssh.call("c", "echo hi", 100, 20)
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words.index("ForwardAgent=no") < words.index("nobody@127.0.0.1")
+    (tmp_path / "words").unlink()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(SandboxError):
+        await hostile_ssh.send("c", tmp_path / "folder", "/nowhere", 2)
+    assert "ForwardAgent=no" in (tmp_path / "words").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [("forwardagent no", None), ("forwardagent yes", "hand your agent"), ("user nobody", "can not read its settings")],
+)
+def test_an_agent_for_every_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str | None) -> None:
+    """SkyPilot's server connects with options of its own: where ssh is set to forward to any host, we rent nothing."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho port 22\necho {said}\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    if why is None:
+        refuse_forwarded_agent()
+    else:
+        with pytest.raises(Refused, match=why):
+            refuse_forwarded_agent()
 
 
 def test_a_missing_package_says_what_to_install() -> None:
