@@ -55,6 +55,7 @@ class Booked:
 
     usd: float = 0.0
     done: bool = False
+    blamed: bool = False
     unended: bool = False
     why: str = ""
 
@@ -82,6 +83,7 @@ async def ours(backend: ModalBackend, word: bytes) -> Booked:
         try:
             outcome = await chamber.run(Bundle({"main.txt": word}))
             booked.done = outcome.outputs == {"x": word}
+            booked.blamed = not booked.done
             booked.why = f"{outcome.ending}: {outcome.reason} {outcome.log_tail.decode(errors='replace')}"
         finally:
             await chamber.kill()
@@ -162,7 +164,7 @@ async def _parallel(config: ModalConfig) -> list[Figure]:
 
 
 async def _faults(emulator: ModalEmulator, config: ModalConfig, count: int) -> list[Figure]:
-    """Trials, a few at a time, each after one more fault was set, until so many have struck: whom they strike is open."""
+    """Trials, a few at a time, each after one more fault was set, until so many have struck, whomever they struck."""
     emulator.forget()
     chance = random.Random(SEED)
     kinds = _kinds(emulator, chance)
@@ -208,10 +210,12 @@ def _account(emulator: ModalEmulator, config: ModalConfig, trials: list[Booked],
     worst_s = longest(LIMITS, builds=False, spare_s=spare_s) + config.terms.opening_s + config.terms.closing_s
     charged = [bill["seconds"] * rate for bill in emulator.sandboxes()]
     booked = sum(rate * worst_s if trial.unended else trial.usd for trial in trials)
+    blamed = sum(trial.blamed for trial in trials)
     through = sum(trial.done for trial in trials) / len(trials) * 100
     return [
         Figure("Modal, emulated: faults that struck", struck, "", f">= {FAULTS}"),
         Figure(f"Modal, emulated: of {len(trials)} trials among them, came through all the same", through, "%"),
+        Figure("Modal, emulated: provider's failures taken for the program's", blamed, "", "<= 0"),
         Figure("Modal, emulated: sandboxes left running after them", len(emulator.running()), "", "<= 0"),
         Figure("Modal, emulated: containers left on the engine", len(emulator.containers()), "", "<= 0"),
         Figure("Modal, emulated: dearest sandbox / reserved for a trial", max(charged) / rate / worst_s, "x", "<= 1"),

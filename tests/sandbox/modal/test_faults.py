@@ -131,6 +131,8 @@ def inject(emulator: ModalEmulator, rpc: str, when: When, kind: str, app: str) -
 
 
 def _left(emulator: ModalEmulator, config: ModalConfig, job: Job, life: Life) -> str:
+    if life.outcome and (life.outcome.ending, life.outcome.outputs) != (Ending.COMPLETED, {"x": b"hello"}):
+        return f"{config.app}: the provider's failure is blamed on the program: {life.outcome}"
     bills = [bill for bill in emulator.sandboxes() if bill["app"] == config.app]
     if running := [bill for bill in bills if bill["ended_at"] is None]:
         return f"{config.app}: left running {running}"
