@@ -37,7 +37,9 @@ class ModalConfig(BaseModel, extra="forbid", frozen=True):
 
     @property
     def terms(self) -> Terms:
-        return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S)
+        """A sandbox whose end is not confirmed is charged until its lifetime ends it, the time to wait included."""
+        waiting_s = self.warm_idle if self.warm else 0.0
+        return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S + waiting_s)
 
     async def connect(self) -> Backend:
         """Raises Unavailable when Modal does not answer or does not know us, Refused when the package is missing."""

@@ -78,8 +78,7 @@ class Emulator:
         self._faults.clear()
         self._router.speaking.set()
         self._control.expired = False
-        for server in self._servers.values():
-            await server.listen()
+        await self.listen()
 
     async def silence(self) -> None:
         self._router.speaking.clear()
@@ -87,6 +86,10 @@ class Emulator:
     async def cut(self, which: list[str]) -> None:
         for name in which:
             await self._servers[name].cut()
+
+    async def listen(self) -> None:
+        for server in self._servers.values():
+            await server.listen()
 
     async def offer(self, wheel: str) -> None:
         self._images.offer(Path(wheel))
@@ -111,6 +114,9 @@ class Emulator:
 
     async def remember_keys(self) -> None:
         self._journal.remembers = True
+
+    async def allow_mounts(self) -> None:
+        self._sandboxes.may_mount = True
 
     async def expire_token(self) -> None:
         self._control.expired = True

@@ -93,6 +93,10 @@ class ModalEmulator:
         """Nobody listens any more, and who was connected is cut off. Both halves, unless told."""
         self._do("cut", which=which or ("control", "router"))
 
+    def listen(self) -> None:
+        """Who was cut off may come back; other faults stay."""
+        self._do("listen")
+
     def heal(self) -> None:
         self._do("heal")
 
@@ -127,6 +131,10 @@ class ModalEmulator:
     def remember_keys(self) -> None:
         """A retry is known by its key and gets the first try's answer, as Modal may or may not do."""
         self._do("remember_keys")
+
+    def allow_mounts(self) -> None:
+        """Root in the sandboxes that are made from now on may mount, until the test ends."""
+        self._do("allow_mounts")
 
     def expire_token(self) -> None:
         self._do("expire_token")

@@ -93,6 +93,7 @@ class Sandboxes:
         self._latest = 0.0
         self._names = asyncio.Lock()
         self._cpus = 1.0
+        self.may_mount = False
         self._watch: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -167,6 +168,7 @@ class Sandboxes:
             *(self.end(sandbox, Result.GENERIC_STATUS_TERMINATED, 137) for sandbox in self._all.values())
         )
         self._all.clear()
+        self.may_mount = False
         for container in await self.left():
             await _removed(self._engine, container)
 
@@ -212,6 +214,8 @@ class Sandboxes:
             limits |= {"Memory": resources.memory_mb_max << 20, "MemorySwap": resources.memory_mb_max << 20}
         if resources.milli_cpu_max:
             limits["NanoCpus"] = int(min(resources.milli_cpu_max / 1000, self._cpus) * 1e9)
+        if self.may_mount:
+            limits |= {"CapAdd": ["SYS_ADMIN"], "SecurityOpt": ["seccomp=unconfined"]}
         return limits
 
     async def _expire(self, sandbox: Sandbox, seconds: float) -> None:

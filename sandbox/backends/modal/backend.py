@@ -10,14 +10,13 @@ from importlib import resources
 from typing import TYPE_CHECKING, Self
 
 from sandbox.backends.guard import Guard
-from sandbox.backends.modal import guest as modal_guest
-from sandbox.backends.modal import order as modal_order
+from sandbox.backends.modal import guest, order
 from sandbox.backends.modal.bounds import within
-from sandbox.backends.modal.ender import Ender, NotMade
+from sandbox.backends.modal.ender import Ender
 from sandbox.backends.modal.hold import ModalHold
 from sandbox.backends.modal.link import ModalLink
-from sandbox.backends.modal.marks import reap, tags_of
-from sandbox.backends.modal.standing import ENDING_S, Standing
+from sandbox.backends.modal.marks import CLOCKS_S, reap, tags_of
+from sandbox.backends.modal.standing import Standing
 from sandbox.backends.modal.warden import DONE
 from sandbox.errors import Lost, Refused, SandboxError
 from sandbox.job import Job
@@ -60,12 +59,12 @@ class ModalBackend:
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.purse: Purse | None = None
-        self.capabilities = modal_guest.capabilities()
+        self.capabilities = guest.capabilities()
 
     @classmethod
     async def connect(cls, config: "ModalConfig") -> Self:
         """Raises Unavailable when Modal does not answer or does not know us, Refused when the package is missing."""
-        modal_order.check_installed()
+        order.check_installed()
         from sandbox.backends.modal.engine import ModalEngine
         from sandbox.backends.modal.images import Images
 
@@ -101,17 +100,15 @@ class ModalBackend:
         if self._closed:
             raise Refused("this backend is closed; connect again")
         self.capabilities.admit(job)
-        modal_order.gpu(self._config, job.limits.gpu)
-        seconds = modal_order.lifetime(self._config, job)
+        order.gpu(self._config, job.limits.gpu)
+        seconds = order.lifetime(self._config, job)
         await self._guard.ready()
 
         async def cold() -> Standing:
             return Standing(*await self._make(job, seconds, self._new_name()))
 
         if self.purse and self._config.warm:
-            standing = await self._warm.take(
-                modal_order.shape(job, seconds), cold, lambda: self._make_ahead(job, seconds)
-            )
+            standing = await self._warm.take(order.shape(job, seconds), cold, lambda: self._make_ahead(job, seconds))
         else:
             standing = await cold()
         chamber = standing.take()
@@ -158,61 +155,60 @@ class ModalBackend:
     async def _make_unshielded(self, job: Job, seconds: int, name: str) -> Made:
         limits = job.limits
         rate = self._config.rates.per_second(limits)
-        order = modal_order.Order(
-            name=name,
-            tags=tags_of(self._tenancy.mark(seconds), name),
-            image=await self._images.of(job),
-            cpus=limits.cpus,
-            memory=modal_order.memory(limits),
-            gpu=modal_order.gpu(self._config, limits.gpu),
-            lifetime_s=seconds,
-            command=modal_guest.ENTRYPOINT,
-        )
+        image = await self._images.of(job)
         await self._engine.check()
-        return await self._booted(job, order, *await self._created(order, rate), rate)
+        # Only now: a slow image must not bring its end closer for those who reap elsewhere.
+        mark = self._tenancy.mark(self._config.deadlines.provision + seconds + CLOCKS_S)
+        wanted = order.Order(
+            name=name,
+            tags=tags_of(mark, name),
+            image=image,
+            cpus=limits.cpus,
+            memory=order.memory(limits),
+            gpu=order.gpu(self._config, limits.gpu),
+            lifetime_s=seconds,
+            command=guest.ENTRYPOINT,
+        )
+        return await self._booted(job, wanted, *await self._created(wanted, rate), rate)
 
-    async def _created(self, order: modal_order.Order, rate: float) -> "tuple[Sandbox, float]":
+    async def _created(self, wanted: order.Order, rate: float) -> "tuple[Sandbox, float]":
         """The sandbox, and when it was asked for."""
         asked = time.monotonic()
-        if order.name in self._unpaid:
-            self._unpaid[order.name] = (asked, rate)
-        self._ender.expect(order.name)
+        if wanted.name in self._unpaid:
+            self._unpaid[wanted.name] = (asked, rate)
+        self._ender.expect(wanted.name)
         try:
-            sandbox = await self._engine.create(order, self._config.deadlines.provision)
-        except NotMade as error:
-            self._ender.never_made(order.name)
-            if order.name in self._unpaid:
-                self._unpaid[order.name] = (asked, 0.0)
-            raise error.reason from error
+            sandbox = await self._engine.create(wanted, self._config.deadlines.provision)
         except SandboxError as error:
-            await self._write_off(order.name, rate, asked, error)
-            if order.gpu:
+            self._ender.given_up(wanted.name)
+            await self._write_off(wanted.name, rate, asked, error)
+            if wanted.gpu:
                 # With a GPU the package creates, waits for the machine, and ends by itself what did not come up:
                 # one that is not found may have been charged all the same.
                 error.usd = rate * (time.monotonic() - asked)
             raise
-        self._ender.made(order.name, sandbox)
+        self._ender.made(wanted.name, sandbox)
         return sandbox, asked
 
-    async def _booted(self, job: Job, order: modal_order.Order, sandbox: "Sandbox", asked: float, rate: float) -> Made:
+    async def _booted(self, job: Job, wanted: order.Order, sandbox: "Sandbox", asked: float, rate: float) -> Made:
         uid = next(self._uids)
-        command = modal_guest.command(uid, job.limits, self._boot)
+        command = guest.command(uid, job.limits, self._boot)
         # All of the opening shares one deadline: the lifetime, and what was set aside, have room for one.
         due = asked + self._config.deadlines.provision
         try:
-            streams = await sandbox.start(command, order.lifetime_s, due - time.monotonic())
+            streams = await sandbox.start(command, wanted.lifetime_s, due - time.monotonic())
         except SandboxError as error:
-            await self._write_off(order.name, rate, asked, error)
+            await self._write_off(wanted.name, rate, asked, error)
             raise
         link = ModalLink(streams, lambda: _is_over(sandbox))
-        hold = ModalHold(order.name, sandbox, link, rate, asked, lambda: _ran_out_of_memory(sandbox), self._end)
+        hold = ModalHold(wanted.name, sandbox, link, rate, asked, lambda: _ran_out_of_memory(sandbox), self._end)
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
         self._open.add(chamber)
         try:
             await within("start the chamber", chamber.greet(), due - time.monotonic())
-            modal_guest.compare(chamber.facts, job, uid)
+            guest.compare(chamber.facts, job, uid)
         except BaseException as error:  # noqa: BLE001  it is raised again, with what it cost
-            raise await chamber.give_up(modal_guest.told(error)) from None
+            raise await chamber.give_up(guest.told(error)) from None
         return chamber, hold
 
     async def _end(self, name: str) -> None:
@@ -221,7 +217,8 @@ class ModalBackend:
     async def _write_off(self, name: str, rate: float, asked: float, error: SandboxError) -> None:
         """End what may have come of it. The error says what it cost, and whether its end is sure.
 
-        One that is not found did not come to be, unless nobody ever answered: then it may still come.
+        A refusal is no proof: it may answer a retry of a create whose own answer was lost. One that is not found did
+        not come to be, unless nobody ever answered: then it may still come. Both are looked for on, for a while.
         """
         unanswered = time.monotonic() - asked >= self._config.deadlines.provision
         ended = False
@@ -240,23 +237,24 @@ class ModalBackend:
         """Its worst case is set aside, under its name, before it exists."""
         name = self._new_name()
         rate = self._config.rates.per_second(job.limits)
-        worst = rate * (self._config.deadlines.provision + self._config.warm_idle + ENDING_S)
-        if not (self.purse and self.purse.reserve(name, worst, rate)):
+        # If owner and warden die together, nothing but its lifetime ends it.
+        if not (self.purse and self.purse.reserve(name, rate * seconds, rate)):
             raise Refused("no money is left for sandboxes that wait")
         self._unpaid[name] = (time.monotonic(), 0.0)
         try:
             made = await self._make(job, seconds, name)
-        except BaseException:
-            if not self._ender.knows(name):
-                self._settle(name)
+        except BaseException as error:
+            nothing_made = isinstance(error, SandboxError) and not (error.usd or error.unended)
+            if nothing_made or not self._ender.knows(name):
+                self._settle(name, free=nothing_made)
             raise
         return Standing(*made, self._config.warm_idle, self._settle)
 
-    def _settle(self, name: str) -> None:
+    def _settle(self, name: str, *, free: bool = False) -> None:
         """A standing sandbox is gone or taken: the purse pays what it cost until now. Others are the trial's."""
         if (unpaid := self._unpaid.pop(name, None)) and self.purse:
             asked, rate = unpaid
-            self.purse.settle(name, rate * (time.monotonic() - asked))
+            self.purse.settle(name, 0.0 if free else rate * (time.monotonic() - asked))
 
 
 async def _unmake(making: "asyncio.Task[Made]", cancelled: BaseException) -> BaseException:
@@ -276,7 +274,7 @@ async def _is_over(sandbox: "Sandbox") -> bool:
 
 
 async def _ran_out_of_memory(sandbox: "Sandbox") -> bool:
-    counts = (await sandbox.ask(modal_guest.OUT_OF_MEMORY, QUESTION_S)).split()
+    counts = (await sandbox.ask(guest.OUT_OF_MEMORY, QUESTION_S)).split()
     return any(count.isdigit() and int(count) > 0 for count in counts)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +12,8 @@ from sandbox.errors import SandboxError
 from sandbox.logger import logger
 
 RETRY_S = 3.0
-# A create whose answer never came may take effect for this long.
+# A create that was given up, or whose answer was lost, may take effect for this long.
 IN_FLIGHT_S = 60.0
-
-
-class NotMade(Exception):
-    """The provider answered, and made nothing. `reason` is what its caller is told."""
-
-    def __init__(self, reason: SandboxError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
 
 
 class Endable(Protocol):
@@ -33,7 +26,7 @@ class Finder(Protocol):
 
 @dataclass
 class _Record:
-    asked: float
+    given_up: float = math.inf
     sandbox: Endable | None = None
     doomed: bool = False
 
@@ -57,13 +50,14 @@ class Ender:
 
     def expect(self, name: str) -> None:
         """Before create: from here on it may exist."""
-        self._records[name] = _Record(time.monotonic())
+        self._records[name] = _Record()
 
     def made(self, name: str, sandbox: Endable) -> None:
         self._records[name].sandbox = sandbox
 
-    def never_made(self, name: str) -> None:
-        self._records.pop(name, None)
+    def given_up(self, name: str) -> None:
+        """Create failed, in whatever way: what may still come of it counts from here, not from when it was begun."""
+        self._records[name].given_up = time.monotonic()
 
     async def end(self, name: str) -> bool:
         """Whether it is gone for certain; else it is looked for again. Raises Unavailable, and tries again too."""
@@ -75,7 +69,7 @@ class Ender:
         sandbox = record.sandbox or await self._finder.find(name)
         if sandbox:
             await sandbox.end()
-        elif time.monotonic() - record.asked < IN_FLIGHT_S:
+        elif time.monotonic() - record.given_up < IN_FLIGHT_S:
             return False
         self._gone(name)
         return True

@@ -32,7 +32,6 @@ from modal.exception import (
 )
 
 from sandbox.backends.modal.bounds import within
-from sandbox.backends.modal.ender import NotMade
 from sandbox.backends.modal.order import Order
 from sandbox.baking import last_word
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
@@ -227,7 +226,7 @@ class ModalEngine:
             self._heard = time.monotonic()
 
     async def create(self, order: Order, within_s: float) -> Sandbox:
-        """A lost reply is safe to retry: the name is unique and ours. Raises NotMade when nothing came of it."""
+        """A lost reply is safe to retry: the name is unique and ours. Whatever is raised, it may have been made."""
         until = time.monotonic() + within_s
         for left in reversed(range(CREATE_TRIES)):
             try:
@@ -240,9 +239,8 @@ class ModalEngine:
                 raise Lost(f"create: {order.name} exists and is gone again; try again") from None
             except _PROVIDER_ERRORS as error:
                 failure = _translated(error, "create")
-                if isinstance(failure, Refused | Denied) or isinstance(error, ResourceExhaustedError):
-                    raise NotMade(failure) from error
-                if isinstance(failure, Lost) or not left or until - time.monotonic() < CREATE_PAUSE_S:
+                is_final = isinstance(failure, Refused | Denied | Lost) or isinstance(error, ResourceExhaustedError)
+                if is_final or not left or until - time.monotonic() < CREATE_PAUSE_S:
                     raise failure from error
             await asyncio.sleep(CREATE_PAUSE_S)
         raise Unavailable("create: Modal does not answer")

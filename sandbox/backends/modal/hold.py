@@ -9,11 +9,11 @@ from sandbox.backends.modal.link import ModalLink
 from sandbox.errors import Lost, SandboxError, TakenAway, Unavailable
 from sandbox.live import Death
 
-MEMORY = "KERNEL_OOM_KILL"
-# With request and limit the same, an eviction is no doing of the candidate's.
-TAKEN_AWAY = frozenset(
-    {"INIT_FAILURE", "INTERNAL_FAILURE", "MEMORY_MANAGER_EVICTION", "MEMORY_THRASHING_EVICTION", "IDLE_TIMEOUT"}
-)
+# At its own limit, by the kernel or by Modal's memory manager: the candidate's doing.
+MEMORY = frozenset({"KERNEL_OOM_KILL", "MEMORY_THRASHING_EVICTION"})
+# Modal's words for its own doing: the sandbox never began, or its worker was short of memory. An internal failure is
+# not among them, since a candidate may know how to cause one.
+TAKEN_AWAY = frozenset({"INIT_FAILURE", "MEMORY_MANAGER_EVICTION"})
 DYING_S = 5.0
 LOOK_S = 0.2
 
@@ -76,11 +76,11 @@ class ModalHold:
     def _death_of(self, ended: EndedWord | None) -> Death | None:
         if ended is None:
             return None
-        if ended.status == MEMORY:
+        if ended.status in MEMORY:
             return Death.MEMORY
         if ended.status in TAKEN_AWAY:
             raise TakenAway(f"{self.name} was taken away by Modal ({ended.status})")
-        raise Lost(f"{self.name} was ended by somebody else ({ended.status or 'no reason given'})")
+        raise Lost(f"{self.name} has ended, and nobody knows whose fault it was ({ended.status or 'no reason given'})")
 
     async def processor_seconds(self) -> float | None:
         """Modal does not tell."""

@@ -7,9 +7,6 @@ from collections.abc import Callable
 from sandbox.backends.modal.hold import ModalHold
 from sandbox.live import LiveChamber
 
-# Between the order to end one and its last billed second.
-ENDING_S = 60.0
-
 
 class Standing:
     """A chamber that is ready. One made ahead waits for `idle_s` at most, and tells `taken` when it is taken."""
@@ -24,14 +21,17 @@ class Standing:
         self._chamber = chamber
         self._hold = hold
         self._taken = taken
+        self._is_ending = False
         self._cap = asyncio.create_task(self._end_after(idle_s)) if idle_s is not None else None
 
     @property
     def broken(self) -> bool:
-        return self._chamber.broken or (self._cap is not None and self._cap.done())
+        """True from the order to end it on: its end may take the provider a while."""
+        return self._is_ending or self._chamber.broken
 
     async def kill(self) -> None:
         """What it has cost is told when its end is confirmed."""
+        self._is_ending = True
         if self._cap:
             self._cap.cancel()
         await self._chamber.kill()
@@ -46,4 +46,5 @@ class Standing:
 
     async def _end_after(self, idle_s: float) -> None:
         await asyncio.sleep(idle_s)
+        self._is_ending = True
         await self._chamber.kill()

@@ -10,6 +10,7 @@ from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import Bare
+from tests.sandbox.modal.life import close
 
 
 @pytest_asyncio.fixture
@@ -27,4 +28,4 @@ def config(tmp_path: Path) -> ModalConfig:
 async def backend(modal_emulator: ModalEmulator, config: ModalConfig) -> AsyncIterator[ModalBackend]:
     backend = await ModalBackend.connect(config)
     yield backend
-    await backend.close()
+    await close(backend)

@@ -119,11 +119,18 @@ async def live(config: ModalConfig, job: Job) -> Life:
     return life
 
 
-async def dismiss(life: Life) -> None:
+async def close(backend: ModalBackend) -> None:
+    """And its warden with it, which may watch on for creates under way."""
+    warden = backend.warden_pid
+    await backend.close()
+    await dismiss(warden)
+
+
+async def dismiss(warden: int | None) -> None:
     """A warden that watches on for creates under way is ended here: it must not meddle with the next test's faults."""
-    while life.warden and psutil.pid_exists(life.warden):
+    while warden and psutil.pid_exists(warden):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(life.warden, signal.SIGKILL)
+            os.kill(warden, signal.SIGKILL)
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.1)  # its pipes are closed by this loop, which must not be gone before
 

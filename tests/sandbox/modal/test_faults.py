@@ -6,12 +6,16 @@ Many lives go on at the same time, each in an app of its own with a fault of its
 import asyncio
 
 import pytest
+from grpclib import Status
 
 from sandbox import Ending, Job, ModalConfig
+from sandbox.backends.modal import ender as modal_ender
 from sandbox.backends.modal import engine as modal_engine
+from sandbox.backends.modal.backend import ModalBackend
+from sandbox.errors import SandboxError
 from sandbox.link import Deadlines
 from tests.modal_emulator import ModalEmulator, When
-from tests.modal_emulator.bare import Bare
+from tests.modal_emulator.bare import Bare, until
 from tests.sandbox.modal.life import (
     ALWAYS,
     GPU_JOB,
@@ -21,6 +25,7 @@ from tests.sandbox.modal.life import (
     WITHOUT_A_GPU,
     Life,
     at_once,
+    close,
     dismiss,
     leave_an_orphan,
     live,
@@ -59,7 +64,7 @@ async def test_every_rpc_is_among_these(
     assert (life.outcome.ending, life.outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
     expected = {*OF_NO_APP, *ALWAYS, *(WITH_A_GPU if job.limits.gpu else WITHOUT_A_GPU)}
     assert set(modal_emulator.calls()) == expected
-    await dismiss(life)
+    await dismiss(life.warden)
 
 
 async def test_two_that_end_it_at_once(bare: Bare, modal_emulator: ModalEmulator) -> None:
@@ -69,6 +74,70 @@ async def test_two_that_end_it_at_once(bare: Bare, modal_emulator: ModalEmulator
     await sandbox.end()
     assert modal_emulator.running() == []
     assert modal_emulator.calls().count("SandboxTerminateV2") == 1
+
+
+@pytest.mark.parametrize("second", [Status.RESOURCE_EXHAUSTED, Status.PERMISSION_DENIED, Status.INVALID_ARGUMENT])
+async def test_a_lost_reply_and_then_a_refusal(
+    config: ModalConfig, modal_emulator: ModalEmulator, second: Status
+) -> None:
+    """A refused retry says nothing of the first try, whose reply was lost: it is looked for, ended and paid (T73)."""
+    backend = await ModalBackend.connect(config)
+    lost = modal_emulator.hang("SandboxCreateV2", "after")
+    opening = asyncio.create_task(backend.open(JOB))
+    assert await asyncio.to_thread(modal_emulator.reached, lost)
+    modal_emulator.fail("SandboxCreateV2", "before", second, -1)
+    modal_emulator.release(lost)  # made, and the connection ends before the answer
+    try:
+        with pytest.raises(SandboxError) as found:
+            await opening
+        assert modal_emulator.running() == []
+        (bill,) = modal_emulator.sandboxes()
+        assert found.value.usd >= config.rates.per_second(JOB.limits) * bill["seconds"]
+        assert not found.value.unended
+    finally:
+        await close(backend)
+
+
+@pytest.mark.parametrize("second", [Status.RESOURCE_EXHAUSTED, Status.PERMISSION_DENIED])
+async def test_a_refusal_overtakes_the_create_that_it_follows(
+    config: ModalConfig, modal_emulator: ModalEmulator, second: Status
+) -> None:
+    """What lands after the refusal, and after its caller has been told, is still on the list, and is ended (T73)."""
+    backend = await ModalBackend.connect(config)
+    late = modal_emulator.hold("SandboxCreateV2")
+    opening = asyncio.create_task(backend.open(JOB))
+    assert await asyncio.to_thread(modal_emulator.reached, late)
+    modal_emulator.fail("SandboxCreateV2", "before", second, -1)
+    modal_emulator.cut("control")  # whoever waits for the first answer tries again
+    modal_emulator.listen()
+    try:
+        with pytest.raises(SandboxError):
+            await opening
+        modal_emulator.release(late)
+        await until(lambda: _made_and_ended(modal_emulator))
+    finally:
+        await close(backend)
+
+
+async def _made_and_ended(emulator: ModalEmulator) -> bool:
+    return [bill["ended_at"] is None for bill in await asyncio.to_thread(emulator.sandboxes)] == [False]
+
+
+async def test_a_create_that_outlasts_its_deadline(
+    config: ModalConfig, modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In flight counts from when a create was given up, not from when it was begun (T72). (300 s and 60 s, scaled.)"""
+    monkeypatch.setattr(modal_ender, "IN_FLIGHT_S", 4.5)
+    backend = await ModalBackend.connect(config.model_copy(update={"deadlines": Deadlines(provision=5.0)}))
+    held = modal_emulator.hold("SandboxCreateV2", "before")
+    try:
+        with pytest.raises(SandboxError) as found:
+            await backend.open(JOB)
+        assert found.value.unended, "nobody ever answered, and it counts as ended for certain"
+        modal_emulator.release(held)
+        await until(lambda: _made_and_ended(modal_emulator))
+    finally:
+        await close(backend)
 
 
 @pytest.mark.parametrize("kind", ["error", "hang", "cut"])
@@ -114,7 +183,7 @@ async def _wrong(
     if not emulator.reached(fault, 0):
         return f"{rpc}: the fault did not strike ({life.failure})"
     emulator.remove(fault)
-    await dismiss(life)
+    await dismiss(life.warden)
     await reap_as_another(config)
     return _left(emulator, config, job, life)
 

@@ -9,6 +9,7 @@ from grpclib import Status
 
 from sandbox.backends.modal import engine as modal_engine
 from sandbox.backends.modal.backend import ModalBackend
+from sandbox.backends.modal.marks import mark_of
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig
 from sandbox.errors import Denied, Lost, Refused, TakenAway, Unavailable
@@ -49,6 +50,16 @@ async def test_what_modal_is_asked_for(backend: ModalBackend, modal_emulator: Mo
     assert bill["tags"]["blastdoor-owner"] == backend.owner
     assert int(bill["tags"]["blastdoor-ends"]) >= bill["created_at"] + bill["timeout"] - 5
     assert "SandboxTagsSet" not in modal_emulator.calls()
+
+
+async def test_its_mark_ends_after_the_sandbox(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:
+    """A reaper on another machine ends what is past its mark: a slow image must not make that early (T77)."""
+    modal_emulator.slow("ImageGetOrCreate", 4.0)
+    async with await backend.open(job()):
+        (sandbox,) = modal_emulator.sandboxes()
+    mark = mark_of(sandbox["tags"])
+    assert mark
+    assert mark.ends >= sandbox["created_at"] + sandbox["timeout"] + 600
 
 
 async def test_what_the_candidate_is(backend: ModalBackend) -> None:

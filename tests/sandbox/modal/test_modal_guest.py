@@ -8,8 +8,11 @@ from importlib import resources
 import pytest
 
 from sandbox.backends.modal import guest as modal_guest
+from sandbox.backends.modal.backend import ModalBackend
+from sandbox.bundle import Bundle
 from sandbox.errors import Refused, Unavailable
-from sandbox.job import Enforcer, Job, Limits
+from sandbox.job import Ending, Enforcer, Job, Limits
+from tests.modal_emulator import ModalEmulator
 
 UID = 1_600_001
 HELD = {
@@ -102,6 +105,20 @@ def test_where_mounts_are_allowed() -> None:
     blocks, size, inodes = map(int, sized["size"].split())
     assert blocks * size == Limits().work_bytes
     assert inodes == Limits().work_inodes
+
+
+@pytest.mark.docker
+@pytest.mark.modal
+async def test_a_trial_where_mounts_are_allowed(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:
+    """A whole trial on the wrapper's mounts: the bundle comes, outputs leave, the size holds, the root is closed."""
+    modal_emulator.allow_mounts()
+    script = "cat main.txt >/work/out/x; head -c 9000000 /dev/zero >big || echo full; rm -f big; (: >/tmp/x) && ! (: >/var/tmp/x)"
+    limits = Limits(wall=30, memory="128MiB", work_bytes=8 * 1024**2)
+    async with await backend.open(Job(command=("sh", "-c", script), limits=limits)) as chamber:
+        outcome = await chamber.run(Bundle({"main.txt": b"hello"}))
+    assert outcome.facts["held"] == "work_bytes work_inodes read_only_root pids open_files core"
+    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
+    assert b"full" in outcome.log_tail
 
 
 @pytest.mark.docker

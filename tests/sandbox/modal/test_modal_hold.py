@@ -46,8 +46,10 @@ def hold(answers: Sequence[str | None], counted: bool | SandboxError = False, en
     return ModalHold("it", Watched(answers), NoLink(), 1.0, 5.0, out_of_memory, end)  # type: ignore[arg-type]
 
 
-async def test_modals_own_word_for_memory() -> None:
-    assert await hold(["KERNEL_OOM_KILL"]).cause_of_death(1) is Death.MEMORY
+@pytest.mark.parametrize("status", ["KERNEL_OOM_KILL", "MEMORY_THRASHING_EVICTION"])
+async def test_modals_own_words_for_memory(status: str) -> None:
+    """Ended at its own limit, by the kernel or after thrashing there: the candidate's doing, and no refund (T80)."""
+    assert await hold([status]).cause_of_death(1) is Death.MEMORY
 
 
 async def test_the_kernels_count_while_the_sandbox_runs() -> None:
@@ -69,9 +71,9 @@ async def test_a_machine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
         await hold([None], counted=Unavailable("silence")).cause_of_death(0.05)
 
 
-@pytest.mark.parametrize("status", ["TERMINATED", "TIMEOUT", "FAILURE", ""])
-async def test_ended_by_somebody_else(status: str) -> None:
-    """Nothing of ours ends by itself, and a candidate can not reach root's processes: who did it is not known."""
+@pytest.mark.parametrize("status", ["TERMINATED", "TIMEOUT", "FAILURE", "INTERNAL_FAILURE", "IDLE_TIMEOUT", ""])
+async def test_nobody_knows_who_ended_it(status: str) -> None:
+    """Nothing of ours ends by itself, and a candidate may know how to break a sandbox: a control job decides (T80)."""
     with pytest.raises(Lost) as caught:
         await hold([status]).cause_of_death(1)
     assert type(caught.value) is Lost
@@ -79,6 +81,7 @@ async def test_ended_by_somebody_else(status: str) -> None:
 
 @pytest.mark.parametrize("status", sorted(modal_hold.TAKEN_AWAY))
 async def test_taken_away_by_modal(status: str) -> None:
+    """Only words that tell of Modal's own doing make an ending free without a control job."""
     with pytest.raises(TakenAway, match=status):
         await hold([status]).cause_of_death(1)
 

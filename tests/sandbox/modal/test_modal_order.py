@@ -4,6 +4,8 @@ import importlib.util
 
 import pytest
 
+from orchestrator.tariff import Tariff
+from orchestrator.wiring.engine import spare_of
 from sandbox.backends.modal import order as modal_order
 from sandbox.config import ModalConfig
 from sandbox.errors import Refused
@@ -57,6 +59,21 @@ def test_a_lifetime_covers_all_that_may_happen() -> None:
     assert modal_order.lifetime(CONFIG, plain) == modal_order.lifetime(CONFIG, built) + plain.limits.build
     warm = ModalConfig(warm=2, warm_idle=300)
     assert modal_order.lifetime(warm, built) == modal_order.lifetime(CONFIG, built) + 300
+
+
+@pytest.mark.parametrize("warm", [0, 1])
+@pytest.mark.parametrize("build", [(), ("make",)], ids=["plain", "built"])
+def test_a_trial_reserves_all_that_its_sandbox_can_live(warm: int, build: tuple[str, ...]) -> None:
+    """A sandbox whose end is not confirmed costs until its lifetime: that, and no less, is the worst case (T75)."""
+    config, wanted = ModalConfig(warm=warm, warm_idle=300), job(build=build)
+    tariff = Tariff(config.rates.per_second, 60.0, spare_of(config), config.terms)
+    worst = tariff.whole_life(wanted.limits, builds=bool(build))
+    assert worst.milliseconds >= modal_order.lifetime(config, wanted) * 1000
+
+
+def test_waiting_for_a_chamber_takes_no_longer_where_some_stand_ready() -> None:
+    """What one may have waited is charged in the end; nobody waits that much longer for it to open."""
+    assert ModalConfig(warm=1, warm_idle=300).terms.opening_s == ModalConfig().terms.opening_s
 
 
 def test_more_than_a_day() -> None:

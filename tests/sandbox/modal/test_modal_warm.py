@@ -3,17 +3,21 @@
 import asyncio
 
 import pytest
+from grpclib import Status
 
 from sandbox.backends.modal.backend import ModalBackend
+from sandbox.backends.modal.standing import Standing
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig
 from sandbox.job import Ending, Job, Limits
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import until
+from tests.sandbox.modal.life import close
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker]
 
 JOB = Job(command=("sh", "-c", "echo well"), limits=Limits(wall=30, memory="64MiB"))
+LONG = JOB.model_copy(update={"limits": Limits(wall=6 * 3600, memory="64MiB")})
 IDLE_S = 8.0
 
 
@@ -40,6 +44,20 @@ class Money:
 @pytest.fixture
 def warm(config: ModalConfig) -> ModalConfig:
     return config.model_copy(update={"warm": 1, "warm_idle": IDLE_S})
+
+
+class Dying:
+    """A waiting chamber whose provider takes its time to end it."""
+
+    broken = False
+
+    def __init__(self) -> None:
+        self.ending = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def kill(self) -> None:
+        self.ending.set()
+        await self.ended.wait()
 
 
 async def serve(backend: ModalBackend) -> tuple[str, float]:
@@ -114,3 +132,49 @@ async def test_an_empty_purse(warm: ModalConfig, modal_emulator: ModalEmulator) 
         assert len(modal_emulator.sandboxes()) == 2
     finally:
         await backend.close()
+
+
+async def test_what_stands_reserves_all_that_it_can_live(config: ModalConfig, modal_emulator: ModalEmulator) -> None:
+    """Owner and warden can die together (power): then only the lifetime ends it, and the reserve covers that (T75)."""
+    backend = await ModalBackend.connect(config.model_copy(update={"warm": 1}))
+    backend.purse = purse = Money(room=1)
+    try:
+        async with await backend.open(LONG):
+            pass
+        await until(lambda: one_ready(backend))
+        (name,) = purse.reserved
+        stands = next(one for one in modal_emulator.sandboxes() if one["name"] == name)
+        assert purse.reserved[name] >= stands["timeout"] * config.rates.per_second(LONG.limits)
+    finally:
+        await backend.close()
+
+
+async def test_one_that_modal_refuses_is_paid_with_nothing(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+    """A quota leaves no hold behind, though the name is looked for a while longer."""
+    backend = await ModalBackend.connect(warm)
+    backend.purse = purse = Money(room=1)
+    try:
+        async with await backend.open(JOB):
+            modal_emulator.fail("SandboxCreateV2", status=Status.RESOURCE_EXHAUSTED, times=-1)
+
+            async def paid() -> bool:
+                return bool(purse.settled)
+
+            await until(paid)
+        assert list(purse.settled.values()) == [0.0]
+    finally:
+        await close(backend)
+    assert modal_emulator.running() == []
+
+
+async def test_one_that_is_being_ended_is_not_handed_out() -> None:
+    """Who took it would get a chamber that was ordered to die, and a trial that ends as killed: a free ending."""
+    capped, killed = Dying(), Dying()
+    one, other = Standing(capped, None, 0.01), Standing(killed, None)  # type: ignore[arg-type]
+    await capped.ending.wait()
+    killing = asyncio.create_task(other.kill())
+    await killed.ending.wait()
+    assert (one.broken, other.broken) == (True, True)
+    for chamber in (capped, killed):
+        chamber.ended.set()
+    await asyncio.gather(killing, one.kill())
