@@ -28,8 +28,9 @@ from own_processes import Process, end, end_all, own_processes
 from private_engine import PrivateEngine
 from slurm_files import CLUSTER, Ports
 
-START_SECONDS = 120
+START_SECONDS = 300
 STOP_SECONDS = 20
+PLACE = Path("/tmp")  # noqa: S108 a folder of our own is made there, and the cluster's user must get to it
 FOLDER = "blastdoor-slurm-"
 PROGRAMS = ("dockerd", "docker", "slurmctld", "slurmd", "sbatch", "munged", "sshd", "rsync", "curl")
 
@@ -123,7 +124,7 @@ class PrivateSlurm:
         for daemon in self._daemons:
             daemon.kill()
             daemon.wait(STOP_SECONDS)
-        shutil.rmtree(f"/tmp/sky_ssh_{self._tenant}", ignore_errors=True)  # noqa: S108 SkyPilot's own fixed place
+        shutil.rmtree(PLACE / f"sky_ssh_{self._tenant}", ignore_errors=True)  # SkyPilot's own fixed place
 
     def _make_user(self) -> None:
         """A password that none matches, not a locked account: sshd refuses those."""
@@ -195,7 +196,7 @@ def slurm(log: Path) -> Iterator[PrivateSlurm]:
     if os.geteuid() != 0:
         raise Unprepared("a private Slurm cluster needs root: its daemons run jobs in the name of a user of their own")
     sweep()
-    home = Path(tempfile.mkdtemp(prefix=FOLDER))
+    home = Path(tempfile.mkdtemp(prefix=FOLDER, dir=PLACE))
     home.chmod(0o755)
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -216,7 +217,7 @@ def slurm(log: Path) -> Iterator[PrivateSlurm]:
 
 def sweep() -> None:
     """Removes what clusters left that were killed with their owner. A living owner holds the lock in its folder."""
-    for home in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+    for home in PLACE.glob(f"{FOLDER}*"):
         if _abandoned(home):
             _remove(home, next((account.pw_uid for account in _accounts(home)), None))
 

@@ -22,7 +22,7 @@ from slurm_files import ABSENT_GPU, CPU_USD, CPUS, GIB_USD
 from tests.sandbox.skypilot.connecting import Purse
 from tests.slurm.faults import FAULTS, until
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
 HOURLY = 1 * CPU_USD + 2 * GIB_USD  # SMALL asks for one processor and, with what is ours, two GiB
 
