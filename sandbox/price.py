@@ -1,4 +1,4 @@
-"""Dollars per second of a resource, as data. Prices change: override them in the settings."""
+"""Dollars per second of a resource, as data. They change with a release: there is no setting for them."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Rates(BaseModel, extra="forbid", frozen=True):
         total = limits.cpus * self.cpu + limits.memory / 1024**3 * self.memory_gib
         if limits.gpu and self.gpu:
             if limits.gpu.kind not in self.gpu:
-                raise Refused(f"no price is known for the GPU {limits.gpu.kind}; set it in rates.gpu")
+                raise Refused(f"no price is known for the GPU {limits.gpu.kind}; known are {', '.join(self.gpu)}")
             total += limits.gpu.count * self.gpu[limits.gpu.kind]
         return total
 

@@ -11,7 +11,9 @@ from orchestrator.wiring import BACKENDS, Flags
 
 _OPTIONS = {
     "backend": click.option("--backend", type=click.Choice(BACKENDS), help="Where candidates run; the judge stays."),
-    "gpu": click.option("--gpu", metavar="KIND", help="GPU of a candidate, kind and count, like A10 or A100-80GB:2."),
+    "gpu": click.option(
+        "--gpu", metavar="KIND", help="GPU of a candidate, kind and count, like A10 or A100-80GB:2; or none."
+    ),
     "infra": click.option("--infra", metavar="WHERE", help="With skypilot: where, in its words, like aws or slurm."),
     "standing": click.option(
         "--standing", type=click.IntRange(0, 64), help="What is rented and stays between trials, paid for."

@@ -11,6 +11,7 @@ from sandbox import Gpu
 BACKENDS = ("docker", "modal", "skypilot")
 # Kept with a run whatever said them, so that a resume goes on where it was begun.
 OF_A_SITE = ("backend", "gpu", "infra", "runtime", "standing")
+NO_GPU = "none"
 _INFRA = re.compile(r"[a-z0-9][A-Za-z0-9._/*-]{0,127}")
 _MEANINGLESS = {
     (
@@ -28,13 +29,17 @@ _MEANINGLESS = {
 
 @dataclass(frozen=True)
 class SiteChoice:
-    """`infra` is SkyPilot's word for where, `standing` how much of what is rented stays between trials, paid for."""
+    """`infra` is SkyPilot's word for where, `standing` how much of what is rented stays between trials, paid for.
+
+    `without_gpu`: somebody said so, also against the task.
+    """
 
     backend: str = "docker"
     gpu: Gpu | None = None
     infra: str | None = None
     runtime: str | None = None
     standing: int = 0
+    without_gpu: bool = False
 
 
 Places = Sequence[tuple[str, Mapping[str, Any]]]
@@ -51,10 +56,10 @@ def cascade(names: Iterable[str], places: Places) -> tuple[dict[str, Any], dict[
 
 
 def kept_at(kept: Mapping[str, Any], backend: str | None) -> dict[str, Any]:
-    """Of what a run was begun with, what still holds at this backend: not what only another one is told."""
+    """Of what a run was begun with, what still holds at this backend: not what another one was told."""
     if backend is None or kept.get("backend") in (None, backend):
         return dict(kept)
-    return {name: value for name, value in kept.items() if name not in ("infra", "runtime", "standing")}
+    return {name: value for name, value in kept.items() if name not in ("gpu", "infra", "runtime", "standing")}
 
 
 def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
@@ -80,8 +85,9 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
 
 def choice_of(values: Mapping[str, Any]) -> SiteChoice:
     """Raises TaskError for a GPU that is none."""
+    without = values["gpu"] == NO_GPU
     try:
-        gpu = Gpu.parse(values["gpu"]) if values["gpu"] else None
+        gpu = Gpu.parse(values["gpu"]) if values["gpu"] and not without else None
     except ValueError:
         raise TaskError(f"gpu {values['gpu']!r} is not kind and count; write it like A100:8") from None
-    return SiteChoice(values["backend"], gpu, values["infra"], values["runtime"], values["standing"] or 0)
+    return SiteChoice(values["backend"], gpu, values["infra"], values["runtime"], values["standing"] or 0, without)

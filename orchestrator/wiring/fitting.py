@@ -9,25 +9,26 @@ from orchestrator.door import Door, Overseer, Ran
 from orchestrator.loop.backstop import relays, side_by_side
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.site import Site
-from sandbox import Bundle, Gpu, Job, Limits, Listener, Talk
+from sandbox import Bundle, Job, Limits, Listener, Talk
 
 
-def fitted(task: Task, gpu: Gpu | None, opening_s: float) -> Task:
+def fitted(task: Task, site: Site) -> Task:
     """With the GPU that was asked for, in trials alone; and with as long for a chamber as the provider may take."""
     given: dict[str, Any] = {}
-    if gpu and gpu != task.limits.gpu:
+    gpu = None if site.without_gpu else site.gpu or task.limits.gpu
+    if gpu != task.limits.gpu:
         given["limits"] = task.limits.model_copy(update={"gpu": gpu})
         if task.tune and task.tune.limits:
             limits = task.tune.limits.model_copy(update={"gpu": gpu})
             given["tune"] = task.tune.model_copy(update={"limits": limits})
-    if opening_s > task.stall.provision:
+    if (opening_s := site.terms.opening_s) > task.stall.provision:
         given["stall"] = task.stall.model_copy(update={"provision": opening_s})
     return task.model_copy(update=given) if given else task
 
 
 def ceiling_of(task: Task, site: Site, *, agent: bool = False) -> int:
     """How many attempts fit at once. A judge at home waits for its turn, unless it must be there with the candidate."""
-    task = fitted(task, site.gpu, site.terms.opening_s)
+    task = fitted(task, site)
     if site.judging is None:
         return site.ceiling(side_by_side(task))
     fits = [site.ceiling(task.limits)]

@@ -36,8 +36,8 @@ class Planned:
 
     backend: str
     judge: str
-    usd_per_second: float
-    trial_usd: float
+    usd_per_second: float | None
+    trial_usd: float | None
     judge_usd_per_second: float
     asked_later: bool
 
@@ -46,15 +46,16 @@ class Planned:
 class Plan:
     """`attempt_s` is what one attempt reserves; `measured_s` what one took on average so far, if any was run.
 
+    Dollars are None where the provider tells its price only later.
     `beyond` says what comes on top of all figures, if anything does; `models` has a line for each role that asks one.
     """
 
     options: Options
     shape: Shape
     attempt_s: float
-    attempt_usd: float
+    attempt_usd: float | None
     attempts: int | None
-    usd: float
+    usd: float | None
     wall_s: float
     measured_s: float | None
     beyond: str
@@ -68,7 +69,7 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
     tree = snapshot(task, folder).tree
     options = resolve(flags, task, settings)
     site = planned_site(settings, options.site)
-    task = fitted(task, site.gpu, site.terms.opening_s)
+    task = fitted(task, site)
     check_site(task, site)
     proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
     ready = None
@@ -83,7 +84,8 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
     worst = sum((_worst(site, task, it) for it in walls), Spent())
     if ready:
         worst += Spent(microdollars=worst_of_asking(ready.allowances).microdollars)
-    usd, seconds = worst.microdollars / 1e6, worst.milliseconds / 1000
+    where, seconds = _planned(site, task), worst.milliseconds / 1000
+    usd = None if where.asked_later else worst.microdollars / 1e6
     attempts = options["attempts"]
     return Plan(
         options=options,
@@ -91,25 +93,26 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         attempt_s=seconds,
         attempt_usd=usd,
         attempts=attempts,
-        usd=usd * (attempts or 0),
+        usd=None if usd is None else usd * (attempts or 0),
         wall_s=seconds * (attempts or 0) / form.width,
         measured_s=_measured(folder, settings) if how is not How.START else None,
         beyond=task.certify.certify().beyond,
         models=models_lines(task, options, settings),
-        site=_planned(site, task),
+        site=where,
     )
 
 
 def _planned(site: Site, task: Task) -> Planned:
     trials = [it for it in walls_of_trial(task, Mode.SUBMIT) if it.away]
     usd = site.usd_per_second(task.limits)
+    asked_later = site.name.startswith("skypilot") and not usd
     return Planned(
         backend=site.name,
         judge=site.home.name,
-        usd_per_second=usd,
-        trial_usd=_worst(site, task, trials[0]).microdollars / 1e6,
+        usd_per_second=None if asked_later else usd,
+        trial_usd=None if asked_later else _worst(site, task, trials[0]).microdollars / 1e6,
         judge_usd_per_second=site.home.usd_per_second(task.judge.limits),
-        asked_later=site.name.startswith("skypilot") and not usd,
+        asked_later=asked_later,
     )
 
 

@@ -30,7 +30,8 @@ class Site:
     `spare_s` is what a chamber can take beyond its job's own limits, `terms` what the provider charges beyond that.
     `judging` is where judge, gold and agents stay when the candidates are sent away: on one's own machine. `paid_by`
     is told who pays for what stands longer than one chamber; until then nothing of that kind is made. `stand_down` ends
-    all of that; each is settled when its end is confirmed. `gpu` is what a candidate's chamber gets of it. `quote` asks
+    all of that; each is settled when its end is confirmed. `gpu` is what a candidate's chamber gets of it, where it is
+    None what the task says, unless it is `without_gpu`. `quote` asks
     for the price of what will be opened, where that must be asked.
     """
 
@@ -46,6 +47,7 @@ class Site:
     paid_by: Callable[[Purse], None] = _nothing_stands
     stand_down: Callable[[], Awaitable[None]] = _nothing_to_end
     gpu: Gpu | None = None
+    without_gpu: bool = False
     quote: Callable[[Iterable[Limits]], Awaitable[None]] = _has_a_list
 
     @property

@@ -18,12 +18,10 @@ from sandbox import (
     Capabilities,
     Chamber,
     DockerConfig,
-    Gpu,
     Job,
     Limits,
     ModalConfig,
     Purse,
-    Rates,
     Refused,
     SkyPilotConfig,
 )
@@ -50,7 +48,7 @@ class _Quoting(Backend, Protocol):
 
 
 def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
-    """Raises Refused when the backend's package is not installed, or it has no such GPU."""
+    """Raises Refused when the backend's package is not installed, it has no such GPU, or the place is no boundary."""
     if choice.backend == "docker":
         return docker_config(settings, runtime=choice.runtime)
     if find_spec(_PACKAGES[choice.backend]) is None:
@@ -61,21 +59,18 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
             environment=settings.modal_environment,
             warm=choice.standing,
         )
-        _check_gpu(choice.gpu, config.rates)
+        config.admit(choice.gpu)
         return config
     # Whoever wants gVisor at home wants it there too; a machine without it is refused.
-    return SkyPilotConfig(
+    rented = SkyPilotConfig(
         infra=choice.infra or "",
         warm=choice.standing,
         usd_per_hour=settings.usd_per_hour_most,
         runtime=choice.runtime or settings.runtime,
         image_host=docker_config(settings).host,
     )
-
-
-def _check_gpu(gpu: Gpu | None, rates: Rates) -> None:
-    if gpu and gpu.kind not in rates.gpu:
-        raise Refused(f"Modal has no GPU {gpu.kind} that we know the price of; it has {', '.join(rates.gpu)}")
+    rented.admit()
+    return rented
 
 
 @asynccontextmanager
@@ -84,7 +79,7 @@ async def open_site(settings: Settings, choice: SiteChoice, progress: Progress =
     config = backend_config(settings, choice)
     if isinstance(config, DockerConfig):
         async with docker_site(config, settings.image, progress) as site:
-            yield replace(site, gpu=choice.gpu)
+            yield replace(site, gpu=choice.gpu, without_gpu=choice.without_gpu)
         return
     async with docker_site(docker_config(settings), settings.image, progress) as home:
         backend = cast(_Rented, await config.connect())
@@ -112,8 +107,9 @@ def _quoted(site: Site, backend: _Quoting) -> Site:
 class _Unopened:
     """Stands where a backend will be: nothing is connected for a plan."""
 
-    capabilities = Capabilities("not opened", relay=True, live_log=True, stop=True)
-    purse: Purse | None = None
+    def __init__(self, capabilities: Capabilities) -> None:
+        self.capabilities = capabilities
+        self.purse: Purse | None = None
 
     async def open(self, job: Job) -> Chamber:
         raise Refused(f"nothing is run for a plan, {job.command[0]} neither")
@@ -130,11 +126,13 @@ class _Unopened:
 
 def planned_site(settings: Settings, choice: SiteChoice) -> Site:
     """The site as far as it is known before it is opened: names, prices, terms. Raises Refused like backend_config."""
-    config, nobody = backend_config(settings, choice), _Unopened()
+    config = backend_config(settings, choice)
+    nobody = _Unopened(Capabilities("an engine, not opened", relay=True, live_log=True, stop=True))
     if isinstance(config, DockerConfig):
-        return replace(site_of_engine(config, nobody, settings.image), gpu=choice.gpu)
+        return replace(site_of_engine(config, nobody, settings.image), gpu=choice.gpu, without_gpu=choice.without_gpu)
     home = site_of_engine(docker_config(settings), nobody, settings.image)
-    return _rented_site(config, choice, settings, nobody, home, lambda _: None)
+    can = config.admit(choice.gpu) if isinstance(config, ModalConfig) else config.admit()
+    return _rented_site(config, choice, settings, _Unopened(can), home, lambda _: None)
 
 
 def site_name(settings: Settings, choice: SiteChoice) -> str:
@@ -176,6 +174,7 @@ def _rented_site(
         paid_by=paid_by,
         stand_down=backend.stand_down,
         gpu=choice.gpu,
+        without_gpu=choice.without_gpu,
     )
 
 
@@ -190,6 +189,8 @@ def price_of(config: BackendConfig, usd_per_hour_most: float | None) -> Callable
     rates = config.rates
 
     def price(limits: Limits) -> float:
+        if isinstance(config, ModalConfig):
+            config.admit(limits.gpu)
         usd = rates.per_second(limits)
         if isinstance(config, ModalConfig) and usd_per_hour_most is not None and usd * 3600 > usd_per_hour_most:
             raise Refused(

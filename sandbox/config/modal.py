@@ -6,9 +6,10 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from sandbox.backend import Backend
+from sandbox.backend import Backend, Capabilities
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.inputs import default_inputs_folder
+from sandbox.job import Gpu
 from sandbox.link import Deadlines
 from sandbox.price import MODAL, Rates, Terms
 from sandbox.tenancy import default_owners_folder
@@ -40,6 +41,13 @@ class ModalConfig(BaseModel, extra="forbid", frozen=True):
         """A sandbox whose end is not confirmed is charged until its lifetime ends it, the time to wait included."""
         waiting_s = self.warm_idle if self.warm else 0.0
         return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S + waiting_s)
+
+    def admit(self, gpu: Gpu | None) -> Capabilities:
+        """What a sandbox with that GPU is, told without asking anybody. Raises Refused for one that Modal has not."""
+        from sandbox.backends.modal import guest, order
+
+        order.gpu(self, gpu)
+        return guest.capabilities()
 
     async def connect(self) -> Backend:
         """Raises Unavailable when Modal does not answer or does not know us, Refused when the package is missing."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from sandbox.backend import Backend
+from sandbox.backend import Backend, Capabilities
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.config.docker import default_docker_host
 from sandbox.inputs import default_inputs_folder
@@ -22,14 +22,14 @@ _CLOSING_S = 120.0
 class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
     """A machine is the boundary, and our own hardened container runs inside it.
 
-    `infra` is SkyPilot's own word for where: `aws`, `gcp/us-central1`, `k8s/context`, `slurm/cluster`. `warm` keeps one
+    `infra` is SkyPilot's own word for where: `aws`, `gcp/us-central1`, `slurm/cluster`. `warm` keeps one
     cluster for many trials, one container each; else each trial gets a cluster of its own. `usd_per_hour` is the most
     that a machine may cost. `image_host` is the local engine whose images are shipped.
     """
 
     kind: Literal["skypilot"] = "skypilot"
     infra: str = Field(pattern=r"^[a-z0-9][A-Za-z0-9._/*-]{0,127}$")
-    warm: int = Field(default=0, ge=0, le=16)
+    warm: int = Field(default=0, ge=0, le=64)
     autodown: Duration = Field(default=600.0, ge=60, le=86_400)
     lifetime: Duration = Field(default=14_400.0, ge=300, le=86_400 * 7)
     usd_per_hour: float | None = Field(default=None, gt=0)
@@ -43,6 +43,12 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
     def terms(self) -> Terms:
         """Until autodown has ended the machine, it is paid for."""
         return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S + self.autodown)
+
+    def admit(self) -> Capabilities:
+        """What a machine is there, told without asking anybody. Raises Refused for a place that is no boundary."""
+        from sandbox.backends.skypilot.backend import capabilities_of
+
+        return capabilities_of(self)
 
     async def connect(self) -> Backend:
         """Raises Unavailable when SkyPilot's server does not answer, Refused for a place that is no boundary."""

@@ -11,8 +11,6 @@ from orchestrator.wiring import BACKENDS
 from sandbox import Capabilities, Enforcer, SkyPilotConfig
 from sandbox.backends.docker import backend as docker
 from sandbox.backends.modal import guest as modal_guest
-from sandbox.backends.skypilot import backend as skypilot
-from sandbox.backends.skypilot.places import admitted
 from sandbox.posture import FULL
 from tests.docs.pages import ROOT, code_of, table
 
@@ -24,7 +22,7 @@ def capabilities(backend: str) -> Capabilities:
     if backend == "modal":
         return modal_guest.capabilities()
     if backend == "skypilot":
-        return skypilot._capabilities(SkyPilotConfig(infra="aws"), admitted("aws"))
+        return SkyPilotConfig(infra="aws").admit()
     return docker._capabilities("runc", FULL)
 
 

@@ -11,7 +11,7 @@ import click
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.views.where import flags_of, say, site_options
-from orchestrator.wiring import backend_config, price_of, resolve_site
+from orchestrator.wiring import NO_GPU, backend_config, price_of, resolve_site
 from sandbox import (
     BackendConfig,
     Bundle,
@@ -45,7 +45,7 @@ _HELP = {
     "log_bytes": "size of the log",
     "output_bytes": "size of the outputs",
     "output_files": "files and folders among the outputs",
-    "gpu": "kind and count, like A100:8",
+    "gpu": "kind and count, like A100:8; or none",
 }
 
 
@@ -102,6 +102,8 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     chosen = resolve_site(flags_of(flags), settings)
     config = backend_config(settings, chosen)
     limits = {name: flags[name] for name in _HELP if flags[name] is not None}
+    if limits.get("gpu") == NO_GPU:
+        del limits["gpu"]
     if flags["target"]:
         check_outputs_folder(flags["target"])
     job = Job(

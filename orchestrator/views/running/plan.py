@@ -29,10 +29,12 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
         click.echo(line)
     if plan.beyond:
         click.echo(f"{plan.beyond}; they are not in the figures below")
-    click.echo(f"one attempt sets aside: {figures.duration(plan.attempt_s)} in chambers, ${plan.attempt_usd:.4f}")
+    click.echo(
+        f"one attempt sets aside: {figures.duration(plan.attempt_s)} in chambers, {_dollars(plan.attempt_usd, 4)}"
+    )
     if plan.attempts is not None:
         wall = figures.duration(plan.wall_s)
-        click.echo(f"{plan.attempts} attempts at worst: ${plan.usd:.2f}, {wall} on the clock at this width")
+        click.echo(f"{plan.attempts} attempts at worst: {_dollars(plan.usd, 2)}, {wall} on the clock at this width")
     if plan.measured_s is not None:
         click.echo(f"measured so far: {figures.duration(plan.measured_s)} in chambers for one attempt")
     else:
@@ -40,14 +42,18 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
     return Exit.OK
 
 
+def _dollars(usd: float | None, digits: int) -> str:
+    return "dollars not known yet" if usd is None else f"${usd:.{digits}f}"
+
+
 def _price(site: Planned) -> list[str]:
     """Nothing where all is on one machine and costs nothing."""
     if site.judge == site.backend and not site.usd_per_second:
         return []
-    price = f"${site.usd_per_second:.7f} a second (${site.usd_per_second * 3600:.2f} an hour)"
-    if site.asked_later:
+    if site.usd_per_second is None:
         price = "at a price that is asked for when it begins, and is in no figure below: usd_per_hour_most sets a bound"
     else:
-        price = f"at {price}, ${site.trial_usd:.4f} at worst for one trial"
+        price = f"at ${site.usd_per_second:.7f} a second (${site.usd_per_second * 3600:.2f} an hour)"
+        price += f", {_dollars(site.trial_usd, 4)} at worst for one trial"
     judge = f"${site.judge_usd_per_second:.7f} a second" if site.judge_usd_per_second else "which costs nothing"
     return [printable(f"candidates run on {site.backend}, {price}"), f"the judge runs on {site.judge}, {judge}"]

@@ -63,11 +63,9 @@ def gpu(config: "ModalConfig", wanted: Gpu | None) -> str | None:
     """Modal's word for it. Only kinds with a price: what can not be reserved is not rented."""
     if wanted is None:
         return None
-    known = ", ".join(config.rates.gpu) or "none, rates.gpu is empty"
-    if wanted.kind == "any":
-        raise Refused(f"Modal has no GPU of kind any; name one ({known})")
     if wanted.kind not in config.rates.gpu:
-        raise Refused(f"no price is known for the GPU {wanted.kind} (known are {known}); set it in rates.gpu")
+        known = ", ".join(config.rates.gpu) or "none"
+        raise Refused(f"Modal has no GPU {wanted.kind} that we know the price of; it has {known}")
     most = FEWER_GPUS.get(wanted.kind, MOST_GPUS)
     if wanted.count > most:
         raise Refused(f"Modal gives at most {most} GPUs of kind {wanted.kind} to one sandbox, not {wanted.count}")

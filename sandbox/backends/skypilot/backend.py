@@ -13,7 +13,7 @@ from sandbox.backends.guard import Guard
 from sandbox.backends.skypilot.chamber import Berth, RentedChamber, box_seconds
 from sandbox.backends.skypilot.end import PAUSE_S, reap
 from sandbox.backends.skypilot.machine import Machine, Ship
-from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, Place, admitted, refuse_container_image
+from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, admitted, refuse_container_image
 from sandbox.backends.skypilot.pool import FreshBerth, Pool
 from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.backends.skypilot.rent import Office, ask_for
@@ -75,7 +75,7 @@ class SkyPilotBackend:
         self._closed = False
         self.tenancy = tenancy
         self.purse: Purse | None = None
-        self.capabilities = _capabilities(config, admitted(config.infra))
+        self.capabilities = capabilities_of(config)
 
     @classmethod
     async def connect(cls, config: "SkyPilotConfig") -> Self:
@@ -121,7 +121,7 @@ class SkyPilotBackend:
         if self._office.worst_s(busy_s) > self._config.lifetime + self._config.terms.opening_s:
             raise Refused(
                 f"the job may keep a machine for {busy_s:g} s, but a machine lives {self._config.lifetime:g} s; "
-                "raise lifetime, or lower wall"
+                "lower limits.wall or limits.build"
             )
         shipped = await self._shipper.identify(job)
         await self._guard.ready()
@@ -193,8 +193,12 @@ class SkyPilotBackend:
         return ship
 
 
-def _capabilities(config: "SkyPilotConfig", place: Place) -> Capabilities:
-    """Limits are held by the machine's engine and by our own code there; outputs are counted here once more."""
+def capabilities_of(config: "SkyPilotConfig") -> Capabilities:
+    """Limits are held by the machine's engine and by our own code there; outputs are counted here once more.
+
+    Raises Refused for a place that is no boundary.
+    """
+    place = admitted(config.infra)
     engine = {"wall", "build", "grace", "memory", "cpus", "pids", "open_files", "work_bytes", "log_bytes", "gpu"}
     controller = {"bundle_bytes", "output_bytes", "output_files"}
     enforced = dict.fromkeys(sorted(engine), Enforcer.ENGINE) | dict.fromkeys(sorted(controller), Enforcer.CONTROLLER)

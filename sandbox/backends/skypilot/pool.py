@@ -51,7 +51,9 @@ class Pool:
             async with asyncio.timeout(self._wait_s):
                 return await self._take(ask, busy_s, idle_s, purse)
         except TimeoutError:
-            raise Unavailable(f"no warm cluster came free within {self._wait_s:g} s; raise warm") from None
+            raise Unavailable(
+                f"no warm cluster came free within {self._wait_s:g} s; raise --standing, or lower --width"
+            ) from None
 
     async def _take(self, ask: Ask, busy_s: float, idle_s: float, purse: Purse) -> "WarmBerth | None":
         while True:

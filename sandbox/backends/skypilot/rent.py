@@ -86,7 +86,7 @@ class Office:
         if quoted is None:
             raise Refused(
                 f"a machine may cost ${ceiling:g} an hour, but SkyPilot knows no price at {self._config.infra}; "
-                "set one there, or leave usd_per_hour out"
+                "set one there, or leave usd_per_hour_most out"
             )
         if quoted > ceiling * _HAIR:
             raise Refused(f"the machine costs ${quoted:g} an hour at {self._config.infra}, the ceiling is ${ceiling:g}")

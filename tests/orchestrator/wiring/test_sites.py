@@ -11,6 +11,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task, write_template
 from orchestrator.wiring import Flags, SiteChoice, backend_config, resolve, resolve_site, site_name
 from orchestrator.wiring import sites as wiring_sites
+from orchestrator.wiring.fitting import fitted
 from orchestrator.wiring.sites import planned_site, price_of
 from sandbox import DockerConfig, Gpu, Job, Limits, ModalConfig, Refused, SkyPilotConfig
 
@@ -47,9 +48,19 @@ def test_moved_elsewhere(task: Task) -> None:
     """Another backend takes over what it has a use for, and not what only the old one was told."""
     begun = resolve(Flags(backend="skypilot", infra="aws", standing=2, gpu="A10"), task, Settings()).given()
     moved = resolve(Flags(backend="docker"), task, Settings(), begun).site
-    assert moved == SiteChoice("docker", Gpu.parse("A10"))
+    assert moved == SiteChoice("docker")
+    assert resolve(Flags(backend="docker", gpu="L4"), task, Settings(), begun).site.gpu == Gpu.parse("L4")
     stays = resolve(Flags(infra="gcp"), task, Settings(), begun).site
     assert (stays.infra, stays.standing) == ("gcp", 2)
+
+
+def test_no_gpu(task: Task) -> None:
+    """`none` wins over the task's own GPU and over the settings, and stays with the run."""
+    with_gpu = task.model_copy(update={"limits": task.limits.model_copy(update={"gpu": Gpu.parse("L4")})})
+    options = resolve(Flags(gpu="none"), with_gpu, Settings(backend="modal", gpu="T4"))
+    site = planned_site(Settings(), options.site)
+    assert (site.name, fitted(with_gpu, site).limits.gpu) == ("modal", None)
+    assert resolve(Flags(), with_gpu, Settings(), options.given()).site == options.site
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_names_carry_the_mark() -> None:
     [
         (Job(command=("true",), image="docker:ubuntu"), "host's network"),
         (Job(command=("true",), limits=Limits(gpu="any:1")), "kind of its GPU"),
-        (Job(command=("true",), limits=Limits(wall=86_400)), "raise lifetime"),
+        (Job(command=("true",), limits=Limits(wall=86_400)), "lower limits.wall"),
         (Job(command=("true",), mode="relay"), "no relay"),
         (Job(command=("true",), needs={"live_log": True}), "no live log"),
         (Job(command=("true",), needs={"stop": True}), "no stop"),

@@ -64,6 +64,33 @@ def test_a_dry_run_tells_the_price(tmp_path: Path) -> None:
     assert "the judge runs on docker/runc, which costs nothing" in said
     unknown = blastdoor("run", folder, "--dry-run", "--backend", "skypilot", "--infra", "aws").output
     assert "at a price that is asked for when it begins" in unknown
+    assert unknown.count("dollars not known yet") == 2
+    assert "$" not in unknown
+    rented = told("run", folder, "--dry-run", "--backend", "skypilot", "--infra", "aws")
+    assert rented["usd"] is rented["attempt_usd"] is rented["site"]["trial_usd"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--backend", "skypilot", "--infra", "kubernetes/foo"], "no chamber is rented at kubernetes"),
+        (["--backend", "skypilot", "--infra", "runpod"], "no chamber is rented at runpod"),
+        (["--backend", "skypilot", "--infra", "nosuch/cloud"], "the place 'nosuch/cloud' is not known here"),
+        (["--backend", "modal", "--gpu", "A10:9"], "at most 4 GPUs of kind A10"),
+    ],
+)
+def test_a_dry_run_refuses_places_and_sizes(tmp_path: Path, words: list[str], line: str) -> None:
+    """What no provider would give, or we would not take, has no plan."""
+    blastdoor("init", tmp_path / "t")
+    assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", *words).exception)
+
+
+def test_a_dry_run_knows_what_a_place_can() -> None:
+    """A judge that calls needs a backend that carries frames: a plan has the capabilities of the real one."""
+    folder = Path(__file__).parents[4] / "examples" / "speedup"
+    ran = blastdoor("run", folder, "--dry-run", "--backend", "skypilot", "--infra", "aws")
+    assert 'judge.mode is "relay"' in str(ran.exception)
+    assert blastdoor("run", folder, "--dry-run", "--backend", "modal").exit_code == 0
 
 
 def test_a_dry_run_names_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
