@@ -31,7 +31,7 @@ from sandbox.backends.skypilot.pipe import bounded_output
 from sandbox.backends.skypilot.places import SWITCHABLE, Kind, admitted, cloud_of
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.backends.skypilot.ssh import refuse_forwarded_agent, unheard, without_agent
-from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.log import printable
 
 QUICK_S = 120.0
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def translating_sky_errors(doing: str) -> Iterator[None]:
-    """Whatever SkyPilot raises leaves as Unavailable, Refused or Lost."""
+    """Whatever SkyPilot raises leaves as Unavailable, Denied, Refused or Lost."""
     try:
         yield
     except SandboxError:
@@ -86,7 +86,7 @@ def _translated(error: Exception, doing: str) -> SandboxError:
     if isinstance(error, _GONE):
         return Lost(f"{doing}: the cluster is gone")
     if isinstance(error, _STRANGERS):
-        return Unavailable(f"{doing}: SkyPilot or the cloud does not know us; log in again and run sky check: {said}")
+        return Denied(f"{doing}: SkyPilot or the cloud does not know us; log in again and run sky check: {said}")
     if isinstance(error, _NEVER):
         return Refused(f"{doing}: {said}")
     if isinstance(error, exceptions.RequestCancelled):
