@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 os.environ.setdefault("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")  # it is read at import; what a search does is private
 
 from sky import check as sky_check
-from sky import clouds, exceptions, optimizer, skypilot_config
 from sky import dag as sky_dag
+from sky import exceptions, optimizer, skypilot_config
 from sky import task as sky_task
 from sky.client import sdk
 from sky.server import common as server_common
@@ -241,9 +241,6 @@ class SkyPilot:
 
         return await bounded("job status", work, QUICK_S)
 
-    async def cancel(self, name: str, number: int) -> None:
-        await bounded("cancel", lambda: sdk.get(sdk.cancel(name, job_ids=[number])), QUICK_S)
-
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         def work() -> None:
             runner = self._runner(name)
@@ -336,8 +333,3 @@ def _check(place: str) -> None:
 
 def _enabled() -> list[str]:
     return [str(name).lower() for name in sdk.get(sdk.enabled_clouds())]
-
-
-def known_clouds() -> list[str]:
-    """Names of all places that this version of SkyPilot can rent at."""
-    return sorted(str(cloud).lower() for cloud in registry.CLOUD_REGISTRY.values() if isinstance(cloud, clouds.Cloud))

@@ -35,7 +35,11 @@ def sdk(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_every_place_is_decided_upon(sdk: Any) -> None:
     """The matrix knows each place that this version of SkyPilot knows, and no other."""
-    assert sorted(PLACES) == sdk.known_clouds()
+    from sky import clouds
+    from sky.utils import registry
+
+    known = [str(cloud).lower() for cloud in registry.CLOUD_REGISTRY.values() if isinstance(cloud, clouds.Cloud)]
+    assert sorted(PLACES) == sorted(known)
 
 
 def test_the_switch_against_uploads_is_taken_everywhere_it_exists(sdk: Any) -> None:
