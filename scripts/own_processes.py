@@ -1,6 +1,7 @@
 """The processes that one private folder brought about, found and ended one by one.
 
-They are known by the folder's name in their words or their environment, or by a user made for them alone.
+They are known by the folder's name in their words or their environment, by working in it, or by a user made for them
+alone. A process that gives itself a title may lose both its words and its environment, but not the place it works in.
 """
 
 import contextlib
@@ -25,7 +26,9 @@ def own_processes(folder: Path, uid: int | None) -> list[Process]:
     sign = os.fsencode(folder)
 
     def is_own(entry: Path, words: bytes) -> bool:
-        return entry.stat().st_uid == uid or sign in words or sign in (entry / "environ").read_bytes()
+        if entry.stat().st_uid == uid or sign in words or sign in (entry / "environ").read_bytes():
+            return True
+        return sign in os.fsencode((entry / "cwd").readlink())
 
     return _processes(is_own)
 

@@ -110,7 +110,9 @@ class PrivateSlurm:
         self._run("slurmctld", program("slurmctld") or "slurmctld", "-D", "-i")
         self._run("slurmd", program("slurmd") or "slurmd", "-D", "-N", slurm_files.NODE)
         self._run("sshd", program("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", str(self.home / "sshd.conf"))
-        server = {"IS_SKYPILOT_SERVER": "true", "TMPDIR": str(self.home / "tmp")}
+        # Its executors give themselves a title, over their environment unless told not to, and outlive the server:
+        # we would not know them again.
+        server = {"IS_SKYPILOT_SERVER": "true", "TMPDIR": str(self.home / "tmp"), "SPT_NOENV": "1"}
         self._run("api", sys.executable, "-m", "sky.server.server", "--host=127.0.0.1", f"--port={self._ports.api}",
                   environment=self.environment() | server)  # fmt: skip
         self._await("slurmctld", self._idle)
@@ -218,8 +220,9 @@ def slurm(log: Path) -> Iterator[PrivateSlurm]:
 def sweep() -> None:
     """Removes what clusters left that were killed with their owner. A living owner holds the lock in its folder."""
     for home in PLACE.glob(f"{FOLDER}*"):
-        if _abandoned(home):
-            _remove(home, next((account.pw_uid for account in _accounts(home)), None))
+        with _abandoned(home) as is_ours:
+            if is_ours:
+                _remove(home, next((account.pw_uid for account in _accounts(home)), None))
 
 
 def _remove(home: Path, uid: int | None) -> None:
@@ -237,15 +240,17 @@ def _accounts(home: Path) -> list[pwd.struct_passwd]:
     return [account for account in pwd.getpwall() if Path(account.pw_dir) == home / "user"]
 
 
-def _abandoned(home: Path) -> bool:
-    try:
-        with (home / "lock").open("r+") as lock:
+@contextlib.contextmanager
+def _abandoned(home: Path) -> Iterator[bool]:
+    """Whether its owner is gone. The lock is held meanwhile: two who sweep at once do not get at the same one."""
+    with contextlib.ExitStack() as stack:
+        try:
+            lock = stack.enter_context((home / "lock").open("r+"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-    except FileNotFoundError:
-        return False  # it is being made, or somebody is at it
-    except BlockingIOError:
-        return False
+            is_ours = (home / "lock").exists()  # else somebody removed it meanwhile
+        except (FileNotFoundError, BlockingIOError):
+            is_ours = False  # it is being made, or somebody is at it
+        yield is_ours
 
 
 def _uv(home: Path) -> Path:

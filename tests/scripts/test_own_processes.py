@@ -1,7 +1,9 @@
 """Processes are found by what only ours carry, and ended one by one."""
 
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +37,38 @@ def test_only_ours_are_found_and_ended(tmp_path: Path, stranger: "subprocess.Pop
         for process in (by_environment, stubborn):
             process.kill()
             process.wait()
+
+
+TITLED = """
+import os, sys, time
+import setproctitle
+os.chdir(sys.argv[1])
+setproctitle.setproctitle("SkyPilot:executor:short")
+print(flush=True)
+time.sleep(97)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "leaves"), [({}, False), ({"SPT_NOENV": "1"}, True)], ids=["works in it", "told"]
+)
+def test_one_that_gave_itself_a_title_is_found_and_ended(
+    tmp_path: Path, variables: dict[str, str], leaves: bool
+) -> None:
+    """By where it works though its words and environment are gone; elsewhere, by the environment it is told to keep."""
+    place = "/" if leaves else str(tmp_path)
+    environment = os.environ | {"PLACE": str(tmp_path)} | variables
+    titled = subprocess.Popen([sys.executable, "-c", TITLED, place], env=environment, stdout=subprocess.PIPE)
+    try:
+        assert titled.stdout
+        titled.stdout.readline()
+        assert str(tmp_path).encode() not in Path(f"/proc/{titled.pid}/cmdline").read_bytes()
+        assert titled.pid in {process.pid for process in own_processes(tmp_path, None)}
+        assert end_all(tmp_path, None, 20) == []
+        assert titled.wait(5) == -signal.SIGTERM
+    finally:
+        titled.kill()
+        titled.wait()
 
 
 def test_this_process_and_its_parents_are_never_among_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

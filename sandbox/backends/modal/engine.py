@@ -185,7 +185,7 @@ def _status_of(sandbox: modal.Sandbox) -> str:
     """The package shows an exit code only; the status that came with it tells memory from a kill, and lies beneath."""
     result = getattr(getattr(_original(sandbox), "_impl", None), "result", None)
     if result is None:
-        return ""
+        raise Unavailable(f"poll: modal {modal.__version__} does not say how a sandbox ended; install modal>=1.6,<1.7")
     return str(type(result).GenericStatus.Name(result.status)).removeprefix("GENERIC_STATUS_")
 
 

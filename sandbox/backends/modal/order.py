@@ -20,6 +20,8 @@ LONGEST_S = 24 * 3600
 SPARE_S = 60.0
 MOST_GPUS = 8
 FEWER_GPUS = {"A10": 4}
+# Modal may give an H200 to who asks for an H100, unless told not to; we would refuse it after it was paid.
+EXACTLY = {"H100": "H100!"}
 MIB = 1024**2
 _ID = re.compile(r"im-[A-Za-z0-9]+")
 # Images of this machine, which Modal can not see.
@@ -69,7 +71,7 @@ def gpu(config: "ModalConfig", wanted: Gpu | None) -> str | None:
     most = FEWER_GPUS.get(wanted.kind, MOST_GPUS)
     if wanted.count > most:
         raise Refused(f"Modal gives at most {most} GPUs of kind {wanted.kind} to one sandbox, not {wanted.count}")
-    return f"{wanted.kind}:{wanted.count}"
+    return f"{EXACTLY.get(wanted.kind, wanted.kind)}:{wanted.count}"
 
 
 def memory(limits: Limits) -> int:

@@ -76,9 +76,6 @@ class Provisioner(Protocol):
     async def is_over(self, name: str, number: int) -> bool:
         """Whether a queued command has ended, in whatever way. Raises Lost when the machine is gone."""
 
-    async def cancel(self, name: str, number: int) -> None:
-        """End a queued command. Raises Lost when the machine is gone."""
-
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         """Copy a folder's content to a folder on the machine, under our own root there."""
 

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 os.environ.setdefault("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")  # it is read at import; what a search does is private
 
 from sky import check as sky_check
-from sky import clouds, exceptions, optimizer, skypilot_config
 from sky import dag as sky_dag
+from sky import exceptions, optimizer, skypilot_config
 from sky import task as sky_task
 from sky.client import sdk
 from sky.server import common as server_common
@@ -31,7 +31,7 @@ from sandbox.backends.skypilot.pipe import bounded_output
 from sandbox.backends.skypilot.places import SWITCHABLE, Kind, admitted, cloud_of
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.backends.skypilot.ssh import refuse_forwarded_agent, unheard, without_agent
-from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.log import printable
 
 QUICK_S = 120.0
@@ -67,7 +67,7 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def translating_sky_errors(doing: str) -> Iterator[None]:
-    """Whatever SkyPilot raises leaves as Unavailable, Refused or Lost."""
+    """Whatever SkyPilot raises leaves as Unavailable, Denied, Refused or Lost."""
     try:
         yield
     except SandboxError:
@@ -87,7 +87,7 @@ def _translated(error: Exception, doing: str) -> SandboxError:
     if isinstance(error, _GONE):
         return Lost(f"{doing}: the cluster is gone")
     if isinstance(error, _STRANGERS):
-        return Unavailable(f"{doing}: SkyPilot or the cloud does not know us; log in again and run sky check: {said}")
+        return Denied(f"{doing}: SkyPilot or the cloud does not know us; log in again and run sky check: {said}")
     if isinstance(error, _NEVER):
         return Refused(f"{doing}: {said}")
     if isinstance(error, exceptions.RequestCancelled):
@@ -242,9 +242,6 @@ class SkyPilot:
 
         return await bounded("job status", work, QUICK_S)
 
-    async def cancel(self, name: str, number: int) -> None:
-        await bounded("cancel", lambda: sdk.get(sdk.cancel(name, job_ids=[number])), QUICK_S)
-
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         def work() -> None:
             runner = self._runner(name)
@@ -337,8 +334,3 @@ def _check(place: str) -> None:
 
 def _enabled() -> list[str]:
     return [str(name).lower() for name in sdk.get(sdk.enabled_clouds())]
-
-
-def known_clouds() -> list[str]:
-    """Names of all places that this version of SkyPilot can rent at."""
-    return sorted(str(cloud).lower() for cloud in registry.CLOUD_REGISTRY.values() if isinstance(cloud, clouds.Cloud))

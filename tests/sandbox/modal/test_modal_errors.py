@@ -2,6 +2,9 @@
 
 import asyncio
 import inspect
+import re
+from types import SimpleNamespace
+from typing import cast
 
 import modal
 import modal.exception
@@ -10,7 +13,7 @@ from grpclib import GRPCError, Status
 from grpclib.exceptions import StreamTerminatedError
 
 from sandbox.backends.modal.bounds import within
-from sandbox.backends.modal.engine import ModalEngine, translating_modal_errors
+from sandbox.backends.modal.engine import ModalEngine, Sandbox, translating_modal_errors
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 
 OWN = [kind for _, kind in inspect.getmembers(modal.exception, inspect.isclass) if issubclass(kind, modal.Error)]
@@ -90,3 +93,14 @@ async def test_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODAL_TOKEN_SECRET", "")
     with pytest.raises(Denied, match="modal token new"):
         await ModalEngine.connect("app", None)
+
+
+async def test_a_package_that_hides_how_a_sandbox_ended() -> None:
+    """Without that word memory can not be told from a kill: said aloud with the version, never taken for no reason."""
+
+    async def poll() -> int:
+        return 137
+
+    other = SimpleNamespace(poll=SimpleNamespace(aio=poll))
+    with pytest.raises(Unavailable, match=rf"^poll: modal {re.escape(modal.__version__)} does not say how"):
+        await Sandbox(cast("modal.Sandbox", other)).ended()

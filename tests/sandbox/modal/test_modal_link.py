@@ -99,5 +99,6 @@ async def test_close_ends_a_reader_that_waits() -> None:
     link = linked(Endless({}))
     await asyncio.sleep(0.05)
     link.close()
-    while await link.receive():
-        pass
+    async with asyncio.timeout(30):
+        while await link.receive():
+            pass

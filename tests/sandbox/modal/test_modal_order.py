@@ -3,6 +3,7 @@
 import importlib.util
 
 import pytest
+from modal._utils.function_utils import parse_gpu_config
 
 from orchestrator.tariff import Tariff
 from orchestrator.wiring.engine import spare_of
@@ -19,9 +20,19 @@ def job(build: tuple[str, ...] = (), **limits: object) -> Job:
     return Job(command=("true",), build=build, limits=Limits(**limits))
 
 
-@pytest.mark.parametrize(("text", "word"), [("A10", "A10:1"), ("A10:4", "A10:4"), ("H100:8", "H100:8")])
+@pytest.mark.parametrize(("text", "word"), [("A10", "A10:1"), ("A10:4", "A10:4"), ("H200:8", "H200:8")])
 def test_gpus_that_modal_sells(text: str, word: str) -> None:
     assert modal_order.gpu(CONFIG, Gpu.parse(text)) == word
+
+
+def test_an_h100_is_no_h200() -> None:
+    """Modal may give the larger one unless told; its own parser takes the mark, and the price is the plain kind's."""
+    word = modal_order.gpu(CONFIG, Gpu.parse("H100:2"))
+    assert word == "H100!:2"
+    asked = parse_gpu_config(word)
+    assert (asked.gpu_type, asked.count) == ("H100!", 2)
+    one, two = (CONFIG.rates.per_second(Limits(gpu=f"H100:{count}")) for count in (1, 2))
+    assert two - one == pytest.approx(CONFIG.rates.gpu["H100"])
 
 
 def test_no_gpu() -> None:

@@ -63,9 +63,6 @@ class ThisMachine:
     async def is_over(self, number: int) -> bool:
         return self._jobs[number].poll() is not None
 
-    async def cancel(self, number: int) -> None:
-        await asyncio.to_thread(_end, self._jobs[number])
-
     async def raze(self) -> None:
         for job in self._jobs:
             await asyncio.to_thread(_end, job)
@@ -140,9 +137,6 @@ class PaperMachine:
 
     async def is_over(self, number: int) -> bool:
         return True
-
-    async def cancel(self, number: int) -> None:
-        pass
 
     async def raze(self) -> None:
         self.razed = True

@@ -43,8 +43,6 @@ class Ground(Protocol):
 
     async def is_over(self, number: int) -> bool: ...
 
-    async def cancel(self, number: int) -> None: ...
-
     async def raze(self) -> None: ...
 
 
@@ -175,10 +173,6 @@ class YardProvisioner:
     async def is_over(self, name: str, number: int) -> bool:
         await self._begin("is_over")
         return await self._ground(name).is_over(number)
-
-    async def cancel(self, name: str, number: int) -> None:
-        await self._begin("cancel")
-        await self._ground(name).cancel(number)
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         fault = await self._begin("send")
