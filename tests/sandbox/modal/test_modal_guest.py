@@ -112,7 +112,8 @@ def test_where_mounts_are_allowed() -> None:
 async def test_a_trial_where_mounts_are_allowed(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:
     """A whole trial on the wrapper's mounts: the bundle comes, outputs leave, the size holds, the root is closed."""
     modal_emulator.allow_mounts()
-    script = "cat main.txt >/work/out/x; head -c 9000000 /dev/zero >big || echo full; rm -f big; (: >/tmp/x) && ! (: >/var/tmp/x)"
+    fill = "head -c 9000000 /dev/zero >big || echo full; rm -f big"
+    script = f"cat main.txt >/work/out/x; {fill}; (: >/tmp/x) && ! (: >/var/tmp/x)"
     limits = Limits(wall=30, memory="128MiB", work_bytes=8 * 1024**2)
     async with await backend.open(Job(command=("sh", "-c", script), limits=limits)) as chamber:
         outcome = await chamber.run(Bundle({"main.txt": b"hello"}))

@@ -9,6 +9,7 @@ from sandbox.backends.modal.backend import ModalBackend
 from sandbox.backends.modal.standing import Standing
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig
+from sandbox.errors import Unavailable
 from sandbox.job import Ending, Job, Limits
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import until
@@ -153,18 +154,19 @@ async def test_one_that_modal_refuses_is_paid_with_nothing(warm: ModalConfig, mo
     """A quota leaves no hold behind, though the name is looked for a while longer."""
     backend = await ModalBackend.connect(warm)
     backend.purse = purse = Money(room=1)
+    modal_emulator.fail("SandboxCreateV2", status=Status.RESOURCE_EXHAUSTED, times=-1)
+
+    async def paid() -> bool:
+        return bool(purse.settled)
+
     try:
-        async with await backend.open(JOB):
-            modal_emulator.fail("SandboxCreateV2", status=Status.RESOURCE_EXHAUSTED, times=-1)
-
-            async def paid() -> bool:
-                return bool(purse.settled)
-
-            await until(paid)
+        with pytest.raises(Unavailable, match="quota"):
+            await backend.open(JOB)
+        await until(paid)
         assert list(purse.settled.values()) == [0.0]
     finally:
         await close(backend)
-    assert modal_emulator.running() == []
+    assert modal_emulator.sandboxes() == []
 
 
 async def test_one_that_is_being_ended_is_not_handed_out() -> None:
