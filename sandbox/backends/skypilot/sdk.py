@@ -35,6 +35,7 @@ from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.wire.log import printable
 
 QUICK_S = 120.0
+CHECK_S = 300.0  # its server may have to start, and looks at every account that it knows
 DOWN_S = 600.0
 _MAKING = {"launch", "exec", "start"}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -162,7 +163,7 @@ class SkyPilot:
         self._handles: dict[str, Any] = {}
 
     async def check(self, place: str) -> None:
-        await bounded("check", lambda: _check(place), QUICK_S)
+        await bounded("check", lambda: _check(place), CHECK_S)
 
     async def quote(self, place: str, ask: Ask) -> float | None:
         def work() -> float | None:
