@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import time
 from collections.abc import Iterable
@@ -138,7 +139,9 @@ class ControlPlane:
     async def SandboxWait(self, request: api_pb2.SandboxWaitRequest) -> api_pb2.SandboxWaitResponse:
         sandbox = self._sandboxes.get(request.sandbox_id)
         if request.timeout > 0:
-            await asyncio.wait([asyncio.ensure_future(sandbox.over.wait())], timeout=request.timeout)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(request.timeout):
+                    await sandbox.over.wait()
         result = sandbox.result if sandbox.over.is_set() else None
         return api_pb2.SandboxWaitResponse(result=result, metadata=_metadata(sandbox))
 

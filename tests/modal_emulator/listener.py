@@ -14,13 +14,18 @@ class _Server(Server):
         self.connected: list[H2Protocol] = []
 
     def _protocol_factory(self) -> H2Protocol:
-        self.connected = [known for known in self.connected if not known.connection.is_closing()]
+        self.connected = [known for known in self.connected if not _is_over(known)]
         self.connected.append(super()._protocol_factory())
         return self.connected[-1]
 
     @property
     def port(self) -> int:
         return int(self._server.sockets[0].getsockname()[1])  # type: ignore[union-attr] # started before it is asked
+
+
+def _is_over(known: H2Protocol) -> bool:
+    """One that is being accepted has no connection yet."""
+    return hasattr(known, "connection") and known.connection.is_closing()
 
 
 class Listener:

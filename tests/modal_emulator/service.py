@@ -32,6 +32,7 @@ class Journal:
         self.broken: list[str] = []
         self.answers: dict[tuple[str, str], Message] = {}
         self.remembers = False
+        self.working: set[asyncio.Task[Message]] = set()
         self.sought: list[bytes] = []
         self.found: set[bytes] = set()
 
@@ -92,6 +93,9 @@ def _method(service: Service, rpc: str) -> Callable[[Any, "Stream[Any, Any]"], A
 
 async def _once(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
     task = asyncio.create_task(_whole(service, rpc, effect, request, metadata))
+    # Without a hold on it, what nobody waits for any more is collected in the middle of its work.
+    service.journal.working.add(task)
+    task.add_done_callback(service.journal.working.discard)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, if nobody waits for it
     return await asyncio.shield(task)
 
