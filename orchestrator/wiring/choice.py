@@ -62,9 +62,9 @@ def kept_at(kept: Mapping[str, Any], backend: str | None) -> dict[str, Any]:
     return {name: value for name, value in kept.items() if name not in ("gpu", "infra", "runtime", "standing")}
 
 
-def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
+def settle(values: dict[str, Any], sources: Mapping[str, str], *, anywhere: bool = False) -> None:
     """Take out what the backend has no use for. Raises TaskError for a flag that would mean nothing, or one that is
-    missing.
+    missing; `anywhere` where no place has to be named.
     """
     backend = values["backend"]
     if backend not in BACKENDS:
@@ -74,7 +74,7 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
             if sources[name] == "flag":
                 raise TaskError(line)
             values[name] = None
-    if backend == "skypilot" and values["infra"] is None:
+    if backend == "skypilot" and values["infra"] is None and not anywhere:
         raise TaskError(
             "--backend skypilot needs --infra, SkyPilot's word for where, like aws, gcp/us-central1 or slurm/cluster"
         )

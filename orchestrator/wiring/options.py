@@ -94,9 +94,9 @@ def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any
     return Options(values, sources)
 
 
-def resolve_site(flags: Flags, settings: Settings) -> SiteChoice:
+def resolve_site(flags: Flags, settings: Settings, *, anywhere: bool = False) -> SiteChoice:
     """The same for a command that has no task. Raises TaskError like `resolve`."""
     places = [("flag", asdict(flags)), ("user", settings.model_dump(exclude_unset=True)), ("default", _DEFAULTS)]
     values, sources = cascade(OF_A_SITE, places)
-    settle(values, sources)
+    settle(values, sources, anywhere=anywhere)
     return choice_of(values)

@@ -56,6 +56,13 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
 
         return await SkyPilotBackend.connect(self)
 
+    @staticmethod
+    async def reap_everywhere(owners_folder: Path | None = None) -> list[str]:
+        """End what owners that are gone left at any place: SkyPilot lists all of them together. Raises like connect."""
+        from sandbox.backends.skypilot.backend import reap_everywhere
+
+        return await reap_everywhere(owners_folder)
+
     async def bake(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
         """Baked on the local engine and shipped from there: no registry is needed."""
         from sandbox.backends.docker.bake import bake

@@ -9,6 +9,7 @@ import click
 from orchestrator.settings import Settings
 from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import backend_config, resolve_site
+from sandbox import SkyPilotConfig
 
 
 @click.command("reap", short_help="Remove what owners that are gone left behind.")
@@ -17,9 +18,11 @@ from orchestrator.wiring import backend_config, resolve_site
 @click.pass_obj
 def command(settings: Settings, /, as_json: bool, **given: Any) -> None:
     """Remove what owners that are gone left behind, on one's own engine or at the provider that is named."""
-    chosen = resolve_site(flags_of(given), settings)
+    chosen = resolve_site(flags_of(given), settings, anywhere=True)
 
     async def reap() -> list[str]:
+        if chosen.backend == "skypilot":
+            return await SkyPilotConfig.reap_everywhere()
         backend = await backend_config(settings, chosen).connect()
         try:
             return await backend.reap()

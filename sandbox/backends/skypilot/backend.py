@@ -6,6 +6,7 @@ differs from an engine of one's own is said by the capabilities, and by the cave
 
 import asyncio
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from sandbox.backend import Capabilities
@@ -81,11 +82,7 @@ class SkyPilotBackend:
     async def connect(cls, config: "SkyPilotConfig") -> Self:
         """Raises Refused for a place that is no boundary and without the package, Unavailable without its server."""
         admitted(config.infra)
-        try:
-            from sandbox.backends.skypilot.sdk import SkyPilot
-        except ImportError as error:
-            raise Refused(f"SkyPilot is not installed ({error}); pip install 'blastdoor[skypilot]'") from error
-        provisioner = SkyPilot()
+        provisioner = _installed()
         await provisioner.check(config.infra)
         tenancy = Tenancy(config.owners_folder)
         backend = cls(config, provisioner, tenancy, Guard(tenancy.owner, "sandbox.backends.skypilot.warden"))
@@ -191,6 +188,23 @@ class SkyPilotBackend:
             await self._shipper.ship(machine, job, missing)
 
         return ship
+
+
+def _installed() -> Provisioner:
+    try:
+        from sandbox.backends.skypilot.sdk import SkyPilot
+    except ImportError as error:
+        raise Refused(f"SkyPilot is not installed ({error}); pip install 'blastdoor[skypilot]'") from error
+    return SkyPilot()
+
+
+async def reap_everywhere(owners_folder: Path | None) -> list[str]:
+    """Nothing is launched, so no place is checked."""
+    tenancy = Tenancy(owners_folder)
+    try:
+        return await reap(_installed(), tenancy)
+    finally:
+        tenancy.release()
 
 
 def capabilities_of(config: "SkyPilotConfig") -> Capabilities:
