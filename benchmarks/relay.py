@@ -11,6 +11,7 @@ from orchestrator.judge.data import contract_variables, judge_files
 from orchestrator.judge.helpers import CANDIDATE_HELPERS, JUDGE_HELPERS, helpers
 from orchestrator.judge.relay import Met, Seat, judgement_of, meet
 from orchestrator.loop.jobs import bundle_of, together
+from orchestrator.tariff import Tariff
 from sandbox import DockerConfig, Job, Limits
 from sandbox import Mode as JobMode
 from sandbox.backends.docker.backend import DockerBackend
@@ -51,7 +52,7 @@ with relay() as candidate:
 
 
 async def _met(backend: DockerBackend) -> Met:
-    door = Door(backend, Job(command=("true",)), lambda _: 0.0, 120.0, 100.0)
+    door = Door(backend, Job(command=("true",)), Tariff(lambda _: 0.0, 120.0, 100.0))
     candidate = together(bundle_of(Tree.of({"serve.py": CANDIDATE})), bundle_of(helpers(CANDIDATE_HELPERS)))
     files = judge_files(Tree.of({"judge.py": JUDGE}), Tree(), helpers(JUDGE_HELPERS))
     job = Job(command=("python3", "serve.py"), mode=JobMode.RELAY, limits=LIMITS)
