@@ -8,6 +8,7 @@ import io
 import os
 import random
 import statistics
+import sys
 import tarfile
 import tempfile
 import time
@@ -210,12 +211,14 @@ def _account(emulator: ModalEmulator, config: ModalConfig, trials: list[Booked],
     worst_s = longest(LIMITS, builds=False, spare_s=spare_s) + config.terms.opening_s + config.terms.closing_s
     charged = [bill["seconds"] * rate for bill in emulator.sandboxes()]
     booked = sum(rate * worst_s if trial.unended else trial.usd for trial in trials)
-    blamed = sum(trial.blamed for trial in trials)
+    blamed = [trial.why for trial in trials if trial.blamed]
+    for why in blamed:
+        sys.stderr.write(f"blamed on the program: {why}\n")
     through = sum(trial.done for trial in trials) / len(trials) * 100
     return [
         Figure("Modal, emulated: faults that struck", struck, "", f">= {FAULTS}"),
         Figure(f"Modal, emulated: of {len(trials)} trials among them, came through all the same", through, "%"),
-        Figure("Modal, emulated: provider's failures taken for the program's", blamed, "", "<= 0"),
+        Figure("Modal, emulated: provider's failures taken for the program's", len(blamed), "", "<= 0"),
         Figure("Modal, emulated: sandboxes left running after them", len(emulator.running()), "", "<= 0"),
         Figure("Modal, emulated: containers left on the engine", len(emulator.containers()), "", "<= 0"),
         Figure("Modal, emulated: dearest sandbox / reserved for a trial", max(charged) / rate / worst_s, "x", "<= 1"),

@@ -17,7 +17,7 @@ from tests.modal_emulator.engine import Engine, EngineError
 _AHEAD = 8 << 20  # more than this unread, and the command waits in its write
 _BEHIND = 80 << 20  # what a client that reconnects may still ask for: its window is 64 MiB
 _CHUNK = 1 << 18
-_LINGER_S = 1.0  # output of a command that is over, while a child of it holds the pipe
+_SILENCE_S = 3.0  # of a command that is over and whose output is still open: a child of it holds the pipe
 _STDOUT = 1
 
 
@@ -74,6 +74,7 @@ class Exec:
         self.docker_id = ""
         self._writer: asyncio.StreamWriter | None = None
         self._written = 0
+        self._heard = 0
         self._input_ended = False
         self._tasks: list[asyncio.Task[None]] = []
         self.stdout = Output()
@@ -139,6 +140,7 @@ class Exec:
             while True:
                 kind, size = struct.unpack(">BxxxL", await reader.readexactly(8))
                 data = await reader.readexactly(size)
+                self._heard += size
                 stream = self.stdout if kind == _STDOUT else self.stderr
                 if stream not in self._unwanted:
                     await stream.write(data)
@@ -147,7 +149,10 @@ class Exec:
         """The command's own end counts, not that of children which keep its output open."""
         if self.code is None:
             self.code = code
-            await asyncio.wait(self._tasks[:1], timeout=_LINGER_S)
+            heard = -1
+            while heard != self._heard and not self._tasks[0].done():
+                heard = self._heard
+                await asyncio.wait(self._tasks[:1], timeout=_SILENCE_S)
             await self._finish()
 
     async def _watch(self, pump: asyncio.Task[None]) -> None:

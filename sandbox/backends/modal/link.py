@@ -46,7 +46,7 @@ class ModalLink:
 
     async def receive(self) -> list[Piece]:
         if self._ended:
-            return []
+            return self._last_word()
         first = await self._pieces.get()
         pieces = [first]
         while not self._pieces.empty():
@@ -57,9 +57,14 @@ class ModalLink:
                 taken.append(piece)
             else:
                 self._ended, self._failure = True, piece
-        if not taken and self._failure:
-            raise self._failure
-        return taken
+        return taken or self._last_word()
+
+    def _last_word(self) -> list[Piece]:
+        """A failure that came together with data is told once the data is taken: it is not the end of a program."""
+        failure, self._failure = self._failure, None
+        if failure:
+            raise failure
+        return []
 
     def close(self) -> None:
         """The sandbox is dead: nothing more will come."""

@@ -75,6 +75,16 @@ async def test_any_other_break_is_the_providers_failure(answer: bool | SandboxEr
         await link.receive()
 
 
+async def test_a_failure_behind_data_is_not_lost() -> None:
+    """Taken in one go with the last bytes, it is told right after them, and not taken for the program's own end."""
+    link = linked(Script({Stream.STDOUT: [b"x", Unavailable("cut")]}))
+    await asyncio.sleep(0.05)
+    assert [bytes(piece) for _, piece in await link.receive()] == [b"x"]
+    with pytest.raises(Unavailable, match="cut"):
+        await link.receive()
+    assert await link.receive() == []
+
+
 async def test_large_bundles_go_in_pieces() -> None:
     """The package takes no more than sixteen MiB at once."""
     script = Script({})
