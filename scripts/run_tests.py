@@ -1,8 +1,10 @@
 """Runs the tests in two stages: those that must have the engine alone, then all others beside each other.
 
-usage: run-tests [ARGUMENTS OF PYTEST...]    exit code: 0 when every test passed, 5 when there was none, else pytest's
+usage: run-tests [--thorough] [ARGUMENTS OF PYTEST...]
+exit code: 0 when every test passed, 5 when there was none, else pytest's
 
-Tests that rent from a Slurm cluster are left out: `make slurm` runs them.
+Left out are tests that rent from a Slurm cluster (`make slurm`), and without --thorough those that say the same at
+greater length: long random runs, and every hardening flag switched off in turn.
 """
 
 import os
@@ -15,6 +17,8 @@ STAGES = (
     ("alone and not slurm", ()),
     ("not alone and not slurm", ("--numprocesses", str(WORKERS), "--dist", "worksteal")),
 )
+AT_LENGTH = "not (slow or fuzz)"
+THOROUGH = "--thorough"
 PASSED, NOTHING_COLLECTED = 0, 5
 
 
@@ -29,7 +33,9 @@ def _marks(arguments: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    codes = [stage(marks, more, arguments) for marks, more in STAGES]
+    thorough = THOROUGH in arguments
+    rest = [word for word in arguments if word != THOROUGH]
+    codes = [stage(marks if thorough else f"{marks} and {AT_LENGTH}", more, rest) for marks, more in STAGES]
     bad = [code for code in codes if code not in (PASSED, NOTHING_COLLECTED)]
     return bad[0] if bad else min(codes)
 
