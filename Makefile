@@ -4,7 +4,7 @@ SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks examples)
 ENGINE := scripts/with-engine
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit slurm check format attack bench lock clean
+.PHONY: help setup demo test thorough slurm unit check format attack bench lock clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -26,8 +26,11 @@ demo: setup ## set everything up and run a real campaign
 	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor run .demo --proposer mixed --attempts 60 --control random --seed 1'
 	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
-test: setup check ## set everything up and run all checks and tests
+test: setup check ## set everything up and run all checks and tests but the longest
 	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests $(ARGS)'
+
+thorough: setup check ## the same, with long random runs and every hardening flag switched off in turn
+	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests --thorough $(ARGS)'
 
 slurm: setup ## run the tests that rent from a real Slurm cluster
 	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/pytest -m slurm $(ARGS)'

@@ -1,20 +1,24 @@
 """Runs the tests in two stages: those that must have the engine alone, then all others beside each other.
 
-usage: run-tests [ARGUMENTS OF PYTEST...]    exit code: 0 when every test passed, 5 when there was none, else pytest's
+usage: run-tests [--thorough] [ARGUMENTS OF PYTEST...]
+exit code: 0 when every test passed, 5 when there was none, else pytest's
 
-Tests that rent from a Slurm cluster are left out: `make slurm` runs them.
+Left out are tests that rent from a Slurm cluster (`make slurm`), and without --thorough those that say the same at
+greater length: long random runs, and every hardening flag switched off in turn.
 """
 
 import os
 import subprocess
 import sys
 
-# Tests wait for engines and deadlines most of the time: more of them than processors fit beside each other.
-WORKERS = 2 * (os.cpu_count() or 1)
+# Tests wait for engines and deadlines much of the time, so one more than there are processors.
+WORKERS = 1 + (os.cpu_count() or 1)
 STAGES = (
     ("alone and not slurm", ()),
     ("not alone and not slurm", ("--numprocesses", str(WORKERS), "--dist", "worksteal")),
 )
+AT_LENGTH = "not (slow or fuzz)"
+THOROUGH = "--thorough"
 PASSED, NOTHING_COLLECTED = 0, 5
 
 
@@ -29,7 +33,9 @@ def _marks(arguments: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    codes = [stage(marks, more, arguments) for marks, more in STAGES]
+    thorough = THOROUGH in arguments
+    rest = [word for word in arguments if word != THOROUGH]
+    codes = [stage(marks if thorough else f"{marks} and {AT_LENGTH}", more, rest) for marks, more in STAGES]
     bad = [code for code in codes if code not in (PASSED, NOTHING_COLLECTED)]
     return bad[0] if bad else min(codes)
 

@@ -29,6 +29,19 @@ def test_own_marks_narrow_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("run_tests.subprocess.run", run)
     assert run_tests.main(["-m", "crash or e2e"]) == 0
     assert [words[-1] for words in asked] == [
-        "(alone and not slurm) and (crash or e2e)",
-        "(not alone and not slurm) and (crash or e2e)",
+        "(alone and not slurm and not (slow or fuzz)) and (crash or e2e)",
+        "(not alone and not slurm and not (slow or fuzz)) and (crash or e2e)",
     ]
+
+
+def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said at greater length is run where somebody asks for it."""
+    asked: list[tuple[str, list[str]]] = []
+
+    def stage(marks: str, more: tuple[str, ...], rest: list[str]) -> int:
+        asked.append((marks, rest))
+        return 0
+
+    monkeypatch.setattr(run_tests, "stage", stage)
+    assert run_tests.main(["--thorough", "-x"]) == 0
+    assert asked == [("alone and not slurm", ["-x"]), ("not alone and not slurm", ["-x"])]
