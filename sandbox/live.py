@@ -18,6 +18,7 @@ from sandbox.price import Bill
 from sandbox.session import Session
 
 DYING_S = 20.0
+_OVER_TIME = (Ending.TIMED_OUT, Ending.BUILD_TIMED_OUT)
 
 
 class Death(Enum):
@@ -193,6 +194,10 @@ class LiveChamber:
 
     async def _with_evidence(self, told: Told) -> Told:
         """Ask the provider what a failed program died of, and whether it is the program that failed at all."""
+        if told.ending in _OVER_TIME and self._hold.billed_since is not None and self._end is None:
+            # A rented machine that is half dead says nothing, like a program that hangs: it is asked something itself.
+            await self._hold.cause_of_death(DYING_S)
+            return told
         if not told.doubtful:
             return told
         await self._session.drained(DYING_S)

@@ -12,14 +12,16 @@ from sandbox import Ending, Job, ModalConfig
 from sandbox.backends.modal import ender as modal_ender
 from sandbox.backends.modal import engine as modal_engine
 from sandbox.backends.modal.backend import ModalBackend
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxError, Unavailable
 from sandbox.link import Deadlines
 from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import Bare, until
 from tests.sandbox.modal.life import (
     ALWAYS,
+    BUNDLE,
     GPU_JOB,
     JOB,
+    LIMITS,
     OF_NO_APP,
     WITH_A_GPU,
     WITHOUT_A_GPU,
@@ -138,6 +140,25 @@ async def test_a_create_that_outlasts_its_deadline(
         await until(lambda: _made_and_ended(modal_emulator))
     finally:
         await close(backend)
+
+
+@pytest.mark.parametrize("silent", [True, False])
+async def test_a_worker_that_goes_silent(
+    backend: ModalBackend, modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    """A program that says nothing until its time is over timed out, unless its machine does not answer either."""
+    monkeypatch.setattr("sandbox.backends.modal.backend.QUESTION_S", 5.0)
+    limits = LIMITS.model_copy(update={"wall": 4.0})
+    async with await backend.open(Job(command=("sleep", "60"), limits=limits)) as chamber:
+        running = asyncio.create_task(chamber.run(BUNDLE))
+        await asyncio.sleep(1)
+        if silent:
+            modal_emulator.silence()
+            with pytest.raises(Unavailable, match="its machine does not answer"):
+                await running
+        else:
+            assert (await running).ending is Ending.TIMED_OUT
+    assert modal_emulator.running() == []
 
 
 @pytest.mark.parametrize("kind", ["error", "hang", "cut"])
