@@ -53,6 +53,12 @@ class Hold(Protocol):
         Raises Lost when the chamber is gone or was ended by somebody else, Unavailable without an answer.
         """
 
+    async def answers(self) -> None:
+        """Asked about a program that let its time pass: a machine that is half dead is as silent as one that hangs.
+
+        Raises Unavailable when the machine does not answer, Lost when the chamber is gone.
+        """
+
     async def processor_seconds(self) -> float | None:
         """What the chamber has used of the processors so far; None where the provider can not tell, or not now."""
 
@@ -194,10 +200,8 @@ class LiveChamber:
 
     async def _with_evidence(self, told: Told) -> Told:
         """Ask the provider what a failed program died of, and whether it is the program that failed at all."""
-        if told.ending in _OVER_TIME and self._hold.billed_since is not None and self._end is None:
-            # A rented machine that is half dead says nothing, like a program that hangs: it is asked something itself.
-            await self._hold.cause_of_death(DYING_S)
-            return told
+        if told.ending in _OVER_TIME and self._end is None:
+            await self._hold.answers()
         if not told.doubtful:
             return told
         await self._session.drained(DYING_S)

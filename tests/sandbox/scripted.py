@@ -25,6 +25,7 @@ class ScriptedHold:
         self.link = FakeLink()
         self.out_of_memory: bool | Lost = False
         self.unreachable = False
+        self.half_dead = False
         self.destroyed = 0
         self.released = 0
 
@@ -57,6 +58,10 @@ class ScriptedHold:
         if isinstance(self.out_of_memory, Lost):
             raise self.out_of_memory
         return Death.MEMORY if self.out_of_memory else Death.ITS_OWN_DOING
+
+    async def answers(self) -> None:
+        if self.half_dead:
+            raise Unavailable("the machine does not answer")
 
     async def processor_seconds(self) -> float | None:
         return self.link.processor_s

@@ -394,6 +394,15 @@ async def test_death_that_is_not_confirmed() -> None:
         await played.outcome()
 
 
+async def test_a_machine_that_is_half_dead() -> None:
+    """A program that let its time pass did not time out when its machine answers nobody: the provider failed."""
+    played = await play(Job(command=("true",), limits=Limits(wall=AT_ONCE)))
+    played.hold.half_dead = True
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(Unavailable, match="the machine does not answer"):
+        await played.outcome()
+
+
 class FailingListener:
     """Chokes on a line."""
 

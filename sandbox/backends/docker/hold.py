@@ -46,6 +46,9 @@ class DockerHold:
             raise Lost(f"the engine did not see {self.name} end; was it restarted?")
         return Death.ITS_OWN_DOING
 
+    async def answers(self) -> None:
+        """The engine is the machine: it answers when it is told to kill."""
+
     async def processor_seconds(self) -> float | None:
         try:
             return await self._engine.cpu_seconds(self._container)

@@ -165,6 +165,9 @@ class FakeHold:
         await asyncio.wait({self._life}, timeout=timeout)
         return Death.MEMORY if self._out_of_memory else Death.ITS_OWN_DOING
 
+    async def answers(self) -> None:
+        self._world.check()
+
     async def processor_seconds(self) -> float | None:
         """What its program says: there is no processor of its own to look at."""
         return self.link.processor_s

@@ -82,6 +82,9 @@ class ModalHold:
             raise TakenAway(f"{self.name} was taken away by Modal ({ended.status})")
         raise Lost(f"{self.name} has ended, and nobody knows whose fault it was ({ended.status or 'no reason given'})")
 
+    async def answers(self) -> None:
+        await self.cause_of_death(DYING_S)
+
     async def processor_seconds(self) -> float | None:
         """Modal does not tell."""
         return None
