@@ -12,10 +12,11 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grpclib import Status
 
@@ -28,7 +29,8 @@ from sandbox.link import Deadlines
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import Bare
 
-SAMPLES = 25
+SAMPLES = 40
+WARM_UP = 2  # connections are made, the image is looked up
 PARALLEL = 20
 FAULTS = 100
 WIDTH = 4
@@ -134,20 +136,27 @@ async def measure() -> list[Figure]:
 async def _overhead(emulator: ModalEmulator, config: ModalConfig) -> list[Figure]:
     bare = await Bare.connect(emulator.environment())
     backend = await ModalBackend.connect(config)
-    mine, plain = [], []
+    mine: list[float] = []
+    plain: list[float] = []
+
+    async def timed(into: list[float], trial: Coroutine[Any, Any, object]) -> None:
+        started = time.perf_counter()
+        await trial
+        into.append(time.perf_counter() - started)
+
+    async def sound(word: bytes) -> None:
+        if not (booked := await ours(backend, word)).done:
+            raise RuntimeError(f"a trial without any fault failed: {booked.why}")
+
     try:
-        for number in range(-2, SAMPLES):  # the first ones make connections and look the image up
+        for number in range(WARM_UP + SAMPLES):
             word = str(number).encode()
-            started = time.perf_counter()
-            await by_hand(bare, word)
-            between = time.perf_counter()
-            if not (booked := await ours(backend, word)).done:
-                raise RuntimeError(f"a trial without any fault failed: {booked.why}")
-            if number >= 0:
-                plain.append(between - started)
-                mine.append(time.perf_counter() - between)
+            pair = [(plain, by_hand(bare, word)), (mine, sound(word))]
+            for into, trial in pair if number % 2 else reversed(pair):  # each goes first as often as the other
+                await timed(into, trial)
     finally:
         await backend.close()
+    mine, plain = mine[WARM_UP:], plain[WARM_UP:]
     a, b = statistics.median(plain) * 1000, statistics.median(mine) * 1000
     ratio = statistics.median(ours / bare for ours, bare in zip(mine, plain, strict=True))
     return [
