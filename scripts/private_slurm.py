@@ -32,6 +32,7 @@ START_SECONDS = 300
 STOP_SECONDS = 20
 PLACE = Path("/tmp")  # noqa: S108 a folder of our own is made there, and the cluster's user must get to it
 FOLDER = "blastdoor-slurm-"
+USER = "blastdoor-"  # and what SkyPilot calls its tenant
 PROGRAMS = ("dockerd", "docker", "slurmctld", "slurmd", "sbatch", "munged", "sshd", "rsync", "curl")
 
 
@@ -51,9 +52,9 @@ class PrivateSlurm:
 
     def __init__(self, home: Path, docker_host: str) -> None:
         self.home = home
-        self.user = f"blastdoor-{uuid.uuid4().hex[:8]}"
-        self.uid: int | None = None
         self._tenant = uuid.uuid4().hex[:8]  # whose machines these are, to SkyPilot
+        self.user = USER + self._tenant
+        self.uid: int | None = None
         self.docker_host = docker_host
         self._ports = _ports()
         self._daemons: list[subprocess.Popen[bytes]] = []
@@ -126,7 +127,6 @@ class PrivateSlurm:
         for daemon in self._daemons:
             daemon.kill()
             daemon.wait(STOP_SECONDS)
-        shutil.rmtree(PLACE / f"sky_ssh_{self._tenant}", ignore_errors=True)  # SkyPilot's own fixed place
 
     def _make_user(self) -> None:
         """A password that none matches, not a locked account: sshd refuses those."""
@@ -231,6 +231,8 @@ def _remove(home: Path, uid: int | None) -> None:
     left = end_all(home, uid, STOP_SECONDS)
     for account in _accounts(home):
         subprocess.run(["userdel", account.pw_name], env=os.environ | {"PATH": SEARCH_PATH}, check=True)
+        # SkyPilot's own fixed place for its connections.
+        shutil.rmtree(PLACE / f"sky_ssh_{account.pw_name.removeprefix(USER)}", ignore_errors=True)
     shutil.rmtree(home)
     if left:
         raise Unprepared(f"the private Slurm cluster left processes: {left}")
