@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,13 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see a pipe of no width, whatever runs them: workers of pytest-xdist are told the size of its terminal."""
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.delenv("LINES", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def traces() -> None:
+    """Whoever drove SkyPilot's own calls before left traces hidden."""
+    if hasattr(sys, "tracebacklimit"):
+        del sys.tracebacklimit
 
 
 @pytest.fixture(scope="session")

@@ -21,5 +21,5 @@ def test_price_is_the_sum_of_its_parts() -> None:
 @pytest.mark.parametrize("kind", ["any", "H9000"])
 def test_unknown_gpu_is_refused(kind: str) -> None:
     """A GPU without a price is refused by name: a wrong price would be worse."""
-    with pytest.raises(Refused, match=f"{kind}; set it"):
+    with pytest.raises(Refused, match=f"{kind}; known are T4"):
         MODAL.per_second(Limits(gpu=f"{kind}:1"))

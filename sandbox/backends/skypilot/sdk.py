@@ -11,6 +11,7 @@ import math
 import os
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -76,6 +77,10 @@ def translating_sky_errors(doing: str) -> Iterator[None]:
         raise Unavailable(f"{doing}: SkyPilot gave up ({error.code})") from error
     except Exception as error:  # its calls raise what its server raised, builtin errors among them
         raise _translated(error, doing) from error
+    finally:
+        # SkyPilot hides traces when it raises, and forgets to show them again: everybody else's would be lost.
+        if hasattr(sys, "tracebacklimit"):
+            del sys.tracebacklimit
 
 
 def _translated(error: Exception, doing: str) -> SandboxError:

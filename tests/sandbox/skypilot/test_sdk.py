@@ -246,3 +246,12 @@ def test_a_missing_package_says_what_to_install() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "pip install 'blastdoor[skypilot]'" in ran.stdout
+
+
+def test_traces_are_shown_again_after_an_error(sdk: Any) -> None:
+    """SkyPilot hides them when it raises; --verbose must show those of everybody else."""
+    from sky.utils import ux_utils
+
+    with pytest.raises(SandboxError), sdk.translating_sky_errors("look"), ux_utils.print_exception_no_traceback():
+        raise ValueError("of its own")
+    assert not hasattr(sys, "tracebacklimit")
