@@ -18,6 +18,7 @@ _AHEAD = 8 << 20  # more than this unread, and the command waits in its write
 _BEHIND = 80 << 20  # what a client that reconnects may still ask for: its window is 64 MiB
 _CHUNK = 1 << 18
 _SILENCE_S = 3.0  # of a command that is over and whose output is still open: a child of it holds the pipe
+_LATE_S = 1.0  # the client's clock for a command's timeout runs out first, and it says -1
 _STDOUT = 1
 
 
@@ -168,7 +169,7 @@ class Exec:
         self.over.set()
 
     async def _expire(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds + _LATE_S)
         pid = (await self._engine.json("GET", f"/exec/{self.docker_id}/json"))["Pid"]
         # The engine is on this machine: the pid is checked to be in the container's own group before it is ended.
         if pid and _is_within(pid, self._container):
