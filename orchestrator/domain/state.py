@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.folding import HANDLERS
-from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
+from orchestrator.domain.node import count_key, dropped_key, order_of, path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
     Draft,
@@ -47,7 +47,8 @@ class State:
         for (kind, name), body in rows.items():
             if kind in _TYPES:
                 state._records[kind][name] = _TYPES[kind].model_validate_json(body)
-        for node in sorted(state.nodes.values(), key=lambda node: (node.opened_at, node.step)):
+        # Not by the time at which they were opened: a resume on another host may have been earlier by its clock.
+        for node in sorted(state.nodes.values(), key=lambda node: (node.branch, node.step, order_of(node.id))):
             state.index(node, new=True)
         return state
 

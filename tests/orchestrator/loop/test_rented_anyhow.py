@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.budget import Account
@@ -102,12 +102,15 @@ async def _to_the_end(folder: Path, chance: Chance, rents: list[Rent]) -> tuple[
             assert accounts.used(Account.USD) == spent
             over = state.campaign.stopped != "Ctrl-C"
         if over:
-            assert all(node.phase in (Phase.ENDED, Phase.QUARANTINED) for node in state.nodes.values())
+            if not all(node.phase in (Phase.ENDED, Phase.QUARANTINED) for node in state.nodes.values()):
+                left = accounts.left(Account.USD)
+                assert left is not None and left < ATTEMPT * 1e6, state.campaign.stopped
             return spent, len(rents)
         how, flags = How.RESUME, {}
 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
+@example(seed=400, doubts=True)  # A resume by a clock that is behind.
 @given(seed=st.integers(0, 2**32), doubts=st.booleans())
 def test_any_order(seed: int, doubts: bool) -> None:
     """Used and held never pass the limit; what is booked covers the provider's record, and equals it where it can."""
