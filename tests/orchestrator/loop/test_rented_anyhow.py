@@ -103,8 +103,7 @@ async def _to_the_end(folder: Path, chance: Chance, rents: list[Rent]) -> tuple[
             over = state.campaign.stopped != "Ctrl-C"
         if over:
             if not all(node.phase in (Phase.ENDED, Phase.QUARANTINED) for node in state.nodes.values()):
-                left = accounts.left(Account.USD)
-                assert left is not None and left < ATTEMPT * 1e6, state.campaign.stopped
+                assert (accounts.left(Account.USD) or 0) < ATTEMPT * 1e6, state.campaign.stopped
             return spent, len(rents)
         how, flags = How.RESUME, {}
 
