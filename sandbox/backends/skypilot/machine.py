@@ -41,6 +41,7 @@ class Machine:
         self._deadlines = deadlines
         self._python = f"{_ROOT}/venv-{parcel().digest}/bin/python"
         self._used = False
+        self._facts: dict[str, Mapping[str, str]] = {}
         self.name = name
         self.landed = landed
 
@@ -64,17 +65,25 @@ class Machine:
     async def greet(self, job: Job, runtime: str, ship: Ship) -> Mapping[str, str]:
         """What a chamber of this job says of itself on this machine, before any hostile byte is there.
 
-        What the machine lacks is shipped first. Raises what its engine or our own policy there says; of a machine that
+        What the machine lacks is shipped first. Asked once for each job: what was said before other trials came is
+        worth more than what is said after them. Raises what its engine or our own policy there says; of a machine that
         had a bundle before, Unavailable at most.
         """
         errand = Errand(doing=Doing.GREET, job=job, runtime=runtime, seconds=BOX_S + self._deadlines.upload)
+        key = errand.model_dump_json()
+        if key not in self._facts:
+            self._facts[key] = await self._greeted(errand, ship)
+        return self._facts[key]
+
+    async def _greeted(self, errand: Errand, ship: Ship) -> Mapping[str, str]:
+        limits = errand.job.limits
         for _ in range(TRIES):
             trial = await self._ask(errand, None)
             said = f"{_folder(trial)}/said"
             line = f"{self._python} -m sandbox.box {_folder(trial)} >{said} 2>&1 || {{ cat {said}; exit 1; }}; "
             line += _taken(trial)
-            code, data = await self._provisioner.call(self.name, line, most_bytes(job.limits), errand.seconds + LOOK_S)
-            page = _greeting(code, data, job.limits, trusted=not self._used)
+            code, data = await self._provisioner.call(self.name, line, most_bytes(limits), errand.seconds + LOOK_S)
+            page = _greeting(code, data, limits, trusted=not self._used)
             if isinstance(page, Greeted):
                 return page.facts
             await ship(self, page)

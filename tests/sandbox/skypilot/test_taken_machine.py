@@ -51,7 +51,10 @@ class Turned(PaperMachine):
 
 
 async def test_a_used_machine_can_not_refuse_for_us(tmp_path: Path) -> None:
-    """Refused means our own policy and ends a campaign. A machine that had a bundle is unavailable, and retired."""
+    """Refused means our own policy and ends a campaign. A machine that had a bundle is unavailable, and retired.
+
+    It is asked about another job: of one that it was asked about before, its first answer counts.
+    """
     yard = Yard(lambda _: Turned())
     backend = await connected(YardProvisioner(yard), settings(tmp_path, warm=1))
     backend.purse = Purse()
@@ -59,8 +62,21 @@ async def test_a_used_machine_can_not_refuse_for_us(tmp_path: Path) -> None:
         await chamber.run(Bundle({"a": b"b"}))
     assert list(yard.clusters) == [chamber.name]
     with pytest.raises(Unavailable, match="none of ours"):
-        await backend.open(JOB)
+        await backend.open(JOB.model_copy(update={"command": ("false",)}))
     assert yard.clusters == {}
+    await backend.close()
+
+
+async def test_a_used_machine_can_not_change_its_facts(tmp_path: Path) -> None:
+    """What it said of a job before it had a bundle is what counts for the next trial of that job; it is not asked."""
+    machine = Turned()
+    backend = await connected(YardProvisioner(Yard(lambda _: machine)), settings(tmp_path, warm=1))
+    backend.purse = Purse()
+    for _ in range(2):
+        async with await backend.open(JOB) as chamber:
+            assert chamber.facts == {"cpu": "paper"}
+            await chamber.run(Bundle({"a": b"b"}))
+    assert sum("-m sandbox.box" in line for line in machine.lines) == 1
     await backend.close()
 
 
