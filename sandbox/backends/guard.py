@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sys
 
+from sandbox.backends import watch
 from sandbox.errors import Unavailable
 from sandbox.logger import logger
 
@@ -16,7 +17,8 @@ class Guard:
 
     def __init__(self, owner: str, warden: str, *words: str) -> None:
         """`warden` is the module that sweeps; `words` are its arguments after the owner, and never a secret."""
-        self._command = (sys.executable, "-m", warden, owner, *words)
+        # Without the script's own folder in front of its path: packages there are named like those of providers.
+        self._command = (sys.executable, "-P", watch.__file__, warden, owner, *words)
         self._owner = owner
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
@@ -56,14 +58,11 @@ class Guard:
             )
         self._heard = True
 
-    async def dismiss(self, word: bytes = b"") -> None:
-        """It sweeps once more and goes; while the provider does not answer, it stays behind and keeps trying.
-
-        `word` is a last one for wardens that would otherwise watch on for what may still be under way.
-        """
+    async def dismiss(self, *, all_ended: bool) -> None:
+        """It just goes if all has ended; else it sweeps, and stays behind while the provider does not answer."""
         if self._process and self._process.stdin:
-            if word and self._process.returncode is None:
-                self._process.stdin.write(word)
+            if all_ended and self._process.returncode is None:
+                self._process.stdin.write(watch.DONE)
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), DISMISS_S)

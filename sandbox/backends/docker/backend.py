@@ -63,6 +63,7 @@ class DockerBackend:
         self._images: dict[str, tuple[str, float]] = {}
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._not_removed: set[str] = set()
+        self._in_doubt = False
         self._closed = False
         self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host)
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
@@ -144,11 +145,13 @@ class DockerBackend:
         await self._warm.close()
         await asyncio.gather(*self._making, return_exceptions=True)
         ended = await asyncio.gather(*(chamber.kill() for chamber in self._open), return_exceptions=True)
+        all_ended = False
         try:
             await self.remove_left()
             await self.lease.release()
+            all_ended = not self._not_removed and not self._in_doubt
         finally:
-            await self._guard.dismiss()
+            await self._guard.dismiss(all_ended=all_ended)
             self.lease.engine.close()
             self._engine.close()
         for error in ended:
@@ -194,6 +197,7 @@ class DockerBackend:
             await self._gpus.claim(container, gpus)
             link = DockerLink(await self._engine.attach(container))
         except BaseException:
+            self._in_doubt = True  # an engine that is slow may make it after all, once we are gone
             await self._discard(name)
             self._gpus.give_back(gpus)
             raise

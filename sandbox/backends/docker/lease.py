@@ -30,6 +30,7 @@ class Lease:
         self._expires = 0.0
         self._volumes: list[str] = []
         self._beat: asyncio.Task[None] | None = None
+        self._released = asyncio.Event()
 
     async def acquire(self, after_beat: Callable[[], Awaitable[None]]) -> None:
         """Hold the lease, and renew it until released; `after_beat` is called whenever that worked."""
@@ -60,17 +61,16 @@ class Lease:
             await self.engine.remove_volume(self._volumes.pop(0))
 
     async def release(self) -> None:
+        """A renewal that is under way is waited for: its volume would come when nobody removes it any more."""
+        self._released.set()
         if self._beat:
-            self._beat.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._beat
+            await self._beat
         self.expire()
         while self._volumes:
             await self.engine.remove_volume(self._volumes.pop())
 
     async def _renew_for_ever(self, after_beat: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(self._seconds / 3)
+        while not await self._released_within(self._seconds / 3):
             try:
                 await self.renew()
                 await after_beat()
@@ -79,6 +79,11 @@ class Lease:
                 return
             except SandboxError as error:
                 logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
+
+    async def _released_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._released.wait(), seconds)
+        return self._released.is_set()
 
 
 async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> list[str]:

@@ -1,10 +1,9 @@
-"""Ends an owner's chambers when the owner is gone. Its stdin is a pipe that the owner holds: end of file is the sign.
+"""Ends an owner's chambers when the owner is gone.
 
 PID 1 of a chamber ends itself when its stdin closes, but a hostile candidate can keep that pipe open from inside.
 """
 
 import asyncio
-import sys
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -33,14 +32,5 @@ async def end_all(owner: str, host: str) -> None:
         engine.close()
 
 
-def main() -> None:
-    owner, host = sys.argv[1:3]
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    while sys.stdin.buffer.read(1):
-        pass
+def sweep(owner: str, host: str) -> None:
     asyncio.run(end_all(owner, host))
-
-
-if __name__ == "__main__":
-    main()

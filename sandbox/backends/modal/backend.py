@@ -17,7 +17,6 @@ from sandbox.backends.modal.hold import ModalHold
 from sandbox.backends.modal.link import ModalLink
 from sandbox.backends.modal.marks import CLOCKS_S, reap, tags_of
 from sandbox.backends.modal.standing import Standing
-from sandbox.backends.modal.warden import DONE
 from sandbox.errors import Lost, Refused, SandboxError
 from sandbox.job import Job
 from sandbox.live import LiveChamber
@@ -132,7 +131,7 @@ class ModalBackend:
             await self._ender.close()
         finally:
             self._tenancy.release()
-            await self._guard.dismiss(DONE if self._ender.is_clean else b"")
+            await self._guard.dismiss(all_ended=self._ender.is_clean)
             await self._images.close()
             await self._engine.close()
 

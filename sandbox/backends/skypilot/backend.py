@@ -19,7 +19,6 @@ from sandbox.backends.skypilot.pool import FreshBerth, Pool
 from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.backends.skypilot.rent import Office, ask_for
 from sandbox.backends.skypilot.ship import Shipper
-from sandbox.backends.skypilot.warden import DONE
 from sandbox.box.report import Missing
 from sandbox.errors import Refused, SandboxError
 from sandbox.inputs import InputStore
@@ -40,7 +39,7 @@ class Guarding(Protocol):
 
     async def ready(self) -> None: ...
 
-    async def dismiss(self, word: bytes = b"") -> None: ...
+    async def dismiss(self, *, all_ended: bool) -> None: ...
 
 
 class Shipping(Protocol):
@@ -157,7 +156,7 @@ class SkyPilotBackend:
         finally:
             self._shipper.close()
             self.tenancy.release()
-            await self._guard.dismiss(b"" if self._office.left else DONE)
+            await self._guard.dismiss(all_ended=not self._office.left)
 
     async def _make(self, job: Job, busy_s: float) -> RentedChamber:
         berth = await self._berth(job, busy_s)

@@ -1,11 +1,9 @@
-"""Ends an owner's clusters when the owner is gone. Its stdin is a pipe that the owner holds: end of file is the sign.
+"""Ends an owner's clusters when the owner is gone.
 
-`python -m sandbox.backends.skypilot.warden OWNER`. It looks more than once: a launch that was on its way when the owner
-died is seen only when SkyPilot has taken it up.
+It looks more than once: a launch that was on its way when the owner died is seen only when SkyPilot has taken it up.
 """
 
 import asyncio
-import sys
 import time
 
 from sandbox.backends.skypilot.end import end, found
@@ -16,7 +14,6 @@ from sandbox.errors import SandboxError
 PATIENCE_S = 1800.0
 PAUSE_S = 5.0
 CLEAN_LOOKS = 3
-DONE = b"d"  # an owner's last word: everything is ended, and confirmed
 
 
 async def end_all(
@@ -38,19 +35,7 @@ async def end_all(
     return ended
 
 
-def main() -> None:
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    last = b""
-    while word := sys.stdin.buffer.read(1):
-        last = word
-    if last == DONE:
-        return
-    # Only now: it takes seconds and much memory, and most owners end their clusters themselves.
-    from sandbox.backends.skypilot.sdk import SkyPilot
+def sweep(owner: str) -> None:
+    from sandbox.backends.skypilot.sdk import SkyPilot  # whose package is another extra's
 
-    asyncio.run(end_all(sys.argv[1], SkyPilot()))
-
-
-if __name__ == "__main__":
-    main()
+    asyncio.run(end_all(owner, SkyPilot()))

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sandbox.backends.modal.warden import DONE
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import until
@@ -65,17 +64,3 @@ async def _made_late(emulator: ModalEmulator, config: ModalConfig, tags: dict[st
     bare = await Bare.connect(emulator.environment())
     app = await bare.app_named(config.app)
     return (await bare.create(app=app, tags=tags)).object_id
-
-
-async def test_an_owner_that_ended_everything_itself() -> None:
-    """Its warden has nothing to do, and does not even ask."""
-    warden = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "sandbox.backends.modal.warden", "0" * 12, "app", ""),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "MODAL_SERVER_URL": "http://127.0.0.1:9"},
-    )
-    assert warden.stdout
-    assert await warden.stdout.readline() == b"ready\n"
-    await warden.communicate(DONE)
-    assert warden.returncode == 0

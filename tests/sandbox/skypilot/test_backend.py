@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, NotDelivered, Refused, Unavailable
-from sandbox.backends.guard import Guard
 from sandbox.backends.skypilot.names import mark_of, name_for
 from sandbox.backends.skypilot.places import PLACES, WARM_CAVEAT, admitted, cloud_of
-from sandbox.backends.skypilot.warden import DONE, end_all
+from sandbox.backends.skypilot.warden import end_all
 from sandbox.box.report import Failed, Report
 from sandbox.tenancy import Mark
 from tests.sandbox.skypilot.connecting import Purse, connected, settings
@@ -267,16 +266,6 @@ async def test_the_warden_looks_more_than_once(tmp_path: Path) -> None:
 async def _ask_late(yard: Yard, owner: str) -> None:
     await asyncio.sleep(0.03)
     yard.ask(name_for(Mark(owner, "0" * 8, 0)), yard.launched[0][1])
-
-
-async def test_a_warden_that_is_told_that_all_is_done_just_goes() -> None:
-    """It imports nothing and asks nobody: SkyPilot's package would take seconds and much memory."""
-    guard = Guard("0" * 12, "sandbox.backends.skypilot.warden")
-    await guard.post()
-    await guard.ready()
-    await guard.dismiss(DONE)
-    assert guard._process
-    assert guard._process.returncode == 0
 
 
 async def test_the_warden_outlasts_a_silence(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""The warden's process: small while it waits, gone when all has ended, at work when its owner is gone."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox.backends.guard import Guard
+from sandbox.errors import Unavailable
+
+SWEEPS = """
+from pathlib import Path
+
+def sweep(owner, folder):
+    Path(folder, owner).write_text("swept")
+"""
+
+
+@pytest.fixture
+def sweeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module that a warden can find, and nobody else."""
+    (tmp_path / "a_sweeper.py").write_text(SWEEPS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return "a_sweeper"
+
+
+async def posted(module: str, *words: str) -> Guard:
+    guard = Guard("me", module, *words)
+    await guard.post()
+    await guard.ready()
+    return guard
+
+
+@pytest.mark.parametrize("all_ended", [True, False])
+async def test_sweeps_unless_all_has_ended(sweeper: str, tmp_path: Path, all_ended: bool) -> None:
+    guard = await posted(sweeper, str(tmp_path))
+    await guard.dismiss(all_ended=all_ended)
+    assert (tmp_path / "me").exists() is not all_ended
+    assert guard.pid is not None
+    assert not psutil.pid_exists(guard.pid)
+
+
+@pytest.mark.parametrize("said", [b"", b"done", b"done\ndone\nno", b"x" * 70_000])
+async def test_a_pipe_that_ends_without_the_last_word(sweeper: str, tmp_path: Path, said: bytes) -> None:
+    """As when the owner is killed, in the middle of a word too."""
+    guard = await posted(sweeper, str(tmp_path))
+    assert guard._process
+    await guard._process.communicate(said)
+    assert (tmp_path / "me").read_text() == "swept"
+
+
+@pytest.mark.parametrize("provider", ["docker", "modal", "skypilot"])
+async def test_every_provider_has_one_that_can_be_loaded(provider: str, tmp_path: Path) -> None:
+    """From any folder, with nothing of providers loaded before it is needed."""
+    guard = await posted(f"sandbox.backends.{provider}.warden", "unix:///nowhere")
+    assert not [item.path for item in psutil.Process(guard.pid).memory_maps() if "site-packages" in item.path]
+    await guard.dismiss(all_ended=True)
+    script = f"import sandbox.backends.{provider}.warden as warden; assert callable(warden.sweep)"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=tmp_path)
+    assert await process.wait() == 0
+
+
+async def test_nothing_is_started_unguarded() -> None:
+    """A warden that can not start is an error before the first chamber, with what to do."""
+    guard = Guard("me", "any")
+    guard._command = ("true",)  # a machine on which nothing starts
+    await guard.post()
+    with pytest.raises(Unavailable, match="check free memory"):
+        await guard.ready()
