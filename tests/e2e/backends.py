@@ -1,7 +1,10 @@
 """One campaign, run unchanged at several sites: the same candidates, with canaries in what may leave and what not."""
 
 import asyncio
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,19 +14,24 @@ from orchestrator.domain.records import SiteRecord
 from orchestrator.domain.state import State
 
 ROOT = Path(__file__).parents[2]
+BLASTDOOR = (sys.executable, "-c", "from orchestrator.views.cli import main; main()")
 # In the candidate's own file, which must arrive; in the gold and in the judge's code, which must not.
 SENT, GOLD, JUDGE = "canary-of-the-candidate-51c7", "canary-of-the-gold-9e02", "canary-of-the-judge-d4a8"
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a campaign came to: each node by its id, with its parent, ending, whether it was kept, and its scores."""
+    """What a campaign came to: each node by its id, with its parent, ending, whether it was kept, and its scores.
+
+    `usd` is what its attempts cost, `standing_usd` what stood for all of them, both in micro-dollars.
+    """
 
     nodes: dict[str, tuple[Any, ...]]
     cohorts: set[str]
     site: SiteRecord
     trials: int
     usd: int
+    standing_usd: int
 
 
 def circle_packing(folder: Path) -> Path:
@@ -34,6 +42,13 @@ def circle_packing(folder: Path) -> Path:
     judge.write_text(judge.read_text() + f"\n# {JUDGE}\n")
     (folder / "judge" / "gold" / "canary.txt").write_text(f"{GOLD}\n")
     return folder
+
+
+def blastdoor(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command line, with nobody's settings."""
+    environment = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
+    command = [*BLASTDOOR, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, check=False)
 
 
 def run(folder: Path, *, attempts: int = 3, how: How = How.START, **flags: Any) -> Campaign:
@@ -51,4 +66,5 @@ def _seen(state: State) -> Campaign:
         for name, node in state.nodes.items()
     }
     spent = sum(node.spent.microdollars for node in state.nodes.values())
-    return Campaign(nodes, set(state.run.champions), state.run.site, len(state.trials), spent)
+    stood = state.campaign.standing.microdollars
+    return Campaign(nodes, set(state.run.champions), state.run.site, len(state.trials), spent, stood)

@@ -1,34 +1,24 @@
 """The same campaign, unchanged, on docker and on modal: the same verdicts, another cohort, and the judge stays home."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.api import How
-from tests.e2e.backends import GOLD, JUDGE, SENT, Campaign, circle_packing, run
+from tests.e2e.backends import GOLD, JUDGE, SENT, Campaign, blastdoor, circle_packing, run
 from tests.modal_emulator import ModalEmulator
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.modal]
 
 
-BLASTDOOR = [sys.executable, "-c", "from orchestrator.views.cli import main; main()"]
 DIFF = """--- a/params.json
 +++ b/params.json
 @@ -1 +1 @@
 -{"layout": "scattered", "rows": 5, "jitter": 0.01, "steps": 200, "growth": 0.001, "cooling": 1.0, "give": 1.0, "seed": 0}
 +{"layout": "hexagonal", "rows": 4, "jitter": 0.01, "steps": 200, "growth": 0.001, "cooling": 1.0, "give": 1.0, "seed": 0}
 """  # noqa: E501 the file has it in one line
-
-
-def blastdoor(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
-    command = [*BLASTDOOR, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 os.environ.setdefault("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")  # it is read at import; what a search does is private
 
+import requests
 from sky import check as sky_check
 from sky import dag as sky_dag
 from sky import exceptions, optimizer, skypilot_config
@@ -97,7 +98,7 @@ def _translated(error: Exception, doing: str) -> SandboxError:
         return Refused(f"{doing}: {said}")
     if isinstance(error, exceptions.RequestCancelled):
         return Unavailable(f"{doing}: somebody cancelled the request")
-    if isinstance(error, exceptions.ApiServerConnectionError):
+    if isinstance(error, exceptions.ApiServerConnectionError | requests.ConnectionError):
         return Unavailable(f"{doing}: SkyPilot's server does not answer; start it with sky api start")
     return Unavailable(f"{doing}: SkyPilot failed ({type(error).__name__}): {said}")
 

@@ -129,6 +129,8 @@ def test_what_errors_mean(sdk: Any) -> None:
     assert type(error_of(sdk, "NotSupportedError")) is Refused
     assert type(error_of(sdk, "RequestCancelled")) is Unavailable
     assert "sky api start" in str(error_of(sdk, "ApiServerConnectionError"))
+    with pytest.raises(Unavailable, match="sky api start"), sdk.translating_sky_errors("doing"):
+        raise sdk.requests.ConnectionError("HTTPConnectionPool(host='127.0.0.1', port=46580): Max retries exceeded")
 
 
 @pytest.mark.parametrize(
