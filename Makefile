@@ -2,6 +2,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks examples)
 ENGINE := scripts/with-engine
+# Tests and benchmarks start thousands of Pythons, and each would compile all of our code anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test thorough slurm unit check format attack bench lock clean

@@ -11,8 +11,8 @@ import os
 import subprocess
 import sys
 
-# Tests wait for engines and deadlines much of the time, so one more than there are processors.
-WORKERS = 1 + (os.cpu_count() or 1)
+# Tests wait for engines and deadlines much of the time, so there are more than processors.
+WORKERS = 2 + (os.cpu_count() or 1)
 STAGES = (
     ("alone and not slurm", ()),
     ("not alone and not slurm", ("--numprocesses", str(WORKERS), "--dist", "worksteal")),
