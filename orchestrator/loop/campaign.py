@@ -22,7 +22,7 @@ from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.storms import Weather
 from orchestrator.loop.verifying import Holds
 from orchestrator.loop.workbench import Workbench
-from sandbox import SandboxError
+from sandbox import Refused, SandboxError
 
 _log = structlog.get_logger()
 _POLL_S = 0.2
@@ -81,7 +81,7 @@ class Campaign:
         try:
             reason = await self._loop()
             errors = await self._end_all()
-        except Unusable as refused:
+        except (Unusable, Refused) as refused:
             await self._end_all()
             self._stopped(str(refused))
             raise

@@ -1,7 +1,7 @@
 """The local engine as a site."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.site import Site
-from sandbox import Backend, BackendConfig, DockerConfig, InputStore, Limits, Rates
+from sandbox import Backend, BackendConfig, DockerConfig, InputStore, Job, Limits, Rates
 from sandbox import ImageSpec as BakeSpec
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
@@ -51,6 +51,12 @@ def site_of_engine(
         baked = await config.bake(wanted, progress)
         return Image(baked.name, baked.digest)
 
+    async def look_for_gpus(asked: Iterable[Limits]) -> None:
+        """A GPU that the engine can not give is refused before a run is opened; what a chamber sees is the proof."""
+        for limits in {limits.gpu: limits for limits in asked if limits.gpu}.values():
+            async with await backend.open(Job(command=("true",), image=base_image, limits=limits)):
+                pass
+
     return Site(
         name=f"docker/{config.runtime}",
         backend=backend,
@@ -59,6 +65,7 @@ def site_of_engine(
         usd_per_second=config.rates.per_second,
         ceiling=local_ceiling,
         spare_s=spare_of(config),
+        ask_first=look_for_gpus,
     )
 
 

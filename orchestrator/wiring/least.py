@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from orchestrator.budget import Account, micro_dollars, shown
 from orchestrator.domain.model_use import ModelRole
-from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.records import Spent
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.verifier import ANSWER_TOKENS
-from orchestrator.loop.money import worst_of_attempt
-from orchestrator.loop.workbench import Parts
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.options import Options
 
@@ -49,12 +47,9 @@ def check_allowances(task: Task, options: Options, allowances: Mapping[ModelRole
                     )
 
 
-def check_cap(parts: Parts, options: Options, site: str) -> None:
-    """Raises TaskError where the cap on dollars does not even cover the baseline's own trial."""
-    if options["usd"] is None:
-        return
-    had, needed = micro_dollars(options["usd"]), worst_of_attempt(parts, Role.BASELINE, [])[Account.USD]
-    if had < needed:
+def check_cap(needed: int, options: Options, site: str) -> None:
+    """Raises TaskError where the cap on dollars does not even cover the baseline, in micro-dollars."""
+    if options["usd"] is not None and (had := micro_dollars(options["usd"])) < needed:
         cap, most = _SAID[options.sources["usd"]].format("usd"), shown(Account.USD, needed)
         raise TaskError(
             f"{cap} of {shown(Account.USD, had)} is not enough for one trial on {site}, which may cost {most} at its "

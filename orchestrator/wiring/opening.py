@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator.budget import RateLimit, RefundPolicy
+from orchestrator.budget import Account, RateLimit, RefundPolicy
 from orchestrator.change import Tree
 from orchestrator.domain.records import Role, Run
 from orchestrator.git import Candidates
@@ -17,7 +17,7 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
-from orchestrator.loop.money import worst_of_search
+from orchestrator.loop.money import worst_of_attempt, worst_of_search
 from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
@@ -96,7 +96,7 @@ async def open_campaign(
             models = await stack.enter_async_context(open_models(task, options, settings or Settings(), book, folder))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
             if how is not How.RESUME:
-                check_cap(bench, options, site.name)
+                check_cap(worst_of_attempt(bench, Role.BASELINE, [])[Account.USD], options, site.name)
             if models:
                 bench = with_playbooks(bench, task_folder)
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier)

@@ -84,7 +84,7 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
     task = fitted(task, site)
-    await site.quote(of_candidates(task))
+    await site.ask_first(of_candidates(task))
     check_site(task, site)
     image, judge_image = await site.bake(task.image), await site.home.bake(task.judge.image)
     jobs = Jobs(

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.domain.records import Spent
+from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.verdict import Mode
-from orchestrator.loop.backstop import Walls, walls_of_agent, walls_of_search, walls_of_trial
+from orchestrator.loop.backstop import Walls, walls_of_agent, walls_of_attempt, walls_of_search, walls_of_trial
 from orchestrator.loop.jobs import Image
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
@@ -13,6 +13,7 @@ from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
+from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import asks_a_model, models_lines, ready_models, worst_of_asking
 from orchestrator.wiring.opening import shape_of
@@ -80,6 +81,9 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         make_proposer(options["control"], task, control=True)
     is_agent = options["proposer"] == "agent"
     form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
+    if how is not How.RESUME:
+        baseline = walls_of_attempt(task, Role.BASELINE, [])
+        check_cap(sum((_worst(site, task, it) for it in baseline), Spent()).microdollars, options, site.name)
     walls = walls_of_search(task) + (walls_of_agent(task) if is_agent else [])
     worst = sum((_worst(site, task, it) for it in walls), Spent())
     if ready:

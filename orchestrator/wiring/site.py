@@ -18,8 +18,8 @@ async def _nothing_to_end() -> None:
     """Likewise."""
 
 
-async def _has_a_list(asked: Iterable[Limits]) -> None:
-    """Prices that are data need no asking."""
+async def _nothing_to_ask(asked: Iterable[Limits]) -> None:
+    """All is known."""
     del asked
 
 
@@ -31,8 +31,8 @@ class Site:
     `judging` is where judge, gold and agents stay when the candidates are sent away: on one's own machine. `paid_by`
     is told who pays for what stands longer than one chamber; until then nothing of that kind is made. `stand_down` ends
     all of that; each is settled when its end is confirmed. `gpu` is what a candidate's chamber gets of it, where it is
-    None what the task says, unless it is `without_gpu`. `quote` asks
-    for the price of what will be opened, where that must be asked.
+    None what the task says, unless it is `without_gpu`. `ask_first` is
+    told what will be opened, before anything is on record: prices and GPUs that only the provider knows of.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Site:
     stand_down: Callable[[], Awaitable[None]] = _nothing_to_end
     gpu: Gpu | None = None
     without_gpu: bool = False
-    quote: Callable[[Iterable[Limits]], Awaitable[None]] = _has_a_list
+    ask_first: Callable[[Iterable[Limits]], Awaitable[None]] = _nothing_to_ask
 
     @property
     def home(self) -> "Site":

@@ -52,7 +52,10 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
     if choice.backend == "docker":
         return docker_config(settings, runtime=choice.runtime)
     if find_spec(_PACKAGES[choice.backend]) is None:
-        raise Refused(f"--backend {choice.backend} needs a package more: pip install 'blastdoor[{choice.backend}]'")
+        raise Refused(
+            f"--backend {choice.backend} needs a package more; install blastdoor with its extra {choice.backend} "
+            "(docs/backends.md)"
+        )
     if choice.backend == "modal":
         config = ModalConfig(
             app=settings.modal_app,
@@ -69,7 +72,7 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
         runtime=choice.runtime or settings.runtime,
         image_host=docker_config(settings).host,
     )
-    rented.admit()
+    rented.admit(choice.gpu)
     return rented
 
 
@@ -101,7 +104,7 @@ def _quoted(site: Site, backend: _Quoting) -> Site:
     def price(limits: Limits) -> float:
         return prices.get(limits, max(prices.values(), default=0.0))
 
-    return replace(site, quote=quote, usd_per_second=price)
+    return replace(site, ask_first=quote, usd_per_second=price)
 
 
 class _Unopened:
@@ -131,7 +134,7 @@ def planned_site(settings: Settings, choice: SiteChoice) -> Site:
     if isinstance(config, DockerConfig):
         return replace(site_of_engine(config, nobody, settings.image), gpu=choice.gpu, without_gpu=choice.without_gpu)
     home = site_of_engine(docker_config(settings), nobody, settings.image)
-    can = config.admit(choice.gpu) if isinstance(config, ModalConfig) else config.admit()
+    can = config.admit(choice.gpu)
     return _rented_site(config, choice, settings, _Unopened(can), home, lambda _: None)
 
 

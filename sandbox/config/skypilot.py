@@ -10,6 +10,7 @@ from sandbox.backend import Backend, Capabilities
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.config.docker import default_docker_host
 from sandbox.inputs import default_inputs_folder
+from sandbox.job import Gpu, Limits
 from sandbox.link import Deadlines
 from sandbox.price import Terms
 from sandbox.tenancy import default_owners_folder
@@ -44,10 +45,16 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
         """Until autodown has ended the machine, it is paid for."""
         return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S + self.autodown)
 
-    def admit(self) -> Capabilities:
-        """What a machine is there, told without asking anybody. Raises Refused for a place that is no boundary."""
-        from sandbox.backends.skypilot.backend import capabilities_of
+    def admit(self, gpu: Gpu | None = None) -> Capabilities:
+        """What a machine is there, told without asking anybody.
 
+        Raises Refused for a place that is no boundary, and for a GPU without its kind. Which kinds there are only
+        SkyPilot knows.
+        """
+        from sandbox.backends.skypilot.backend import capabilities_of
+        from sandbox.backends.skypilot.rent import ask_for
+
+        ask_for(Limits(gpu=gpu))
         return capabilities_of(self)
 
     async def connect(self) -> Backend:

@@ -114,6 +114,20 @@ def test_bad_input(words: list[str], code: int, says: str) -> None:
     assert containers() <= before
 
 
+def test_a_gpu_that_the_engine_has_not(tmp_path: Path) -> None:
+    """It is refused before a run is opened, so the run before it stays the one that is spoken of."""
+    task = tmp_path / "task"
+    assert blastdoor("init", str(task)).returncode == 0
+    assert blastdoor("run", str(task), "--attempts", "1").returncode == 0
+    refused = blastdoor("run", str(task), "--new-run", "--gpu", "A10")
+    assert refused.returncode == 2
+    assert "GPU" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    standing = json.loads(blastdoor("status", str(task), "--json").stdout)
+    assert standing["run"] == 1, standing
+    assert blastdoor("show", "best", str(task)).returncode == 0
+
+
 def test_bundle_over_its_cap(tmp_path: Path) -> None:
     """A folder over the bundle's cap is refused with the limit to raise."""
     (tmp_path / "big").write_bytes(bytes(5000))

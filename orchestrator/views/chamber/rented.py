@@ -48,7 +48,7 @@ def examine_rented(settings: Settings, chosen: SiteChoice, names: Sequence[str],
 def _account(settings: Settings, chosen: SiteChoice, config: ModalConfig | SkyPilotConfig) -> dict[str, str]:
     limits = Limits(gpu=chosen.gpu)
     usd, worst = price_before(settings, chosen, limits)
-    most = f"${worst:.4f} at worst for a trial of {limits.wall:g} s"
+    most = f"${worst:.4f} at worst for a trial of {limits.wall:g} s and its control job"
     if isinstance(config, ModalConfig):
         return {
             "account": "that of MODAL_TOKEN_ID, or of ~/.modal.toml",

@@ -54,6 +54,6 @@ def _price(site: Planned) -> list[str]:
         price = "at a price that is asked for when it begins, and is in no figure below: usd_per_hour_most sets a bound"
     else:
         price = f"at ${site.usd_per_second:.7f} a second (${site.usd_per_second * 3600:.2f} an hour)"
-        price += f", {_dollars(site.trial_usd, 4)} at worst for one trial"
+        price += f", {_dollars(site.trial_usd, 4)} at worst for one trial and its control job"
     judge = f"${site.judge_usd_per_second:.7f} a second" if site.judge_usd_per_second else "which costs nothing"
     return [printable(f"candidates run on {site.backend}, {price}"), f"the judge runs on {site.judge}, {judge}"]

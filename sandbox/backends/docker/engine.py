@@ -23,7 +23,9 @@ MINIMUM_API = (1, 41)
 CALL_TIMEOUT_S = 120
 THREADS = 16
 EXECUTE_BYTES = 65_536
-HOW_TO_GET_AN_ENGINE = "start Docker, or set DOCKER_HOST to one that runs (unix:// or tcp://)"
+HOW_TO_GET_AN_ENGINE = (
+    "start Docker, set DOCKER_HOST to one that runs (unix:// or tcp://), or put scripts/with-engine before the command"
+)
 
 T = TypeVar("T")
 
@@ -62,7 +64,9 @@ def _translated(error: Exception, doing: str) -> SandboxError:
     if isinstance(error, docker.errors.APIError):
         text = " ".join(str(error.explanation or error).split())[:400]
         if any(words in text for words in _NO_GPU_RUNTIME):
-            return Refused(f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit")
+            return Refused(
+                f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit, or ask for no GPU"
+            )
         if "nvidia-container-cli" in text or "nvidia.com/gpu" in text:
             return Refused(f"{doing}: the engine's GPU runtime has no such GPU; does nvidia-smi work there? ({text})")
         if "nknown runtime" in text or "unknown or invalid runtime" in text:

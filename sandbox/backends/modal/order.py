@@ -44,7 +44,7 @@ class Order:
 
 def check_installed() -> None:
     if importlib.util.find_spec("modal") is None:
-        raise Refused("the backend modal needs the package modal; pip install 'blastdoor[modal]'")
+        raise Refused("the backend modal needs the package modal; install blastdoor with its extra modal")
 
 
 def lifetime(config: "ModalConfig", job: Job) -> int:

@@ -193,7 +193,7 @@ def _installed() -> Provisioner:
     try:
         from sandbox.backends.skypilot.sdk import SkyPilot
     except ImportError as error:
-        raise Refused(f"SkyPilot is not installed ({error}); pip install 'blastdoor[skypilot]'") from error
+        raise Refused(f"SkyPilot is not installed ({error}); install blastdoor with its extra skypilot") from error
     return SkyPilot()
 
 

@@ -328,7 +328,7 @@ def _check(place: str) -> None:
     if cloud not in _enabled():
         sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet
     if cloud not in _enabled():
-        raise Refused(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
+        raise Denied(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
     switched = [registry.CLOUD_REGISTRY.from_str(name) for name in SWITCHABLE]
     if left := sky_check.get_cloud_credential_file_mounts(switched):
         path = sorted(left)[0]

@@ -168,6 +168,8 @@ async def test_our_own_failure(tmp_path: Path, phase: str) -> None:
         with pytest.raises(RuntimeError if phase == "propose" else Refused, match="a fault of"):
             await session.run()
         assert not session.bench.book.accounts.holds
+        # What we refuse is a reason to stop; what nobody foresaw is a death, and looks like one.
+        assert session.bench.state.campaign.stopped == ("" if phase == "propose" else "a fault of the job")
     async with scripted(folder, None, {"value": 3}, {"value": 1}, how=How.RESUME) as session:
         finished = await session.run()
         assert finished.champion == session.bench.state.nodes["1.1"]

@@ -77,9 +77,11 @@ def test_a_dry_run_tells_the_price(tmp_path: Path) -> None:
         (["--backend", "skypilot", "--infra", "runpod"], "no chamber is rented at runpod"),
         (["--backend", "skypilot", "--infra", "nosuch/cloud"], "the place 'nosuch/cloud' is not known here"),
         (["--backend", "modal", "--gpu", "A10:9"], "at most 4 GPUs of kind A10"),
+        (["--backend", "skypilot", "--infra", "aws", "--gpu", "any"], "needs the kind of its GPU"),
+        (["--backend", "modal", "--usd", "0.01"], "--usd of $0.01 is not enough for one trial on modal"),
     ],
 )
-def test_a_dry_run_refuses_places_and_sizes(tmp_path: Path, words: list[str], line: str) -> None:
+def test_a_dry_run_refuses_places_sizes_and_caps(tmp_path: Path, words: list[str], line: str) -> None:
     """What no provider would give, or we would not take, has no plan."""
     blastdoor("init", tmp_path / "t")
     assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", *words).exception)
