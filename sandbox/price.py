@@ -1,4 +1,4 @@
-"""Dollars per second of a resource, as data. They change with a release: there is no setting for them."""
+"""Dollars per second of a resource, as data: they change with a release, and whoever has others says so."""
 
 from dataclasses import dataclass
 

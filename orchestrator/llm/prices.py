@@ -102,6 +102,7 @@ class _File(BaseModel, extra="forbid", frozen=True):
     date: datetime.date | None = None
     source: str = ""
     models: dict[str, Price] = {}
+    modal: dict[str, Any] = {}  # of chambers, read where those are made
 
 
 class Prices:

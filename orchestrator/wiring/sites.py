@@ -11,6 +11,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.engine import docker_config, docker_site, site_of_engine, spare_of
+from orchestrator.wiring.rates import modal_rates
 from orchestrator.wiring.site import Site
 from sandbox import (
     Backend,
@@ -61,6 +62,7 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
             app=settings.modal_app,
             environment=settings.modal_environment,
             warm=choice.standing,
+            rates=modal_rates(settings.prices),
         )
         config.admit(choice.gpu)
         return config
