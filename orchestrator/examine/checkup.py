@@ -43,7 +43,7 @@ async def make_or_tell(making: Awaitable[Parts], findings: Findings) -> Parts | 
     try:
         return await making
     except Refused as error:
-        findings.add(Section.WIRING, Sign.FAIL, f"images or inputs can not be had: {error}")
+        findings.add(Section.WIRING, Sign.FAIL, f"images, inputs or GPUs can not be had: {error}")
         return None
 
 

@@ -124,7 +124,7 @@ def test_a_gpu_that_the_engine_has_not(tmp_path: Path) -> None:
     assert "GPU" in refused.stderr
     assert "Traceback" not in refused.stderr
     standing = json.loads(blastdoor("status", str(task), "--json").stdout)
-    assert standing["run"] == 1, standing
+    assert standing["campaign"]["run"] == 1, standing
     assert blastdoor("show", "best", str(task)).returncode == 0
 
 

@@ -161,7 +161,7 @@ async def test_in_real_chambers(tmp_path: Path) -> None:
 
 @pytest.mark.docker
 def test_check_up_to_the_missing_gpu(tmp_path: Path) -> None:
-    """`blastdoor check` reads the task, finds the images, and says in one line that this engine has no GPU."""
+    """`blastdoor check` reads the task, and says in one line that this engine has no GPU."""
     if Path("/proc/driver/nvidia/gpus").exists():
         pytest.skip("this machine has GPUs: what is tested here is their absence")
     folder = tmp_path / "task"
@@ -172,7 +172,7 @@ def test_check_up_to_the_missing_gpu(tmp_path: Path) -> None:
     env = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
     assert ran.returncode == 1, ran.stderr
-    assert "✗ the baseline does not run" in ran.stdout
+    assert "✗ images, inputs or GPUs can not be had" in ran.stdout
     assert "the engine has no GPU runtime; install the NVIDIA container toolkit" in ran.stdout
 
 

@@ -126,7 +126,7 @@ def test_no_engine(blastdoor: "Blastdoor", words: list[str]) -> None:
     code, stderr = blastdoor(*words)
     assert code == Exit.NO_ENGINE
     assert len(stderr.splitlines()) == 1, stderr
-    assert "start Docker, or set DOCKER_HOST" in stderr
+    assert "start Docker, set DOCKER_HOST" in stderr
 
 
 @pytest.mark.parametrize("words", [["exec", "--", "true"], ["doctor"], ["attack"], ["reap"]])

@@ -1,5 +1,6 @@
 """Leases: an owner that lives is always seen to live, one that does not is reaped, and a late one is fenced."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -209,15 +210,16 @@ async def test_beat_goes_on_after_a_failure(
     """Whatever an attempt to renew fails by, the next one is made; only a lapse ends it."""
     naps = 0
 
-    async def nap(_: float) -> None:
+    async def nap(_: float) -> bool:
         nonlocal naps
         naps += 1
         engine.failure = failure if naps < 4 else None
         clock.now += LEASE_S if naps == 6 else 1
+        return False
 
     lease = lease_on(engine, clock)
     await lease.renew()
-    monkeypatch.setattr("sandbox.backends.docker.lease.asyncio.sleep", nap)
+    monkeypatch.setattr(lease, "_released_within", nap)
     beats: list[int] = []
 
     async def after_beat() -> None:
@@ -226,6 +228,45 @@ async def test_beat_goes_on_after_a_failure(
     await lease._renew_for_ever(after_beat)
     assert naps == 6
     assert beats == [4, 5], "called after every renewal that worked, and only then"
+
+
+class SlowEngine(FakeEngine):
+    """Makes a volume when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.lets = asyncio.Event()
+
+    async def create_volume(self, name: str, labels: dict[str, str]) -> None:
+        self.asked.set()
+        await self.lets.wait()
+        await super().create_volume(name, labels)
+
+
+async def test_release_waits_for_a_renewal_that_is_under_way(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its volume would come when nobody removes it any more."""
+    engine = SlowEngine()
+    engine.lets.set()
+    lease = lease_on(engine, clock)
+
+    async def nap(_: float) -> bool:
+        return lease._released.is_set()
+
+    async def after_beat() -> None:
+        pass
+
+    monkeypatch.setattr(lease, "_released_within", nap)
+    await lease.acquire(after_beat)
+    engine.asked.clear()
+    engine.lets.clear()
+    await engine.asked.wait()
+    releasing = asyncio.create_task(lease.release())
+    await asyncio.sleep(0)
+    assert not releasing.done()
+    engine.lets.set()
+    await releasing
+    assert engine.kept == {}
 
 
 async def test_reap_ends_only_what_lapsed(engine: FakeEngine, clock: Clock) -> None:
