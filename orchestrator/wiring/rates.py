@@ -10,17 +10,17 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 
 from orchestrator.text import short
-from sandbox import Rates, Refused
-from sandbox.price import MODAL
+from sandbox import ModalConfig, Rates, Refused
 
+_OURS = ModalConfig().rates
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 
 
 class _Modal(BaseModel, extra="forbid", frozen=True):
     """Dollars a second of a core, of a GiB, and of a GPU by its kind."""
 
-    cpu: Dollars = MODAL.cpu
-    memory_gib: Dollars = MODAL.memory_gib
+    cpu: Dollars = _OURS.cpu
+    memory_gib: Dollars = _OURS.memory_gib
     gpu: dict[str, Dollars] = {}
 
 
@@ -31,7 +31,7 @@ class _File(BaseModel, frozen=True):
 def modal_rates(path: Path | None) -> Rates:
     """Those that come with us, with those of the file put over them. Raises Refused with what to mend."""
     if path is None:
-        return MODAL
+        return _OURS
     try:
         own = _File.model_validate(tomllib.loads(path.read_text())).modal
     except (OSError, UnicodeDecodeError) as error:
@@ -41,4 +41,4 @@ def modal_rates(path: Path | None) -> Rates:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise Refused(f"{path}: {'.'.join(map(str, first['loc']))}: {short(first['msg'], 200)}") from None
-    return Rates(cpu=own.cpu, memory_gib=own.memory_gib, gpu=MODAL.gpu | own.gpu)
+    return Rates(cpu=own.cpu, memory_gib=own.memory_gib, gpu=_OURS.gpu | own.gpu)
