@@ -1,4 +1,4 @@
-"""Runs the tests in two stages: those that must have the engine alone, then all others beside each other.
+"""Runs the tests in two stages: those that must have the machine alone, then all others beside each other.
 
 usage: run-tests [--thorough] [ARGUMENTS OF PYTEST...]
 exit code: 0 when every test passed, 5 when there was none, else pytest's

@@ -73,6 +73,7 @@ def test_every_way_of_counting_is_right() -> None:
         assert solve.solve(*(decode(encode(column)) for column in columns), 15) == wanted
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("method", ["every pair", "sweep", "cells"])
 async def test_measured_from_outside(method: str) -> None:
     """It is called eight times, its count is right each time, and there is a time that the channel can tell."""
