@@ -230,6 +230,7 @@ async def test_used_up_allowance() -> None:
         await nothing.run()
 
 
+@pytest.mark.alone
 async def test_time_is_over() -> None:
     """At its deadline the agent is ended, and what it did until then is its proposal."""
     scene = Scene(script=EDIT + "import time; time.sleep(600)", wall=2.0)

@@ -146,6 +146,7 @@ async def test_no_chamber_for_an_agent(tmp_path: Path, messages_server: Messages
         assert session.charged == 1
 
 
+@pytest.mark.alone
 async def test_a_stalled_agent_is_ended_before_it_is_refunded(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Its chamber is gone and booked when its death is confirmed; only then is the attempt queued again."""
     messages_server.play(Reply(hang=Hang.FIRST), does({"value": 2}))

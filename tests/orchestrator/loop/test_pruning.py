@@ -213,6 +213,7 @@ async def test_bad_reports(tmp_path: Path) -> None:
         assert last(session, 2)[1].reports is None
 
 
+@pytest.mark.alone
 async def test_a_flood_of_reports(tmp_path: Path) -> None:
     """Of a great many reports few are kept, and the trial and the campaign go on."""
     many = "\n".join(f'::report {{"step": {step}, "value": {step % 7}}}' for step in range(100_000))
