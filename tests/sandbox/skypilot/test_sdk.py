@@ -257,3 +257,16 @@ def test_traces_are_shown_again_after_an_error(sdk: Any) -> None:
     with pytest.raises(SandboxError), sdk.translating_sky_errors("look"), ux_utils.print_exception_no_traceback():
         raise ValueError("of its own")
     assert not hasattr(sys, "tracebacklimit")
+
+
+async def test_a_place_that_does_not_let_us_in(sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked once more, since nobody may have asked yet; then it is the provider that denies, not we."""
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(sdk.server_common, "is_api_server_local", lambda: True)
+    monkeypatch.setattr(sdk, "refuse_forwarded_agent", lambda: None)
+    monkeypatch.setattr(sdk, "_enabled", lambda: ["gcp"])
+    monkeypatch.setattr(sdk.sdk, "check", lambda clouds, *, verbose: asked.append(clouds))
+    monkeypatch.setattr(sdk.sdk, "get", lambda request: request)
+    with pytest.raises(Denied, match="run sky check aws"):
+        await sdk.SkyPilot().check("aws/us-east-1")
+    assert asked == [("aws",)]
