@@ -55,8 +55,7 @@ async def test_a_resume_is_exact(name: str, rule: Rule) -> None:
     ranking = ranked(rule, 1.0, 2.0)
     whole = drawn(270)
     old, past = make_sampler(name, SPACE, ranking), Shown()
-    # What a Gaussian process costs grows with the cube of its past, and only the tree's estimator looks at a part.
-    for cut in (0, 3, 11, 12, 40, 129) if name == "gp" else (0, 3, 11, 12, 40, 129, 251, 270):
+    for cut in (0, 3, 11, 12, 40, 129, 251, 270):
         past.ended += whole.ended[len(past.ended) : cut]
         past.running = [tried(999, random_point(SPACE, random.Random(cut)))]
         here = await one(old, cut + 1, past)

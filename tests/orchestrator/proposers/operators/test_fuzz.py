@@ -24,7 +24,7 @@ from tests.orchestrator.proposers.operators.past import Remembered
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 POLICY = Policy(editable=("a.py",))
-RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @lru_cache(maxsize=1)
