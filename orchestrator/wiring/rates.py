@@ -5,7 +5,7 @@ It is the file of the setting `prices`, which has the prices of models too; here
 
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -24,7 +24,12 @@ class _Modal(BaseModel, extra="forbid", frozen=True):
     gpu: dict[str, Dollars] = {}
 
 
-class _File(BaseModel, frozen=True):
+class _File(BaseModel, extra="forbid", frozen=True):
+    """The other keys are those of models, and are looked at where models are asked."""
+
+    date: Any = None
+    source: Any = None
+    models: Any = None
     modal: _Modal = _Modal()
 
 

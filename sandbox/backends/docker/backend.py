@@ -149,7 +149,7 @@ class DockerBackend:
         try:
             await self.remove_left()
             await self.lease.release()
-            all_ended = not self._not_removed and not self._in_doubt
+            all_ended = not (self._not_removed or self._in_doubt or self.lease.in_doubt)
         finally:
             await self._guard.dismiss(all_ended=all_ended)
             self.lease.engine.close()

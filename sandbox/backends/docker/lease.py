@@ -20,7 +20,7 @@ EXPIRY_LABEL = "blastdoor.expires"
 
 
 class Lease:
-    """An owner's claim on its chambers, renewed at a third of its length."""
+    """An owner's claim on its chambers, renewed at a third of its length. `in_doubt`: one more volume may be there."""
 
     def __init__(self, engine: Engine, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self.owner = uuid.uuid4().hex[:16]
@@ -31,6 +31,7 @@ class Lease:
         self._volumes: list[str] = []
         self._beat: asyncio.Task[None] | None = None
         self._released = asyncio.Event()
+        self.in_doubt = False
 
     async def acquire(self, after_beat: Callable[[], Awaitable[None]]) -> None:
         """Hold the lease, and renew it until released; `after_beat` is called whenever that worked."""
@@ -51,7 +52,11 @@ class Lease:
             self.check()
         expires = self._clock() + self._seconds
         name = f"blastdoor-lease-{self.owner}-{expires:.3f}"
-        await self.engine.create_volume(name, {OWNER_LABEL: self.owner, EXPIRY_LABEL: f"{expires:.3f}"})
+        try:
+            await self.engine.create_volume(name, {OWNER_LABEL: self.owner, EXPIRY_LABEL: f"{expires:.3f}"})
+        except BaseException:
+            self.in_doubt = True  # an engine that is slow may make it after all, and then nobody here knows of it
+            raise
         self._volumes.append(name)
         if len(self._volumes) > 1:
             # An engine that took its time: whoever looked meanwhile saw no lease that held.

@@ -12,6 +12,9 @@ from sandbox import Gpu, Limits, ModalConfig, Refused
 from sandbox.price import MODAL
 
 OWN = """
+date = 2026-11-01
+source = "our contract"
+
 [models."my-model"]
 input = 1
 output = 2
@@ -54,6 +57,7 @@ def test_reserved_by_it(file: Path) -> None:
         ("[modal]\ncpu = nan", "modal.cpu: "),
         ("[modal]\nprocessor = 1", "modal.processor: "),
         ("[modal]\ngpu = { A10 = true }", "modal.gpu.A10: "),
+        ("[modl]\ncpu = 1", "modl: "),
         ("[modal", "is no TOML"),
         (None, "can not be read"),
     ],
