@@ -12,6 +12,7 @@ import pytest
 
 from sandbox import Bundle, Channel, DockerConfig, Ending, InputStore, Job, Limits, Lost, Mode, Refused, Unavailable
 from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.conformance import programs
 from sandbox.conformance.contract import CONTRACT
@@ -33,6 +34,15 @@ async def backend(tmp_path: Path) -> AsyncIterator[DockerBackend]:
 
 async def containers_of(backend: DockerBackend) -> list[Any]:
     return list(await backend.engine.containers(f"{OWNER_LABEL}={backend.owner}"))
+
+
+async def left_of(backend: DockerBackend) -> list[Any]:
+    """What a closed backend left; seen by nobody who would clean up, as every new owner does."""
+    engine = Engine(DockerConfig().host)
+    try:
+        return list(await engine.containers(f"{OWNER_LABEL}={backend.owner}"))
+    finally:
+        engine.close()
 
 
 @pytest.mark.parametrize("row", BUSYBOX_ROWS)
@@ -208,6 +218,24 @@ async def test_dead_warden_is_replaced(backend: DockerBackend) -> None:
         assert backend.warden_pid not in (None, first)
 
 
+async def test_a_create_whose_reply_was_lost_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine makes it after we gave up and looked for it: then an orderly close leaves it to the warden."""
+    backend = await DockerBackend.connect(DockerConfig())
+    create, asked = backend.engine.create, []
+
+    async def lost(name: str, config: Any) -> str:
+        asked.append((name, config))
+        raise Unavailable("create: the engine does not answer")
+
+    monkeypatch.setattr(backend.engine, "create", lost)
+    with pytest.raises(Unavailable, match="does not answer"):
+        await backend.open(programs.NOTHING.job(limits=SMALL))
+    await create(*asked[0])
+    assert len(await containers_of(backend)) == 1
+    await backend.close()
+    assert await left_of(backend) == []
+
+
 async def test_closed_backend_opens_nothing() -> None:
     """After close, opening is refused."""
     backend = await DockerBackend.connect(DockerConfig())
@@ -223,11 +251,7 @@ async def test_close_during_open_leaves_nothing() -> None:
     await asyncio.sleep(0.6)
     await backend.close()
     await asyncio.wait({opening})
-    other = await DockerBackend.connect(DockerConfig())
-    try:
-        assert list(await other.engine.containers(f"{OWNER_LABEL}={backend.owner}")) == []
-    finally:
-        await other.close()
+    assert await left_of(backend) == []
 
 
 async def test_owner_whose_lease_lapsed_is_fenced(backend: DockerBackend) -> None:
