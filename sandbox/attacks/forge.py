@@ -20,7 +20,7 @@ from sandbox.job import Job, Limits, Outcome
 
 BLOCK = 512
 END = bytes(2 * BLOCK)
-RACES = 6
+RACES = 20
 FORGING = "forging"
 
 
@@ -208,6 +208,9 @@ def deafen():
     to, ears = answers(), orders()
     say(b"done 0 0 0\\n", to)
     stolen = steal(ears, 0.5)
+    if not prefixed and not stolen:
+        note("PID 1 was faster")
+        raise SystemExit
     note(f"forging: prefixed {prefixed}, stolen {stolen!r}")
     return to
 

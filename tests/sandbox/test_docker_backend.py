@@ -208,6 +208,25 @@ async def test_what_could_not_be_removed_is_tried_again(
     assert await containers_of(backend) == []
 
 
+@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+async def test_removed_by_several_at_once(runtime: str) -> None:
+    """Gone means gone for each of them: also for those whom the engine tells that a removal is in progress."""
+    backend = await DockerBackend.connect(DockerConfig(runtime=runtime, warm=0))
+
+    async def remove(name: str) -> None:
+        await backend.engine.remove(name)
+        with pytest.raises(Lost):
+            await backend.engine.inspect(name)
+
+    try:
+        for _ in range(3):
+            chamber = await backend.open(Job(command=("sleep", "60"), limits=SMALL))
+            await asyncio.gather(*(remove(chamber.name) for _ in range(8)))
+            await chamber.kill()
+    finally:
+        await backend.close()
+
+
 async def test_dead_warden_is_replaced(backend: DockerBackend) -> None:
     """Nothing is started unguarded: a warden that died is replaced before the next chamber opens."""
     first = backend.warden_pid

@@ -1,5 +1,7 @@
 """What `make test` is told by its two stages."""
 
+from pathlib import Path
+
 import pytest
 
 import run_tests
@@ -17,18 +19,15 @@ def test_worst_of_both(monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int], 
 
 def test_own_marks_narrow_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage keeps what it leaves out, whatever the caller asks for."""
-    asked: list[list[str]] = []
+    asked: list[str] = []
 
-    class Ended:
-        returncode = 0
+    def ran(*words: str) -> int:
+        asked.append(words[len(words) - 1 - words[::-1].index("-m") + 1])
+        return 0
 
-    def run(words: list[str], check: bool) -> Ended:
-        asked.append(words)
-        return Ended()
-
-    monkeypatch.setattr("run_tests.subprocess.run", run)
+    monkeypatch.setattr(run_tests, "_pytest", ran)
     assert run_tests.main(["-m", "crash or e2e"]) == 0
-    assert [words[-1] for words in asked] == [
+    assert asked == [
         "(alone and not slurm and not (slow or fuzz)) and (crash or e2e)",
         "(not alone and not slurm and not (slow or fuzz)) and (crash or e2e)",
     ]
@@ -45,3 +44,49 @@ def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(run_tests, "stage", stage)
     assert run_tests.main(["--thorough", "-x"]) == 0
     assert asked == [("alone and not slurm", ["-x"]), ("not alone and not slurm", ["-x"])]
+
+
+SUITE = """
+import pathlib
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+def test_well():
+    pass
+
+def test_first_time_only():
+    (HERE / "seen").open("a").write("x")
+    assert (HERE / "seen").read_text() != "x"
+
+@pytest.mark.parametrize("number", range({broken}))
+def test_broken(number):
+    (HERE / f"ran{number}").open("a").write("x")
+    assert False
+"""
+
+
+def suite(folder: Path, broken: int) -> int:
+    (folder / "test_it.py").write_text(SUITE.replace("{broken}", str(broken)))
+    return run_tests.stage("not alone", ("--rootdir", str(folder)), ["-q", "-p", "no:randomly", str(folder)])
+
+
+def test_failed_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A test that passes when it is run again, alone, is named; the others are not run again."""
+    assert suite(tmp_path, broken=0) == 0
+    assert "PASSED ONLY WHEN RUN AGAIN: test_it.py::test_first_time_only" in capfd.readouterr().out
+    assert (tmp_path / "seen").read_text() == "xx"
+
+
+def test_failed_twice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What fails again fails the run."""
+    assert suite(tmp_path, broken=1) == 1
+    assert "PASSED ONLY" not in capfd.readouterr().out
+    assert (tmp_path / "ran0").read_text() == "xx"
+
+
+def test_failed_in_numbers(tmp_path: Path) -> None:
+    """More than a few failures are no bad luck: nothing is run again."""
+    assert suite(tmp_path, broken=run_tests.A_FEW) == 1
+    assert (tmp_path / "ran0").read_text() == "x"
+    assert (tmp_path / "seen").read_text() == "x"

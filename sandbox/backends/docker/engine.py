@@ -272,7 +272,7 @@ class Engine:
         return await self._call("events", events)
 
     async def remove(self, container: str) -> bool:
-        """Kill and remove, with its anonymous volumes. False when it was gone already."""
+        """Kill and remove, with its anonymous volumes; gone when this returns. False when it was gone already."""
 
         def remove() -> bool:
             try:
@@ -280,11 +280,19 @@ class Engine:
             except docker.errors.NotFound:
                 return False
             except docker.errors.APIError as error:
-                if error.status_code != 409:  # somebody else's removal is in progress
+                if error.status_code != 409:
                     raise
+                self._await_removal(container)
             return True
 
         return await self._call("remove", lambda: _retried(remove, "remove"))
+
+    def _await_removal(self, container: str) -> None:
+        """Somebody else's removal is in progress, and may fail."""
+        with contextlib.suppress(docker.errors.NotFound):
+            ended = self._api.wait(container, condition="removed")
+            if ended.get("Error"):
+                raise Unavailable(f"remove: somebody else's removal failed: {str(ended['Error'])[:200]}")
 
     async def containers(self, label: str) -> Sequence[Mapping[str, Any]]:
         return await self._call("list", lambda: self._api.containers(all=True, filters={"label": label}))

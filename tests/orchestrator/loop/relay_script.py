@@ -17,13 +17,14 @@ from sandbox.backends.fake.backend import Died, Guest
 from tests.orchestrator.loop.script import Script, _params
 from tests.orchestrator.loop.scripted import write_task
 
-WALL_S = 2.0
-RELAY = 'limits = {wall = "2s", grace = "1s"}\nmode = "relay"\n'
+# Longer than a busy machine stands still; a few tests wait for it.
+WALL_S = 6.0
+RELAY = f'limits = {{wall = "{WALL_S:g}s", grace = "1s"}}\nmode = "relay"\n'
 TIMING = '[[metrics]]\nname = "score"\n[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
 
 
 def write_relay_task(folder: Path, *more: str) -> Path:
-    task = write_task(folder, *more, limits='[limits]\nwall = "2s"\ngrace = "1s"\n')
+    task = write_task(folder, *more, limits=f'[limits]\nwall = "{WALL_S:g}s"\ngrace = "1s"\n')
     path = task / "blastdoor.toml"
     path.write_text(path.read_text().replace('limits = {wall = "5s", grace = "1s"}\n', RELAY, 1))
     return task
