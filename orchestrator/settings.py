@@ -60,6 +60,15 @@ class Settings(BaseSettings):
     )
     modal_app: str = Field(default="blastdoor", description="the app that sandboxes on Modal belong to")
     modal_environment: str | None = Field(default=None, description="the environment on Modal; its own default else")
+    modal_idle: Duration = Field(
+        default=120, ge=1, le=3600, description="time that a standing sandbox on Modal waits for a trial at most"
+    )
+    skypilot_lifetime: Duration = Field(
+        default=14_400, ge=300, le=7 * 86_400, description="time that a machine lives at most; a standing one reserves it"
+    )
+    skypilot_autodown: Duration = Field(
+        default=600, ge=60, le=86_400, description="time after which a machine that nobody ends goes down by itself"
+    )
     docker_host: str | None = Field(default=None, description="engine; else DOCKER_HOST, else the default socket")
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")

@@ -26,16 +26,28 @@ class CampaignPurse:
         self._backend = backend
         self._beside = beside
         self._closed = False
+        self._warned = False
 
     def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
         book, worst = self._book, Spent(microdollars=micro_dollars(worst_usd))
-        if self._closed or name in book.state.standing or book.accounts.shortage(_dollars(worst) + self._beside()):
+        if self._closed or name in book.state.standing:
+            return False
+        if book.accounts.shortage(_dollars(worst) + self._beside()):
+            self._warn(worst_usd)
             return False
         book.record(
             e.StandingIntended(name=name, backend=self._backend, worst=worst, usd_per_second=usd_per_second),
             e.Reserved(hold=hold_of(name), amounts=_dollars(worst).as_row()),
         )
         return True
+
+    def _warn(self, worst_usd: float) -> None:
+        """Once: a trial then opens what it needs for itself, which takes longer and is no failure."""
+        if not self._warned:
+            self._warned = True
+            left = (self._book.accounts.left(Account.USD) or 0) / 1e6
+            needs, remains = f"${worst_usd:.2f} and an attempt", f"${left:.2f}"
+            _log.warning("nothing stands between trials: the cap is too small", sets_aside=needs, left=remains)
 
     def settle(self, name: str, usd: float) -> None:
         """Whatever is not on record any more was booked when the session ended: it is never charged twice."""

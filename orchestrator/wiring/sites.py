@@ -62,6 +62,7 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
             app=settings.modal_app,
             environment=settings.modal_environment,
             warm=choice.standing,
+            warm_idle=settings.modal_idle,
             rates=modal_rates(settings.prices),
         )
         config.admit(choice.gpu)
@@ -70,6 +71,8 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
     rented = SkyPilotConfig(
         infra=choice.infra or "",
         warm=choice.standing,
+        lifetime=settings.skypilot_lifetime,
+        autodown=settings.skypilot_autodown,
         usd_per_hour=settings.usd_per_hour_most,
         runtime=choice.runtime or settings.runtime,
         image_host=docker_config(settings).host,

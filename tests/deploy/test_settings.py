@@ -13,7 +13,9 @@ from tests.deploy.templates import DEPLOY, IMAGES, files, named_images
 
 BACKENDS = ("modal", "skypilot")
 # What only the other one is told, or nobody who rents from this one.
-NOT_FOR = {"modal": {"infra", "runtime"}, "skypilot": {"modal_app", "modal_environment"}}
+OF_MODAL = {"modal_app", "modal_environment", "modal_idle"}
+OF_SKYPILOT = {"skypilot_lifetime", "skypilot_autodown"}
+NOT_FOR = {"modal": {"infra", "runtime", *OF_SKYPILOT}, "skypilot": OF_MODAL}
 _KEY = re.compile(r"^(?:# )?([a-z_]+) = ", re.MULTILINE)
 _VARIABLE = re.compile(rf"\b{PREFIX}[A-Z_]*[A-Z]\b")
 # Of the script that builds images, and of a template's own.
@@ -58,7 +60,7 @@ def test_every_knob_is_there(backend: str) -> None:
     """All that says where a candidate runs, and what it may cost, has a line, and a word on it above or beside."""
     text = _template(backend).read_text()
     named = set(_KEY.findall(text))
-    knobs = {*OF_A_SITE, "usd_per_hour_most", "usd", "image", "docker_host", "modal_app", "modal_environment"}
+    knobs = {*OF_A_SITE, "usd_per_hour_most", "usd", "image", "docker_host", *OF_MODAL, *OF_SKYPILOT}
     assert named >= knobs - NOT_FOR[backend]
     assert not named & NOT_FOR[backend]
     for block in text.split("\n\n")[1:]:

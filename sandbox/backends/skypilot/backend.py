@@ -23,7 +23,6 @@ from sandbox.box.report import Missing
 from sandbox.errors import Refused, SandboxError
 from sandbox.inputs import InputStore
 from sandbox.job import Enforcer, Job, Limits
-from sandbox.logger import logger
 from sandbox.posture import enforces_inodes
 from sandbox.purse import Purse
 from sandbox.tenancy import Tenancy
@@ -117,7 +116,7 @@ class SkyPilotBackend:
         if self._office.worst_s(busy_s) > self._config.lifetime + self._config.terms.opening_s:
             raise Refused(
                 f"the job may keep a machine for {busy_s:g} s, but a machine lives {self._config.lifetime:g} s; "
-                "lower limits.wall or limits.build"
+                "lower limits.wall or limits.build, or raise the lifetime (setting skypilot_lifetime)"
             )
         shipped = await self._shipper.identify(job)
         await self._guard.ready()
@@ -177,7 +176,6 @@ class SkyPilotBackend:
             warm = await self._pool.take(ask, busy_s, idle_s, self.purse)
             if warm:
                 return warm
-            logger(owner=self.owner).info("cluster.not_standing", reason="the purse has no room for one")
         most = await self._office.price_as_told(ask)
         name = self._office.name(busy_s)
         return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import structlog
 
 from orchestrator.budget import Account, Amounts
 from orchestrator.domain import events as e
@@ -92,7 +93,10 @@ async def test_nothing_stands_that_would_keep_an_attempt_from_starting(folder: P
     cap = (ATTEMPT + 2 * WORST + 5) / 1e6
     async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=cap) as session:
         rented = backend_of(session).rented
-        assert [await rented.stand() for _ in range(3)] == [True, True, False]
+        with structlog.testing.capture_logs() as logged:
+            assert [await rented.stand() for _ in range(4)] == [True, True, False, False]
+        warned = [entry["event"] for entry in logged if entry["log_level"] == "warning"]
+        assert warned == ["nothing stands between trials: the cap is too small"]
         await session.run()
         assert session.charged == 1
 

@@ -96,6 +96,7 @@ def test_settings_of_another_backend_are_no_mistake(task: Task) -> None:
 def test_configs() -> None:
     """Each backend gets its own settings, and a name for fingerprints that tells apart what must not be compared."""
     user = Settings(modal_app="mine", modal_environment="dev", usd_per_hour_most=2.5, runtime="runsc")
+    patience = Settings(modal_idle=30, skypilot_lifetime=3600, skypilot_autodown=60)
     named = [
         (SiteChoice(), DockerConfig, "docker/runsc"),
         (SiteChoice(runtime="runc"), DockerConfig, "docker/runc"),
@@ -113,6 +114,11 @@ def test_configs() -> None:
     sky = backend_config(user, SiteChoice("skypilot", infra="aws"))
     assert isinstance(sky, SkyPilotConfig)
     assert (sky.usd_per_hour, sky.runtime) == (2.5, "runsc")
+    assert (modal.warm_idle, sky.lifetime, sky.autodown) == (120, 14_400, 600)
+    modal, sky = (backend_config(patience, SiteChoice(name, infra="aws")) for name in ("modal", "skypilot"))
+    assert isinstance(modal, ModalConfig)
+    assert isinstance(sky, SkyPilotConfig)
+    assert (modal.warm_idle, sky.lifetime, sky.autodown) == (30, 3600, 60)
 
 
 @pytest.mark.parametrize(("backend", "package"), [("modal", "modal"), ("skypilot", "sky")])
