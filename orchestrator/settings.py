@@ -64,7 +64,10 @@ class Settings(BaseSettings):
         default=120, ge=1, le=3600, description="time that a standing sandbox on Modal waits for a trial at most"
     )
     skypilot_lifetime: Duration = Field(
-        default=14_400, ge=300, le=7 * 86_400, description="time that a machine lives at most; a standing one reserves it"
+        default=14_400,
+        ge=300,
+        le=7 * 86_400,
+        description="time that a machine lives at most; a standing one reserves it",
     )
     skypilot_autodown: Duration = Field(
         default=600, ge=60, le=86_400, description="time after which a machine that nobody ends goes down by itself"
