@@ -1,5 +1,6 @@
 """SkyPilot's templates: taken by SkyPilot itself, and equal to what our backend launches and forbids."""
 
+from sandbox.backends.skypilot.order import task_of
 from sandbox.backends.skypilot.places import SWITCHABLE
 from sandbox.backends.skypilot.provisioner import Ask, Wanted
 from sandbox.job import Gpu
@@ -12,8 +13,6 @@ NEW_YEAR = 1_798_761_600
 
 def test_machine_is_what_we_launch() -> None:
     """The page shows the very task that the backend gives to SkyPilot."""
-    from sandbox.backends.skypilot.sdk import task_of
-
     wanted = Wanted(Ask(2, 5, Gpu.parse("L4:1")), idle_s=600.0, ends=NEW_YEAR, most_usd_per_hour=1.5)
     assert load(MACHINE) == task_of("aws/us-east-1", wanted, now=NEW_YEAR - 3600.0)
 

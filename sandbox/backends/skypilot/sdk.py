@@ -1,26 +1,22 @@
-"""The only file that knows SkyPilot's package: plain calls in threads, each with a deadline, errors translated once.
+"""The file that drives SkyPilot's package: plain calls in threads, each with a deadline, errors translated once.
 
 Its client talks to an API server on this machine, which is started when there is none, as SkyPilot's own tools do.
 Files and commands go over the cluster's own ssh connection from here, so a server elsewhere is refused.
 """
 
-import asyncio
 import contextlib
 import logging
 import math
 import os
-import re
 import subprocess
-import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 os.environ.setdefault("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")  # it is read at import; what a search does is private
 
-import requests
 from sky import check as sky_check
 from sky import dag as sky_dag
 from sky import exceptions, optimizer, skypilot_config
@@ -29,118 +25,18 @@ from sky.client import sdk
 from sky.server import common as server_common
 from sky.utils import command_runner, registry
 
+from sandbox.backends.skypilot.errors import bounded, first_line
+from sandbox.backends.skypilot.order import NO_UPLOAD, resources, task_of
 from sandbox.backends.skypilot.pipe import bounded_output
-from sandbox.backends.skypilot.places import SWITCHABLE, Kind, admitted, cloud_of
+from sandbox.backends.skypilot.places import SWITCHABLE, cloud_of
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
-from sandbox.backends.skypilot.ssh import refuse_forwarded_agent, unheard, without_agent
-from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
-from sandbox.wire.log import printable
+from sandbox.backends.skypilot.ssh import brief, last_line, refuse_forwarded_agent, unheard, without_agent
+from sandbox.errors import Denied, Lost, Refused, Unavailable
 
 QUICK_S = 120.0
 CHECK_S = 300.0  # its server may have to start, and looks at every account that it knows
 DOWN_S = 600.0
 _MAKING = {"launch", "exec", "start"}
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-NO_UPLOAD = {cloud: {"remote_identity": "NO_UPLOAD"} for cloud in SWITCHABLE}
-
-_GONE = (exceptions.ClusterDoesNotExist, exceptions.ClusterNotUpError)
-_STRANGERS = (
-    exceptions.ApiServerAuthenticationError,
-    exceptions.CloudUserIdentityError,
-    exceptions.ClusterOwnerIdentityMismatchError,
-    exceptions.InvalidCloudCredentials,
-    exceptions.PermissionDeniedError,
-)
-_NEVER = (
-    exceptions.APINotSupportedError,
-    exceptions.APIVersionMismatchError,
-    exceptions.InvalidCloudConfigs,
-    exceptions.InvalidClusterNameError,
-    exceptions.InvalidSkyPilotConfigError,
-    exceptions.NoCloudAccessError,
-    exceptions.NotSupportedError,
-    exceptions.ProvisionUnsupportedError,
-    exceptions.ResourcesMismatchError,
-    exceptions.UserRequestRejectedByPolicy,
-)
-
-T = TypeVar("T")
-
-
-@contextlib.contextmanager
-def translating_sky_errors(doing: str) -> Iterator[None]:
-    """Whatever SkyPilot raises leaves as Unavailable, Denied, Refused or Lost."""
-    try:
-        yield
-    except SandboxError:
-        raise
-    except SystemExit as error:
-        raise Unavailable(f"{doing}: SkyPilot gave up ({error.code})") from error
-    except Exception as error:  # its calls raise what its server raised, builtin errors among them
-        raise _translated(error, doing) from error
-    finally:
-        # SkyPilot hides traces when it raises, and forgets to show them again: everybody else's would be lost.
-        if hasattr(sys, "tracebacklimit"):
-            del sys.tracebacklimit
-
-
-def _translated(error: Exception, doing: str) -> SandboxError:
-    said = _said(error)
-    if isinstance(error, exceptions.ResourcesUnavailableError):
-        if getattr(error, "failover_history", None):
-            return Unavailable(f"{doing}: no capacity now: {said}")
-        return Refused(f"{doing}: there is no such machine: {said}")
-    if isinstance(error, _GONE):
-        return Lost(f"{doing}: the cluster is gone")
-    if isinstance(error, _STRANGERS):
-        return Denied(f"{doing}: SkyPilot or the cloud does not know us; log in again and run sky check: {said}")
-    if isinstance(error, _NEVER):
-        return Refused(f"{doing}: {said}")
-    if isinstance(error, exceptions.RequestCancelled):
-        return Unavailable(f"{doing}: somebody cancelled the request")
-    if isinstance(error, exceptions.ApiServerConnectionError | requests.ConnectionError):
-        return Unavailable(f"{doing}: SkyPilot's server does not answer; start it with sky api start")
-    return Unavailable(f"{doing}: SkyPilot failed ({type(error).__name__}): {said}")
-
-
-def _said(error: Exception) -> str:
-    try:
-        text = str(error)
-    except AttributeError:  # some lose what they print on their way from the server
-        text = " ".join(map(str, error.args))
-    lines = [line.strip() for line in _COLOURS.sub("", text).splitlines() if line.strip()]
-    return printable((lines or ["no reason given"])[0].encode())[:300]
-
-
-async def bounded(doing: str, work: Callable[[], T], timeout: float) -> T:
-    """In a thread that nobody waits for at exit: SkyPilot's client has no deadline, and a server can hang."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[T] = loop.create_future()
-
-    def tell(result: T | None, error: BaseException | None) -> None:
-        if answer.done():
-            return
-        if error:
-            answer.set_exception(error)
-        else:
-            answer.set_result(result)  # type: ignore[arg-type]  # a result is there when no error is
-
-    def run() -> None:
-        result, error = None, None
-        try:
-            with translating_sky_errors(doing):
-                result = work()
-        except BaseException as problem:  # noqa: BLE001  handed on whole, to whoever waits
-            error = problem
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(tell, result, error)
-
-    threading.Thread(target=run, name=f"skypilot {doing}", daemon=True).start()
-    try:
-        async with asyncio.timeout(timeout):
-            return await answer
-    except TimeoutError:
-        raise Unavailable(f"{doing}: SkyPilot did not answer within {timeout:g} s") from None
 
 
 class _Quiet:
@@ -199,7 +95,7 @@ class SkyPilot:
             _, handle = sdk.get(request)
             self._handles[name] = handle
             machine = handle.launched_resources
-            return Landed(_known(machine.get_cost(3600)) or 0.0, _said(Exception(repr(machine))))
+            return Landed(_known(machine.get_cost(3600)) or 0.0, first_line(Exception(repr(machine))))
 
         try:
             return await bounded("launch", work, timeout)
@@ -250,8 +146,15 @@ class SkyPilot:
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         def work() -> None:
-            runner = self._runner(name)
-            runner.rsync(str(source), target, up=True, stream_logs=False, timeout=math.ceil(timeout))
+            with tempfile.TemporaryDirectory(prefix="blastdoor-send-") as folder:
+                words = Path(folder) / "words"
+                try:
+                    brief(self._runner(name), words).rsync(
+                        str(source), target, up=True, stream_logs=False, timeout=math.ceil(timeout)
+                    )
+                except exceptions.CommandError as error:
+                    told = last_line(words) or error.error_msg
+                    raise Unavailable(f"send: rsync ended with {error.returncode}: {told}") from None
 
         await bounded("send", work, timeout + QUICK_S)
 
@@ -286,30 +189,6 @@ class SkyPilot:
                 raise Lost(f"the cluster {name} is gone")
             self._handles[name] = records[0]["handle"]
         return self._handles[name].get_command_runners()[0]
-
-
-def resources(place: str, ask: Ask, most_usd_per_hour: float | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {"infra": place, "cpus": f"{ask.cpus}+", "memory": f"{ask.memory_gib}+"}
-    if ask.gpu:
-        found["accelerators"] = {ask.gpu.kind: ask.gpu.count}
-    if most_usd_per_hour is not None:
-        found["max_hourly_cost"] = most_usd_per_hour
-    return found
-
-
-def task_of(place: str, wanted: Wanted, now: float) -> dict[str, Any]:
-    """A launch in SkyPilot's own words. No workdir, no file mounts, no secrets: nothing of this machine goes along."""
-    idle = {"idle_minutes": max(1, math.ceil(wanted.idle_s / 60)), "down": True, "wait_for": "none"}
-    minutes = max(1, math.ceil((wanted.ends - now) / 60))
-    task: dict[str, Any] = {
-        "resources": resources(place, wanted.ask, wanted.most_usd_per_hour) | {"autostop": idle},
-    }
-    if admitted(place).kind is Kind.NODE:
-        task["config"] = {"slurm": {"sbatch_options": {"time": str(minutes)}}}
-    else:
-        # By the machine's own clock, whenever it comes up. Our own setup looks whether it is set.
-        task["setup"] = f'sudo -n shutdown -P "+$(( ({int(wanted.ends)} - $(date +%s) + 59) / 60 ))"'
-    return task
 
 
 def _known(usd: float | None) -> float | None:

@@ -1,14 +1,18 @@
 """What SkyPilot's own connections leave open: a machine's words on our terminal, and our agent within its reach."""
 
 import functools
+import shlex
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sandbox.errors import Refused
+from sandbox.wire.log import printable
 
 _NOBODYS_HOST = "192.0.2.1"  # kept free for documentation; nothing is connected
 _READ_S = 30.0
+_WORDS_BLOCKS = 512  # of 512 bytes in a POSIX shell, of 1,024 in others
 
 
 def unheard(runner: Any) -> Any:
@@ -17,6 +21,22 @@ def unheard(runner: Any) -> Any:
     # A part of the line that a shell of ours gets; a redirection may stand between any two words.
     runner.ssh_base_command = lambda **wanted: [*base(**wanted), "2>/dev/null"]
     return runner
+
+
+def brief(runner: Any, words: Path) -> Any:
+    """SkyPilot keeps all that rsync says in memory, and much of it is the machine's: a file takes it, up to a size.
+
+    Who says more is ended by the kernel. rsync writes nothing else on this side, so the limit hits nothing else.
+    """
+    limited = f"ulimit -f {_WORDS_BLOCKS} && >{shlex.quote(str(words))} 2>&1"
+    runner._rsync = functools.partial(runner._rsync, prefix_command=limited)
+    return runner
+
+
+def last_line(words: Path) -> str:
+    """What rsync said in the end; empty when it said nothing."""
+    lines = words.read_bytes().splitlines() if words.exists() else []
+    return printable(lines[-1])[:300] if lines else ""
 
 
 def without_agent(options: Callable[..., list[str]]) -> Callable[..., list[str]]:

@@ -1,6 +1,7 @@
 """The one file that knows SkyPilot's package, without a server: what is asked for, and what its errors become."""
 
 import asyncio
+import contextlib
 import inspect
 import os
 import subprocess
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
+from sandbox.backends.skypilot.order import NO_UPLOAD, task_of
 from sandbox.backends.skypilot.places import PLACES, SWITCHABLE
 from sandbox.backends.skypilot.provisioner import Ask, Wanted
-from sandbox.backends.skypilot.ssh import refuse_forwarded_agent
+from sandbox.backends.skypilot.ssh import last_line, refuse_forwarded_agent
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 from sandbox.job import Gpu
 
@@ -33,6 +36,13 @@ def sdk(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return skypilot_sdk
 
 
+def translating(doing: str) -> contextlib.AbstractContextManager[None]:
+    """Imported by who has `sdk`: the package reads the home folder."""
+    from sandbox.backends.skypilot.errors import translating_sky_errors
+
+    return translating_sky_errors(doing)
+
+
 def test_every_place_is_decided_upon(sdk: Any) -> None:
     """The matrix knows each place that this version of SkyPilot knows, and no other."""
     from sky import clouds
@@ -49,7 +59,7 @@ def test_the_switch_against_uploads_is_taken_everywhere_it_exists(sdk: Any) -> N
     properties = schemas.get_config_schema()["properties"]
     known = {name for name, entry in properties.items() if "remote_identity" in entry.get("properties", {})}
     assert set(SWITCHABLE) == known
-    assert set(sdk.NO_UPLOAD) == known
+    assert set(NO_UPLOAD) == known
     for place, known_place in PLACES.items():
         assert known_place.refused or place in known, f"keys of {place} would be copied to its machines"
 
@@ -59,7 +69,7 @@ def test_what_is_launched(sdk: Any, place: str) -> None:
     """SkyPilot's own parser takes it: autodown that waits for nothing, an absolute end, a ceiling, nothing uploaded."""
     from sky import task as sky_task
 
-    task = sky_task.Task.from_yaml_config(sdk.task_of(place, WANTED, 4_000.0))
+    task = sky_task.Task.from_yaml_config(task_of(place, WANTED, 4_000.0))
     (wanted,) = task.resources
     autostop = wanted.autostop_config
     assert (autostop.idle_minutes, autostop.down, autostop.wait_for.value) == (16, True, "none")
@@ -81,7 +91,7 @@ def test_the_timer_is_absolute_by_the_machines_clock(sdk: Any, tmp_path: Path) -
     (tmp_path / "date").write_text("#!/bin/sh\necho 9000\n")
     (tmp_path / "date").chmod(0o755)
     ran = subprocess.run(
-        ["bash", "-c", sdk.task_of("aws", WANTED, 4_000.0)["setup"]],
+        ["bash", "-c", task_of("aws", WANTED, 4_000.0)["setup"]],
         env={"PATH": f"{tmp_path}:/bin:/usr/bin"},
         capture_output=True,
         text=True,
@@ -105,7 +115,7 @@ def every_error(sdk: Any) -> list[Exception]:
 def test_no_error_is_left_unmapped(sdk: Any) -> None:
     """Whatever SkyPilot raises leaves as one of ours, in one line without colours."""
     for error in every_error(sdk):
-        with pytest.raises(SandboxError) as caught, sdk.translating_sky_errors("doing"):
+        with pytest.raises(SandboxError) as caught, translating("doing"):
             raise error
         assert "\n" not in str(caught.value)
         assert "\x1b" not in str(caught.value)
@@ -114,7 +124,7 @@ def test_no_error_is_left_unmapped(sdk: Any) -> None:
 def error_of(sdk: Any, name: str, **attributes: object) -> SandboxError:
     error = getattr(sdk.exceptions, name).__new__(getattr(sdk.exceptions, name))
     vars(error).update(attributes)
-    with pytest.raises(SandboxError) as caught, sdk.translating_sky_errors("doing"):
+    with pytest.raises(SandboxError) as caught, translating("doing"):
         raise error
     return caught.value
 
@@ -129,8 +139,8 @@ def test_what_errors_mean(sdk: Any) -> None:
     assert type(error_of(sdk, "NotSupportedError")) is Refused
     assert type(error_of(sdk, "RequestCancelled")) is Unavailable
     assert "sky api start" in str(error_of(sdk, "ApiServerConnectionError"))
-    with pytest.raises(Unavailable, match="sky api start"), sdk.translating_sky_errors("doing"):
-        raise sdk.requests.ConnectionError("HTTPConnectionPool(host='127.0.0.1', port=46580): Max retries exceeded")
+    with pytest.raises(Unavailable, match="sky api start"), translating("doing"):
+        raise requests.ConnectionError("HTTPConnectionPool(host='127.0.0.1', port=46580): Max retries exceeded")
 
 
 @pytest.mark.parametrize(
@@ -208,6 +218,22 @@ async def test_a_machines_stderr_stays_away_from_our_terminal(
     assert (said.out, said.err) == ("", "")
 
 
+async def test_a_flood_while_we_send_ends_it(hostile_ssh: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a machine says to rsync is kept up to a size, and not in memory; who says more has lost the connection."""
+    (tmp_path / "bin" / "ssh").write_text("#!/bin/sh\nyes flood >&2\n")
+    kept: list[int] = []
+
+    def measured(words: Path) -> str:
+        kept.append(words.stat().st_size)
+        return last_line(words)
+
+    monkeypatch.setattr("sandbox.backends.skypilot.sdk.last_line", measured)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(Unavailable, match=r"send: rsync ended with \d+: flo"):
+        await hostile_ssh.send("c", tmp_path / "folder", "/nowhere", 60)
+    assert 100_000 < kept[0] < 1_000_000
+
+
 async def test_no_connection_of_ours_hands_over_the_agent(hostile_ssh: Any, tmp_path: Path) -> None:
     """Neither a command nor a copy, before anything that the account's own settings could say."""
     await hostile_ssh.call("c", "echo hi", 100, 20)
@@ -254,7 +280,7 @@ def test_traces_are_shown_again_after_an_error(sdk: Any) -> None:
     """SkyPilot hides them when it raises; --verbose must show those of everybody else."""
     from sky.utils import ux_utils
 
-    with pytest.raises(SandboxError), sdk.translating_sky_errors("look"), ux_utils.print_exception_no_traceback():
+    with pytest.raises(SandboxError), translating("look"), ux_utils.print_exception_no_traceback():
         raise ValueError("of its own")
     assert not hasattr(sys, "tracebacklimit")
 
