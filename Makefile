@@ -35,7 +35,7 @@ thorough: setup check ## the same, with long random runs and every hardening fla
 	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests --thorough $(ARGS)'
 
 slurm: setup ## run the tests that rent from a real Slurm cluster
-	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/pytest -m slurm $(ARGS)'
+	$(ENGINE) sh -c 'scripts/build-images && exec scripts/run-tests --slurm $(ARGS)'
 
 unit: setup ## run the fast tests; they need no engine
 	$(BIN)/pytest -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz)' $(ARGS)

@@ -1,10 +1,10 @@
 """Runs the tests in two stages: those that must have the machine alone, then all others beside each other.
 
-usage: run-tests [--thorough] [ARGUMENTS OF PYTEST...]
+usage: run-tests [--thorough | --slurm] [ARGUMENTS OF PYTEST...]
 exit code: 0 when every test passed, 5 when there was none, else pytest's
 
-Left out are tests that rent from a Slurm cluster (`make slurm`), and without --thorough those that say the same at
-greater length: long random runs, and every hardening flag switched off in turn.
+Left out are tests that rent from a Slurm cluster, which --slurm runs instead of all others, and without --thorough
+those that say the same at greater length: long random runs, and every hardening flag switched off in turn.
 
 A few tests that failed are run once more, alone, and named at the end: many have real deadlines, which a machine that
 stands still for a moment breaks. A test that fails twice, or more than a few that fail at all, fail the run.
@@ -24,7 +24,7 @@ STAGES = (
     ("not alone and not slurm", ("--numprocesses", str(WORKERS), "--dist", "worksteal")),
 )
 AT_LENGTH = "not (slow or fuzz)"
-THOROUGH = "--thorough"
+THOROUGH, SLURM = "--thorough", "--slurm"
 PASSED, FAILED, NOTHING_COLLECTED = 0, 1, 5
 A_FEW = 5
 
@@ -61,8 +61,10 @@ def _marks(arguments: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
+    rest = [word for word in arguments if word not in (THOROUGH, SLURM)]
+    if SLURM in arguments:
+        return stage("slurm", (), rest)
     thorough = THOROUGH in arguments
-    rest = [word for word in arguments if word != THOROUGH]
     codes = [stage(marks if thorough else f"{marks} and {AT_LENGTH}", more, rest) for marks, more in STAGES]
     bad = [code for code in codes if code not in (PASSED, NOTHING_COLLECTED)]
     return bad[0] if bad else min(codes)

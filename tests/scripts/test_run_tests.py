@@ -46,6 +46,19 @@ def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None
     assert asked == [("alone and not slurm", ["-x"]), ("not alone and not slurm", ["-x"])]
 
 
+def test_slurm_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What rents from a cluster is run by itself, without the others."""
+    asked: list[tuple[str, list[str]]] = []
+
+    def stage(marks: str, more: tuple[str, ...], rest: list[str]) -> int:
+        asked.append((marks, rest))
+        return 1
+
+    monkeypatch.setattr(run_tests, "stage", stage)
+    assert run_tests.main(["--slurm", "-x"]) == 1
+    assert asked == [("slurm", ["-x"])]
+
+
 SUITE = """
 import pathlib
 import pytest
