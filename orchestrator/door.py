@@ -113,7 +113,11 @@ class Door:
 
         `talk` is for a job in relay mode: it must raise nothing of these itself.
         """
-        chamber = await self._open(job)
+        try:
+            chamber = await self._open(job)
+        except Refused as error:
+            self._doubt(job, error)
+            raise
         outcome: Outcome | None = None
         try:
             async with chamber, _overseen(chamber, overseer):
@@ -129,8 +133,7 @@ class Door:
             # The outcome is known; what is left of the chamber is found by its label and reaped.
             _log.warning("chamber not removed", error=str(error))
         except BaseException:
-            if not chamber.bill.final:
-                self.unsure.add(f"{job.command[0]}: not confirmed to have ended")
+            self._doubt(job, chamber)
             raise
         if not chamber.bill.final:
             _log.warning("end of a chamber not confirmed", booked="the worst case")
@@ -147,10 +150,13 @@ class Door:
 
         It is the worst case while some chamber, which may be this one, is not known to have ended.
         """
-        worst = self.tariff.whole_life(limits, builds=builds)
         if self.unsure or seconds < 0:  # a clock that was set back tells nothing
-            return worst
-        passed = self.tariff.cost(limits, seconds)
+            return self.tariff.whole_life(limits, builds=builds)
+        return self._passed(limits, seconds, builds=builds)
+
+    def _passed(self, limits: Limits, seconds: float, *, builds: bool) -> Spent:
+        """The price of so many seconds; it ended by itself before it could cost more than its whole life."""
+        worst, passed = self.tariff.whole_life(limits, builds=builds), self.tariff.cost(limits, seconds)
         return Spent(
             microdollars=min(worst.microdollars, passed.microdollars),
             milliseconds=min(worst.milliseconds, passed.milliseconds),
@@ -169,11 +175,21 @@ class Door:
     def _told(self, error: Exception, chamber: Chamber) -> str:
         return str(error) if chamber.bill.final else f"{error}; {_AT_WORST}"
 
+    def _doubt(self, job: Job, left: Chamber | SandboxError | None) -> None:
+        """Whoever goes without booking it leaves a line where its end is not confirmed."""
+        ended = not left.unended if isinstance(left, SandboxError) else left is None or left.bill.final
+        if not ended:
+            self.unsure.add(f"{job.command[0]}: not confirmed to have ended")
+
     async def _broke_off(self, job: Job, chamber: Chamber, error: Unavailable | Lost) -> BrokeOff:
         spent, why = self._spent(job, chamber), self._told(error, chamber)
         if isinstance(error, TakenAway | Denied):
             return BrokeOff(why, proven=True, spent=spent, denied=isinstance(error, Denied))
-        control = await self._control()
+        try:
+            control = await self._control()
+        except BaseException:
+            self._doubt(job, chamber)
+            raise
         return BrokeOff(why, proven=not control.passed, spent=spent + control.spent, denied=control.denied)
 
     async def _open(self, job: Job) -> Chamber:
@@ -183,10 +199,10 @@ class Door:
         try:
             done, _ = await asyncio.wait({opening}, timeout=self.tariff.opening_s)
         except asyncio.CancelledError:
-            await self._give_up(job, opening, started)
+            self._doubt(job, await _given_up(opening))
             raise
         if not done:
-            spent = await self._give_up(job, opening, started)
+            spent = self._spent_in_vain(job, await _given_up(opening), time.monotonic() - started)
             raise NotStarted(Ending.STALLED, f"no chamber within {self.tariff.opening_s:g} s", spent)
         try:
             return opening.result()
@@ -195,22 +211,12 @@ class Door:
             spent = self.spent_on(job, error, time.monotonic() - started)
             raise NotStarted(Ending.INFRASTRUCTURE, why, spent, denied=isinstance(error, Denied)) from error
 
-    async def _give_up(self, job: Job, opening: "asyncio.Future[Chamber]", started: float) -> Spent:
-        """End an opening that takes too long, or that nobody waits for any more; what it cost."""
-        opening.cancel()
-        await asyncio.wait({opening})
-        passed = time.monotonic() - started
-        error = None if opening.cancelled() else opening.exception()
-        if isinstance(error, SandboxError):
-            if error.unended:
-                self.unsure.add(f"{job.command[0]}: {error}")
-            return self.spent_on(job, error, passed)
-        if error is not None:
-            raise error
-        if not opening.cancelled():  # it came at the last moment
-            await opening.result().kill()
-            return self._spent(job, opening.result())
-        return self.tariff.cost(job.limits, passed) if self.tariff.is_rented else Spent()
+    def _spent_in_vain(self, job: Job, left: Chamber | SandboxError | None, seconds: float) -> Spent:
+        if isinstance(left, SandboxError):
+            return self.spent_on(job, left, seconds)
+        if left is not None:
+            return self._spent(job, left)
+        return self._passed(job.limits, seconds, builds=bool(job.build)) if self.tariff.is_rented else Spent()
 
     def spent_on(self, job: Job, error: SandboxError, seconds: float = 0.0) -> Spent:
         """On a chamber that could not be had; on one's own machine that is nothing."""
@@ -235,6 +241,9 @@ class Door:
                 passed = (await chamber.run(Bundle({}))).exit_code == 0
         except (Unavailable, Lost, TimeoutError) as error:
             _log.warning("control job failed", error=str(error), seconds=round(time.monotonic() - started, 3))
+        except BaseException:
+            self._doubt(self.control, chamber)
+            raise
         spent = self._spent(self.control, chamber) if self.tariff.is_rented else Spent()
         return _Control(passed=passed, spent=spent)
 
@@ -244,6 +253,21 @@ class _Control:
     passed: bool
     spent: Spent
     denied: bool = False
+
+
+async def _given_up(opening: "asyncio.Future[Chamber]") -> Chamber | SandboxError | None:
+    """End an opening that takes too long, or that nobody waits for any more: what it left, or the error that tells."""
+    opening.cancel()
+    await asyncio.wait({opening})
+    if opening.cancelled():
+        return None
+    error = opening.exception()
+    if error is None:  # it came at the last moment
+        await opening.result().kill()
+        return opening.result()
+    if not isinstance(error, SandboxError):
+        raise error
+    return error
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """A chamber whose stdin and stdout are live, whoever provides it: used once, ended whatever happened."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from types import TracebackType
@@ -14,7 +13,7 @@ from sandbox.happenings import NotDelivered, Order, Told
 from sandbox.job import Ending, Job, Outcome, Usage
 from sandbox.link import Deadlines, Link
 from sandbox.logger import logger
-from sandbox.price import Bill
+from sandbox.price import Bill, billed_clock
 from sandbox.session import Session
 
 DYING_S = 20.0
@@ -42,7 +41,7 @@ class Hold(Protocol):
 
     @property
     def billed_since(self) -> float | None:
-        """The monotonic time at which the provider began to charge this job; None: nobody charges, or from `serve` on.
+        """When the provider began to charge this job, by `billed_clock`; None: nobody charges, or from `serve` on.
 
         Of one that stood ready it is when it was taken from there: what it cost before was paid by the purse.
         """
@@ -81,7 +80,7 @@ class LiveChamber:
         self._job: Job | None = None
         self._used = False
         self._end: asyncio.Task[bool] | None = None
-        self._opened = time.monotonic()
+        self._opened = billed_clock()
         self._ended: float | None = None
         self._session = Session(hold.link, deadlines, hold.processor_seconds)
 
@@ -96,7 +95,7 @@ class LiveChamber:
     @property
     def bill(self) -> Bill:
         since = self._hold.billed_since
-        until = time.monotonic() if self._ended is None else self._ended
+        until = billed_clock() if self._ended is None else self._ended
         seconds = max(0.0, until - (self._opened if since is None else since))
         final = since is None or self._ended is not None
         return Bill(usd=seconds * self._hold.usd_per_second, seconds=seconds, final=final)
@@ -109,7 +108,7 @@ class LiveChamber:
     async def greet(self) -> None:
         """Wait until it is ready for a bundle."""
         await self._session.hello()
-        self._log.debug("chamber.ready", seconds=round(time.monotonic() - self._opened, 3))
+        self._log.debug("chamber.ready", seconds=round(billed_clock() - self._opened, 3))
 
     async def give_up(self, error: BaseException) -> BaseException:
         """End one that never came to serve: the error to raise, which says what it cost and whether its end is sure.
@@ -128,7 +127,7 @@ class LiveChamber:
     def serve(self, job: Job) -> None:
         """From here on its time is the job's; what it spent waiting is not."""
         self._job = job
-        self._opened = time.monotonic()
+        self._opened = billed_clock()
 
     async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
         if self._used or not self._job:
@@ -187,9 +186,9 @@ class LiveChamber:
         self._session.order(Order.KILL)
         try:
             await self._hold.destroy()
-            self._ended = time.monotonic()
+            self._ended = billed_clock()
             await self._session.drained(DYING_S)
-        except Unavailable as error:
+        except SandboxError as error:  # whatever the provider says to that, its end is not confirmed
             self._log.warning("chamber.not_ended", reason=str(error))
             return False
         finally:

@@ -1,11 +1,17 @@
 """Dollars per second of a resource, as data: they change with a release, and whoever has others says so."""
 
+import time
 from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
 from sandbox.errors import Refused
 from sandbox.job import Limits
+
+
+def billed_clock() -> float:
+    """Seconds that go on while this machine sleeps, as a provider's do. Not to be mixed with `time.monotonic`."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Rates(BaseModel, extra="forbid", frozen=True):

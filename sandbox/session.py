@@ -8,7 +8,6 @@ while a full output pipe has no reader.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from functools import partial
 
 from sandbox.backend import Listener, Talk
@@ -26,6 +25,7 @@ from sandbox.wire.harvest import Harvest
 from sandbox.wire.log import Log, printable
 
 HELLO_LOG_CAP = 65_536
+ORDER_S = 1.0
 
 
 class Session:
@@ -43,6 +43,8 @@ class Session:
         self._ended = False
         self._seconds: dict[str, float] = {}
         self._mark = time.monotonic()
+        self._sending: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
         self._pump = asyncio.create_task(self._read_all())
 
     @property
@@ -108,8 +110,10 @@ class Session:
         return self._pump.done()
 
     async def close(self) -> None:
-        self._pump.cancel()
-        await asyncio.wait([self._pump])
+        ending = [self._pump, *self._sending]
+        for task in ending:
+            task.cancel()
+        await asyncio.wait(ending)
 
     def _last_words(self) -> str:
         return printable(self._log.tail.strip().partition(b"\n")[0])[:200]
@@ -162,8 +166,7 @@ class Session:
             raise NotDelivered(f"the bundle was not delivered after {self._deadlines.upload:g} s") from None
         match event:
             case Said(phase=Phase.UNPACKED, code=0):
-                self._mark = time.monotonic()
-                await self._command("go")
+                await self._begin()
             case Said(phase=Phase.UNPACKED):
                 reason = f"the bundle was not unpacked ({self._last_words()})"
                 raise Ended(Told(Ending.WORK_FULL, reason=reason, told=False, doubtful=True))
@@ -204,7 +207,7 @@ class Session:
                 due = min(due, time.monotonic() + job.limits.grace)
                 await self._command("stop")
             elif isinstance(event, Said) and event.phase is phase:
-                self._seconds[phase.name.lower()], self._mark = at - self._mark, at
+                self._seconds[phase.name.lower()], self._mark = max(0.0, at - self._mark), at
                 if self._stop_asked:
                     raise Ended(await self._collect(job, Told(Ending.STOPPED, event.code)))
                 if phase is Phase.BUILT and event.code:
@@ -240,11 +243,32 @@ class Session:
         told.outputs = harvest.files
         return told
 
+    async def _begin(self) -> None:
+        """Nothing hostile runs before this order, so one that does not get through is nobody's fault in there."""
+        try:
+            async with asyncio.timeout(self._deadlines.upload):
+                await self._link.send(b"go\n")
+        except TimeoutError:
+            raise NotDelivered(f"the order to begin was not delivered after {self._deadlines.upload:g} s") from None
+        self._mark = time.monotonic()
+
     async def _command(self, word: str) -> None:
-        # A chamber that does not read must not hold us up: the deadline of the phase decides.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await self._link.send(word.encode() + b"\n")
+        """A chamber that does not read must not hold us up: the order stays on its way, the phase decides how long."""
+        sending = asyncio.create_task(self._send_in_turn(word.encode() + b"\n"))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sent)
+        done, _ = await asyncio.wait({sending}, timeout=ORDER_S)
+        if done:
+            await sending
+
+    async def _send_in_turn(self, order: bytes) -> None:
+        async with self._turn:
+            await self._link.send(order)
+
+    def _sent(self, sending: "asyncio.Task[None]") -> None:
+        self._sending.discard(sending)
+        if not sending.cancelled():
+            sending.exception()  # a connection that broke is heard of by whoever reads
 
     async def _serve(self, job: Job, talk: Talk) -> None:
         channel = FrameChannel(self._link.send, job.limits.frame_bytes, job.limits.frames, self._meter)

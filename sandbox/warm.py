@@ -118,16 +118,18 @@ class WarmPool(Generic[W]):
 
     async def close(self) -> None:
         self._cap = 0
-        tasks = [*self._tasks, *([self._sweeper] if self._sweeper else [])]
         if self._sweeper:
             self._sweeper.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(self._sweeper, return_exceptions=True)
         await self.empty()
 
     async def empty(self) -> None:
         """End all that is ready or being made; what is asked for afterwards is made anew."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         shelves, self._shelves = self._shelves, {}
+        making = list(self._tasks)
+        for task in making:
+            task.cancel()
+        await asyncio.gather(*making, return_exceptions=True)
         for shelf in shelves.values():
             while shelf.ready:
                 await shelf.ready.pop().kill()
@@ -140,7 +142,13 @@ class WarmPool(Generic[W]):
             await found.kill()
         return None
 
+    def _in_use(self, shelf: _Shelf[W]) -> bool:
+        """Not one that was emptied while somebody still worked on it."""
+        return any(other is shelf for other in self._shelves.values())
+
     def _refill(self, shelf: _Shelf[W]) -> None:
+        if not self._in_use(shelf):
+            return
         room = self._cap - sum(len(other.ready) + other.making for other in self._shelves.values())
         missing = shelf.demand.target(self._clock()) - len(shelf.ready) - shelf.making
         for _ in range(min(room, missing)):
@@ -168,7 +176,7 @@ class WarmPool(Generic[W]):
             return
         finally:
             shelf.making -= 1
-        if self._cap:
+        if self._cap and self._in_use(shelf):
             shelf.ready.append(made)
         else:
             await made.kill()

@@ -54,7 +54,10 @@ class CampaignPurse:
         if self._closed or name not in self._book.state.standing:
             _log.warning("standing thing ended late", name=name, usd=usd)
             return
-        self._book.record(*_ended(name, Spent(microdollars=micro_dollars(usd))))
+        worst = self._book.state.standing[name].worst
+        # Its own end came by then, however long the provider took to confirm it.
+        spent = min(micro_dollars(usd), worst.microdollars)
+        self._book.record(*_ended(name, Spent(microdollars=spent)))
 
     def close(self) -> None:
         """From here on nothing is made, and nothing is booked: the last event of the session may follow."""

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from orchestrator.budget import Account, Accounts, limits_of
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Run, SiteRecord
+from orchestrator.domain.records import Campaign, Run, SiteRecord
 from orchestrator.loop.book import Book
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.purse import settle_left
@@ -42,17 +42,17 @@ def begin(
 ) -> None:
     """Seize the campaign, then say what begins. `task` is as its folder says; the site may give it more."""
     holder = f"pid {os.getpid()} on {socket.gethostname()}"
-    before = book.state.campaign.holder if book.state.opened else ""
+    elsewhere = book.state.opened and _is_elsewhere(book.state.campaign, holder, site)
     epoch = book.ledger.seize(holder)
-    session = e.SessionStarted(epoch=epoch, holder=holder)
+    session = e.SessionStarted(epoch=epoch, holder=holder, place=site.place)
     if how is How.RESUME:
         book.record(session)
-        _close_what_was_left(bench, site, elsewhere=_host(before) not in ("", _host(holder)))
+        _close_what_was_left(bench, site, elsewhere=elsewhere)
         caps = _caps(options, book.state.run.before, book.accounts)
         book.record(caps, *_site(site, book.state.run), *_pages(bench, new_run=False))
     elif how is How.NEW_RUN:
         book.record(session)
-        _close_what_was_left(bench, site, elsewhere=_host(before) not in ("", _host(holder)))
+        _close_what_was_left(bench, site, elsewhere=elsewhere)
         number = book.state.campaign.run + 1
         started = _run_started(number, bench, task, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
@@ -71,6 +71,13 @@ def begin(
         )
 
 
+def _is_elsewhere(last: Campaign, holder: str, site: Site) -> bool:
+    """Whether those before us rented where we can not end it: on another host, for another user, in another app."""
+    hosts = {_host(last.holder), _host(holder)} - {""}
+    places = {last.place, site.place} - {""}
+    return len(hosts) > 1 or len(places) > 1
+
+
 def _host(holder: str) -> str:
     return holder.rpartition(" on ")[2]
 
@@ -79,14 +86,16 @@ def _close_what_was_left(bench: Workbench, site: Site, *, elsewhere: bool) -> No
     """What a dead owner had under way was ended at its provider when we connected; only now it is booked.
 
     What one `elsewhere` rented is left alone until its own end, for it may still live: so it counts as the worst case.
-    So does what was rented where the campaign is no longer: nobody was asked there.
+    So does what the provider did not let us end, and what was rented where the campaign is no longer: nobody was asked
+    there.
     """
     last = bench.state.run.site
     moved = last is not None and last.is_rented and last.backend != site.name
-    if elsewhere and bench.door.tariff.is_rented:
-        bench.door.unsure.add("rented on another host")
+    doubtful = elsewhere or bool(site.unreaped)
+    if doubtful and bench.door.tariff.is_rented:
+        bench.door.unsure.add("rented by somebody whose chambers may still live")
     reconcile(bench, moved=moved)
-    settle_left(bench.book, worst=elsewhere or moved)
+    settle_left(bench.book, worst=doubtful or moved)
     bench.door.unsure.clear()
 
 

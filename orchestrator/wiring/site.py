@@ -32,7 +32,8 @@ class Site:
     is told who pays for what stands longer than one chamber; until then nothing of that kind is made. `stand_down` ends
     all of that; each is settled when its end is confirmed. `gpu` is what a candidate's chamber gets of it, where it is
     None what the task says, unless it is `without_gpu`. `ask_first` is
-    told what will be opened, before anything is on record: prices and GPUs that only the provider knows of.
+    told what will be opened, before anything is on record: prices and GPUs that only the provider knows of. `place` is
+    from where what is rented can be ended, `unreaped` what the provider did not let us end of those who died there.
     """
 
     name: str
@@ -49,6 +50,8 @@ class Site:
     gpu: Gpu | None = None
     without_gpu: bool = False
     ask_first: Callable[[Iterable[Limits]], Awaitable[None]] = _nothing_to_ask
+    place: str = ""
+    unreaped: tuple[str, ...] = ()
 
     @property
     def home(self) -> "Site":

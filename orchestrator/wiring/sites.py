@@ -35,9 +35,13 @@ Progress = Callable[[str], None]
 
 
 class _Rented(Backend, Protocol):
-    """A backend that keeps something standing once somebody pays for it."""
+    """A backend that keeps something standing once somebody pays for it. `unreaped` is as `connect` found it."""
 
     purse: Purse | None
+    unreaped: tuple[str, ...]
+
+    @property
+    def place(self) -> str: ...
 
     async def stand_down(self) -> None: ...
 
@@ -118,6 +122,8 @@ class _Unopened:
     def __init__(self, capabilities: Capabilities) -> None:
         self.capabilities = capabilities
         self.purse: Purse | None = None
+        self.unreaped: tuple[str, ...] = ()
+        self.place = ""
 
     async def open(self, job: Job) -> Chamber:
         raise Refused(f"nothing is run for a plan, {job.command[0]} neither")
@@ -183,6 +189,8 @@ def _rented_site(
         stand_down=backend.stand_down,
         gpu=choice.gpu,
         without_gpu=choice.without_gpu,
+        place=backend.place,
+        unreaped=backend.unreaped,
     )
 
 

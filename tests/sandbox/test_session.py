@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, Mode, Refused, Report, Unavailable
+from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, Mode, NotDelivered, Refused, Report, Unavailable
+from sandbox import session as session_module
 from sandbox.link import Deadlines
 from sandbox.live import LiveChamber
 from tests.sandbox.scripted import ARCHIVE, HELLO, QUICK, ScriptedHold, chamber_of, play, settled
@@ -330,6 +331,34 @@ async def test_provider_that_does_not_answer_in_the_end() -> None:
     assert await played.ending() is Ending.COMPLETED
     await played.chamber.kill()
     assert played.hold.released == 1
+
+
+async def test_the_order_to_begin_does_not_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing hostile ran by then, so the candidate does not pay for a connection that hangs."""
+    played = await play(JOB, Deadlines(provision=5, upload=0.2, collect=5))
+    monkeypatch.setattr(played.hold.link, "send", lambda _: asyncio.sleep(60))
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(NotDelivered, match="the order to begin was not delivered"):
+        await played.outcome()
+
+
+async def test_an_order_that_is_slow_to_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that hangs for longer than we wait for an order's departure: it arrives all the same."""
+    monkeypatch.setattr(session_module, "ORDER_S", 0.05)
+    played = await play(JOB)
+    send = played.hold.link.send
+
+    async def slowly(data: bytes) -> None:
+        if data == b"harvest\n":
+            await asyncio.sleep(0.5)
+        await send(data)
+
+    monkeypatch.setattr(played.hold.link, "send", slowly)
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    assert await played.hold.order() == "harvest"
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    assert await played.ending() is Ending.COMPLETED
 
 
 async def test_relay_without_a_talk() -> None:

@@ -223,7 +223,7 @@ async def test_idle_pool_is_emptied() -> None:
 
 
 async def test_close_kills_all_that_wait() -> None:
-    """Whatever waits is killed at the end, also what was still being made; what was taken is the taker's."""
+    """Whatever waits is killed at the end, and what is being made ahead is given up; what was taken is the taker's."""
     gate = asyncio.Event()
     first, slow = Maker(), Maker(gate)
     pool: WarmPool[Thing] = WarmPool(4, IDLE_S, Clock())
@@ -231,15 +231,32 @@ async def test_close_kills_all_that_wait() -> None:
     await settled()
     taking = asyncio.create_task(pool.take("slow", slow))
     await settled()
-    closing = asyncio.create_task(pool.close())
-    await settled()
+    await pool.close()
     gate.set()
-    await closing
     late = await taking
     await settled()
     assert pool.ready == 0
-    assert [thing.killed for thing in first.made + slow.made if thing not in (taken, late)] == [1, 1]
+    assert [thing.killed for thing in first.made if thing is not taken] == [1]
+    assert slow.made == [late]
     assert (taken.killed, late.killed) == (0, 0)
+
+
+async def test_emptied_while_it_is_swept() -> None:
+    """A sweep that is under way when the pool is emptied makes nothing new for a shelf that nobody has any more."""
+    clock, make = Clock(), Maker()
+    pool: WarmPool[Thing] = WarmPool(4, IDLE_S, clock)
+    taken = await pool.take("shape", make)
+    await settled()
+    (waiting,) = [thing for thing in make.made if thing is not taken]
+    waiting.broken, waiting.dying = True, asyncio.Event()
+    sweeping = asyncio.create_task(pool.sweep())
+    await settled()
+    await pool.empty()
+    waiting.dying.set()
+    await sweeping
+    await settled()
+    assert (pool.ready, len(make.made)) == (0, 2)
+    await pool.close()
 
 
 async def test_nothing_is_kept_after_close() -> None:

@@ -46,11 +46,15 @@ class SiteOpened(OneEvent):
 
 
 class SessionStarted(OneEvent):
-    """An orchestrator took the campaign over; all that older ones still say is refused."""
+    """An orchestrator took the campaign over; all that older ones still say is refused.
+
+    `place` is from where what it rents can be ended, empty where nothing is rented.
+    """
 
     kind: Literal["session started"] = "session started"
     epoch: int
     holder: str
+    place: str = ""
 
 
 class SessionEnded(OneEvent):

@@ -33,7 +33,7 @@ def _site_opened(state: "State", event: e.SiteOpened, _: str) -> None:
 
 
 def _session_started(state: "State", event: e.SessionStarted, at: str) -> None:
-    state.set_campaign(epoch=event.epoch, holder=event.holder, session_open=True, last_at=at)
+    state.set_campaign(epoch=event.epoch, holder=event.holder, place=event.place, session_open=True, last_at=at)
     state.set_campaign(stopped="", paused=False, pause_why="")
 
 

@@ -68,8 +68,8 @@ class Run(BaseModel, extra="forbid", frozen=True):
 class Campaign(BaseModel, extra="forbid", frozen=True):
     """What belongs to no single node. `unbooked` is what was used for no attempt and is not yet in the accounts.
 
-    `holder` is who worked on it last. `stood` counts what stood ready at a provider for no single trial, `standing` is
-    what all of that cost.
+    `holder` is who worked on it last, `place` from where what they rented can be ended. `stood` counts what stood ready
+    at a provider for no single trial, `standing` is what all of that cost.
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
@@ -85,6 +85,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     last_at: str = ""
     session_open: bool = False
     holder: str = ""
+    place: str = ""
     paused: bool = False
     stopped: str = ""
     request: int = 0

@@ -4,7 +4,6 @@ The register is the provider's own memory. It may outlive the owner, as a provid
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,6 +13,7 @@ from sandbox.backends.fake.backend import FakeBackend, FakeHold, FakeWorld, Prog
 from sandbox.errors import SandboxError
 from sandbox.job import Job
 from sandbox.live import LiveChamber
+from sandbox.price import billed_clock
 from sandbox.purse import Purse
 
 
@@ -43,7 +43,7 @@ class Register(Protocol):
 class Charges:
     """A register in memory."""
 
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = billed_clock
     _since: dict[str, float] = field(default_factory=dict)
     _until: dict[str, float] = field(default_factory=dict)
     _owners: dict[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class RentedHold(FakeHold):
     """One that is charged for from its creation until the provider has confirmed its end."""
 
     def __init__(self, world: FakeWorld, owner: str, program: Program, name: str, rent: Rent) -> None:
-        self.billed_since = time.monotonic()
+        self.billed_since = billed_clock()
         self.usd_per_second = rent.usd_per_second
         self._rent = rent
         rent.register.begin(name, owner)
@@ -130,7 +130,7 @@ class RentedFake(FakeBackend):
         name, worst = new_name(self.owner), self.rent.usd_per_second * (self.rent.opening_s + self.rent.standing_s)
         if self.purse is None or not self.purse.reserve(name, worst, self.rent.usd_per_second):
             return False
-        since = time.monotonic()
+        since = billed_clock()
         try:
             chamber, hold = await self._make(name)
         except SandboxError as error:
@@ -165,7 +165,7 @@ class RentedFake(FakeBackend):
     def _taken(self) -> tuple[LiveChamber, RentedHold] | None:
         if not self._standing or self.purse is None:
             return None
-        one, now = self._standing.pop(), time.monotonic()
+        one, now = self._standing.pop(), billed_clock()
         self.purse.settle(one.hold.name, (now - one.since) * self.rent.usd_per_second)
         one.hold.billed_since = now
         return one.chamber, one.hold

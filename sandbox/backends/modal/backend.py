@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import secrets
-import time
 import uuid
 from collections.abc import Iterator
 from importlib import resources
@@ -21,11 +20,14 @@ from sandbox.errors import Lost, Refused, SandboxError
 from sandbox.job import Job
 from sandbox.live import LiveChamber
 from sandbox.posture import FIRST_UID, LAST_UID
+from sandbox.price import billed_clock
 from sandbox.purse import Purse
 from sandbox.tenancy import Tenancy
 from sandbox.warm import WarmPool
 
 if TYPE_CHECKING:
+    import modal
+
     from sandbox.backends.modal.engine import ModalEngine, Sandbox
     from sandbox.backends.modal.images import Images
     from sandbox.config import ModalConfig
@@ -39,7 +41,8 @@ Made = tuple[LiveChamber, ModalHold]
 class ModalBackend:
     """Use `await ModalBackend.connect(config)`; `close` it in the end.
 
-    `purse` pays for sandboxes that wait ahead of need; without one, none are made.
+    `purse` pays for sandboxes that wait ahead of need; without one, none are made. `unreaped` has what the last reap
+    could not end.
     """
 
     def __init__(self, config: "ModalConfig", engine: "ModalEngine", images: "Images", tenancy: Tenancy) -> None:
@@ -58,6 +61,7 @@ class ModalBackend:
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.purse: Purse | None = None
+        self.unreaped: tuple[str, ...] = ()
         self.capabilities = guest.capabilities()
 
     @classmethod
@@ -88,6 +92,11 @@ class ModalBackend:
         return self._tenancy.owner
 
     @property
+    def place(self) -> str:
+        """Whose sandboxes we can end: those of owners on this machine, in this app."""
+        return f"{self._tenancy.place}/{self._config.app}/{self._config.environment or ''}"
+
+    @property
     def warm_ready(self) -> int:
         return self._warm.ready
 
@@ -115,7 +124,9 @@ class ModalBackend:
         return chamber
 
     async def reap(self) -> list[str]:
-        return await reap(self._engine, self._tenancy)
+        ended, left = await reap(self._engine, self._tenancy)
+        self.unreaped = tuple(left)
+        return ended
 
     async def stand_down(self) -> None:
         """End what waits ahead of need; the purse is told of each."""
@@ -139,8 +150,13 @@ class ModalBackend:
         return f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
 
     async def _make(self, job: Job, seconds: int, name: str) -> Made:
-        """Create, start, greet, compare. Shielded: a cancelled caller must not leave a sandbox."""
-        making = asyncio.create_task(self._make_unshielded(job, seconds, name))
+        """Create, start, greet, compare. Shielded: a cancelled caller must not leave a sandbox.
+
+        Until then nothing is there: whoever gives up on a slow image or upload is let go at once.
+        """
+        image = await self._images.of(job)
+        await self._engine.check()
+        making = asyncio.create_task(self._make_unshielded(job, image, seconds, name))
         self._making.add(making)
         making.add_done_callback(self._making.discard)
         try:
@@ -151,11 +167,9 @@ class ModalBackend:
             unmaking.add_done_callback(self._unmaking.discard)
             raise await asyncio.shield(unmaking) from None
 
-    async def _make_unshielded(self, job: Job, seconds: int, name: str) -> Made:
+    async def _make_unshielded(self, job: Job, image: "modal.Image", seconds: int, name: str) -> Made:
         limits = job.limits
         rate = self._config.rates.per_second(limits)
-        image = await self._images.of(job)
-        await self._engine.check()
         # Only now: a slow image must not bring its end closer for those who reap elsewhere.
         mark = self._tenancy.mark(self._config.deadlines.provision + seconds + CLOCKS_S)
         wanted = order.Order(
@@ -172,7 +186,7 @@ class ModalBackend:
 
     async def _created(self, wanted: order.Order, rate: float) -> "tuple[Sandbox, float]":
         """The sandbox, and when it was asked for."""
-        asked = time.monotonic()
+        asked = billed_clock()
         if wanted.name in self._unpaid:
             self._unpaid[wanted.name] = (asked, rate)
         self._ender.expect(wanted.name)
@@ -184,7 +198,7 @@ class ModalBackend:
             if wanted.gpu:
                 # With a GPU the package creates, waits for the machine, and ends by itself what did not come up:
                 # one that is not found may have been charged all the same.
-                error.usd = rate * (time.monotonic() - asked)
+                error.usd = rate * (billed_clock() - asked)
             raise
         self._ender.made(wanted.name, sandbox)
         return sandbox, asked
@@ -195,7 +209,7 @@ class ModalBackend:
         # All of the opening shares one deadline: the lifetime, and what was set aside, have room for one.
         due = asked + self._config.deadlines.provision
         try:
-            streams = await sandbox.start(command, wanted.lifetime_s, due - time.monotonic())
+            streams = await sandbox.start(command, wanted.lifetime_s, due - billed_clock())
         except SandboxError as error:
             await self._write_off(wanted.name, rate, asked, error)
             raise
@@ -204,7 +218,7 @@ class ModalBackend:
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
         self._open.add(chamber)
         try:
-            await within("start the chamber", chamber.greet(), due - time.monotonic())
+            await within("start the chamber", chamber.greet(), due - billed_clock())
             guest.compare(chamber.facts, job, uid)
         except BaseException as error:  # noqa: BLE001  it is raised again, with what it cost
             raise await chamber.give_up(guest.told(error)) from None
@@ -219,7 +233,7 @@ class ModalBackend:
         A refusal is no proof: it may answer a retry of a create whose own answer was lost. One that is not found did
         not come to be, unless nobody ever answered: then it may still come. Both are looked for on, for a while.
         """
-        unanswered = time.monotonic() - asked >= self._config.deadlines.provision
+        unanswered = billed_clock() - asked >= self._config.deadlines.provision
         ended = False
         try:
             ended = await self._ender.end(name)
@@ -230,7 +244,7 @@ class ModalBackend:
             unanswered = True
         error.unended = unanswered and not ended
         if ended or error.unended:
-            error.usd = rate * (time.monotonic() - asked)
+            error.usd = rate * (billed_clock() - asked)
 
     async def _make_ahead(self, job: Job, seconds: int) -> Standing:
         """Its worst case is set aside, under its name, before it exists."""
@@ -239,7 +253,7 @@ class ModalBackend:
         # If owner and warden die together, nothing but its lifetime ends it.
         if not (self.purse and self.purse.reserve(name, rate * seconds, rate)):
             raise Refused("no money is left for sandboxes that wait")
-        self._unpaid[name] = (time.monotonic(), 0.0)
+        self._unpaid[name] = (billed_clock(), 0.0)
         try:
             made = await self._make(job, seconds, name)
         except BaseException as error:
@@ -253,7 +267,7 @@ class ModalBackend:
         """A standing sandbox is gone or taken: the purse pays what it cost until now. Others are the trial's."""
         if (unpaid := self._unpaid.pop(name, None)) and self.purse:
             asked, rate = unpaid
-            self.purse.settle(name, 0.0 if free else rate * (time.monotonic() - asked))
+            self.purse.settle(name, 0.0 if free else rate * (billed_clock() - asked))
 
 
 async def _unmake(making: "asyncio.Task[Made]", cancelled: BaseException) -> BaseException:

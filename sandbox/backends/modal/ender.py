@@ -1,7 +1,6 @@
 """Sees every sandbox to its end: whatever was asked for is remembered until Modal has confirmed that it is gone."""
 
 import asyncio
-import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -64,7 +63,7 @@ class Ender:
         if not (record := self._records.get(name)):
             return True
         record.doomed = True
-        if not self._again:
+        if not self._again or self._again.done():
             self._again = asyncio.create_task(self._try_again())
         sandbox = record.sandbox or await self._finder.find(name)
         if sandbox:
@@ -88,8 +87,7 @@ class Ender:
         """One more try for all; what is left then is the warden's, and at last the lifetime's."""
         if self._again:
             self._again.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._again
+            await asyncio.gather(self._again, return_exceptions=True)
         for record in self._records.values():
             record.doomed = True
         await self.sweep()
@@ -101,4 +99,7 @@ class Ender:
     async def _try_again(self) -> None:
         while True:
             await asyncio.sleep(RETRY_S)
-            await self.sweep()
+            try:
+                await self.sweep()
+            except Exception as error:  # noqa: BLE001  whatever it is, what still costs money is tried again
+                logger().warning("chambers.not_swept", error=repr(error)[:300])

@@ -6,12 +6,14 @@ that long. A call that is given up is cancelled and left behind: whatever it did
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import modal
+from aiohttp import ClientError
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 from modal._utils.async_utils import synchronizer
 from modal.config import config as modal_settings
@@ -49,8 +51,12 @@ HOW_TO_GET_A_TOKEN = "make one with `modal token new`, or set MODAL_TOKEN_ID and
 
 T = TypeVar("T")
 
+_SIGNED = re.compile(r"\?[^\s'\")>]+")  # addresses of uploads are signed, and whoever has one may write there
 # Besides the package's own tree: what it lets through of the libraries beneath it.
-_PROVIDER_ERRORS = (modal.Error, GRPCError, StreamTerminatedError, OSError, TimeoutError, ValueError, BufferError)
+_PROVIDER_ERRORS = (
+    *(modal.Error, GRPCError, StreamTerminatedError, ClientError),
+    *(OSError, EOFError, TimeoutError, ValueError, BufferError),
+)
 _NO_CHANCE = (InvalidError, RequestSizeError, UnimplementedError, AlreadyExistsError)
 
 
@@ -66,7 +72,7 @@ def translating_modal_errors(doing: str) -> Iterator[None]:
 
 
 def _translated(error: Exception, doing: str) -> SandboxError:
-    text = " ".join(str(error).split())[:300]
+    text = _SIGNED.sub("?…", " ".join(str(error).split()))[:300]
     match error:
         case AuthError():
             return Denied(f"{doing}: Modal does not accept the token (expired?); {HOW_TO_GET_A_TOKEN}")
@@ -158,22 +164,38 @@ class Sandbox:
             if not self._is_over:
                 await self._end()
                 self._is_over = True
+                # Only our own side of the connection: nothing depends on it.
+                with contextlib.suppress(SandboxError):
+                    await call("detach", self._inner.detach.aio(), CALL_S)  # type: ignore[no-untyped-call]  # no types
 
     async def _end(self) -> None:
         for pause in (*END_PAUSES_S, None):
             try:
-                await call("terminate", self._inner.terminate.aio(wait=True), END_TRY_S)
-            except Lost:
-                break
+                await self._terminate()
             except Unavailable:
                 if pause is None:
                     raise
                 await asyncio.sleep(pause)
             else:
-                break
-        # Only our own side of the connection: nothing depends on it.
-        with contextlib.suppress(SandboxError):
-            await call("detach", self._inner.detach.aio(), CALL_S)  # type: ignore[no-untyped-call]  # it has no types
+                return
+
+    async def _terminate(self) -> None:
+        try:
+            await call("terminate", self._inner.terminate.aio(wait=True), END_TRY_S)
+        except Lost as error:
+            if _is_conflict(error) and not await self._is_gone():
+                raise Unavailable("terminate: Modal did not end it, something else was under way") from error
+
+    async def _is_gone(self) -> bool:
+        try:
+            return await self.ended() is not None
+        except Lost as error:
+            return not _is_conflict(error)
+
+
+def _is_conflict(error: Lost) -> bool:
+    """Modal was busy with it, or in a state of its own: that tells nothing of whether it is gone."""
+    return isinstance(error.__cause__, ConflictError)
 
 
 def _original(sandbox: modal.Sandbox) -> object:
@@ -265,7 +287,9 @@ class ModalEngine:
         looking = modal.Sandbox.from_name.aio(self._name, name, environment_name=self._environment, client=self._client)
         try:
             return Sandbox(await call("look up", looking, CALL_S))
-        except Lost:
+        except Lost as error:
+            if _is_conflict(error):
+                raise Unavailable(str(error)) from error
             return None
 
     async def running(self, tags: Mapping[str, str]) -> list[tuple[Sandbox, dict[str, str]]]:

@@ -29,23 +29,24 @@ def mark_of(tags: Mapping[str, str]) -> Mark | None:
     return None
 
 
-async def reap(engine: "ModalEngine", tenancy: Tenancy) -> list[str]:
-    """End what nobody can still be working with, never a living owner's; say what was ended."""
+async def reap(engine: "ModalEngine", tenancy: Tenancy) -> tuple[list[str], list[str]]:
+    """End what nobody can still be working with, never a living owner's; what was ended, and what could not be."""
     over = []
     for sandbox, tags in await engine.running(OURS):
         mark = mark_of(tags)
         if mark and tenancy.is_over(mark):
             over.append((sandbox, tags.get(NAME, sandbox.sandbox_id)))
     results = await asyncio.gather(*(sandbox.end() for sandbox, _ in over), return_exceptions=True)
-    ended = []
+    ended, left = [], []
     for (_, name), result in zip(over, results, strict=True):
         if isinstance(result, SandboxError):
             logger(chamber=name).warning("chamber.not_reaped", reason=str(result))
+            left.append(name)
         elif isinstance(result, BaseException):
             raise result
         else:
             ended.append(name)
-    return ended
+    return ended, left
 
 
 async def end_owned(engine: "ModalEngine", owner: str) -> int:

@@ -1,11 +1,11 @@
 """Sandboxes made ahead of need. They cost from the first second, so a purse pays for them until a trial takes them."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from sandbox.backends.modal.hold import ModalHold
 from sandbox.live import LiveChamber
+from sandbox.price import billed_clock
 
 
 class Standing:
@@ -41,7 +41,7 @@ class Standing:
         if self._cap:
             self._cap.cancel()
             self._taken(self._hold.name)
-            self._hold.billed_since = time.monotonic()
+            self._hold.billed_since = billed_clock()
         return self._chamber
 
     async def _end_after(self, idle_s: float) -> None:

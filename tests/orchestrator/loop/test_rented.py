@@ -1,6 +1,7 @@
 """Candidates on rented chambers: what is reserved, what is booked, and what a provider's failures cost."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from orchestrator.domain.records import Phase
 from orchestrator.llm.line import Unusable
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.wiring import How
-from sandbox import Denied, Job, TakenAway, Terms, Unavailable
+from sandbox import Denied, Job, Refused, TakenAway, Terms, Unavailable
 from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
@@ -241,6 +242,47 @@ async def test_stopped_without_confirmation(folder: Path) -> None:
         faults.many = 0
 
 
+async def test_stopped_while_the_control_runs(folder: Path) -> None:
+    """Ctrl-C while it is still asked whose fault it was: the trial whose end nobody confirmed costs its worst case."""
+    faults = Faults(Step.END, lambda: Unavailable("no answer"), first=2, many=99)
+    script, rent = Script(), Rent(USD, fault=faults)
+    site = rented_site(script, rent)
+    async with scripted(folder, script, {"value": 1, "do": "break off"}, site=site) as session:
+
+        async def on_open(job: Job) -> None:
+            if job.command[0] == "true":
+                session.campaign.stop("Ctrl-C")
+                await asyncio.sleep(60)
+
+        script.on_open = on_open
+        await session.run()
+        trial = session.bench.state.trials["1.1-1"]
+        assert trial.ending is Ending.INTERRUPTED
+        assert trial.spent.microdollars == round(TRIAL_S * USD * 1e6)
+        faults.many = 0
+
+
+async def test_refused_and_not_ended(folder: Path) -> None:
+    """A chamber that is not what was asked for, and whose end nobody confirmed, costs its worst case."""
+
+    def fault(step: Step, _: str) -> None:
+        met[step] = met.get(step, 0) + 1
+        if met[step] > 1 and step is Step.READY:
+            raise Refused("the posture is not what was asked for")
+        if met[step] > 1 and step is Step.END:
+            raise Unavailable("no answer")
+
+    met: dict[Step, int] = {}
+    script = Script()
+    rent = Rent(USD, fault=fault)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        with pytest.raises(Refused):
+            await session.run()
+        trial = session.bench.state.trials["1.1-1"]
+        assert trial.spent.microdollars == round(TRIAL_S * USD * 1e6)
+        met.clear()
+
+
 async def test_cap_holds_with_many_at_once(folder: Path) -> None:
     """Five at a time on rented chambers, with some that fail: used and held never pass the cap."""
     faults = Faults(Step.READY, lambda: Unavailable("lost"), first=4, many=3)
@@ -264,11 +306,19 @@ async def test_terms_are_waited_for(folder: Path) -> None:
         assert session.bench.door.tariff.opening_s == 900.0
 
 
-async def test_resumed_on_another_host(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What somebody rented on another host may still live there, and is left alone: it is booked at its worst case."""
+@pytest.mark.parametrize(
+    ("host", "place", "left"), [("another", "here", ()), ("one", "there", ()), ("one", "here", ("chamber",))]
+)
+async def test_resumed_by_one_who_can_not_end_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, host: str, place: str, left: tuple[str, ...]
+) -> None:
+    """What somebody rented on another host, for another user, or what the provider did not let us end, may still live:
+    it is booked at its worst case.
+    """
     monkeypatch.setattr("socket.gethostname", lambda: "one")
     script, rent = Script(), Rent(USD)
-    async with scripted(folder, script, {"value": 1, "do": "wait"}, site=rented_site(script, rent)) as session:
+    site = replace(rented_site(script, rent), place="here")
+    async with scripted(folder, script, {"value": 1, "do": "wait"}, site=site) as session:
         running = asyncio.create_task(session.run())
         while "1.1-1" not in session.bench.state.trials:  # noqa: ASYNC110 an event is only told when it is on record
             await asyncio.sleep(0.01)
@@ -277,8 +327,8 @@ async def test_resumed_on_another_host(folder: Path, monkeypatch: pytest.MonkeyP
         session.campaign.stop("dead")
         with pytest.raises(RuntimeError, match="dead"):
             await running
-    monkeypatch.setattr("socket.gethostname", lambda: "another")
-    site = rented_site(Script(), Rent(USD))
+    monkeypatch.setattr("socket.gethostname", lambda: host)
+    site = replace(rented_site(Script(), Rent(USD)), place=place, unreaped=left)
     async with scripted(folder, None, {"value": 1}, how=How.RESUME, site=site) as session:
         trial = session.bench.state.trials["1.1-1"]
         assert trial.ending is Ending.INTERRUPTED

@@ -101,6 +101,18 @@ async def test_nothing_stands_that_would_keep_an_attempt_from_starting(folder: P
         assert session.charged == 1
 
 
+async def test_confirmed_late(folder: Path) -> None:
+    """What is settled after its own end has passed cost no more than was set aside, so no cap is passed by it."""
+    script, rent = Script(), Rent(USD)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
+        purse = backend_of(session).rented.purse
+        assert purse
+        assert purse.reserve("one", WORST / 1e6, USD)
+        purse.settle("one", 100 * WORST / 1e6)
+        assert session.bench.state.campaign.standing.microdollars == WORST
+        await session.run()
+
+
 async def test_what_stands_makes_room(folder: Path) -> None:
     """When an attempt can not start only for what stands idle, that is ended: a campaign never waits for itself."""
     script, rent = Script(), Rent(USD)

@@ -88,7 +88,7 @@ async def reap_as_another(config: ModalConfig) -> list[str]:
     engine = await ModalEngine.connect(config.app, config.environment)
     tenancy = Tenancy(config.owners_folder)
     try:
-        return await reap(engine, tenancy)
+        return (await reap(engine, tenancy))[0]
     finally:
         tenancy.release()
         await engine.close()

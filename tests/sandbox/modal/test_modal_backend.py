@@ -152,6 +152,43 @@ async def test_cancelled_while_it_is_made(backend: ModalBackend, modal_emulator:
     assert len(modal_emulator.sandboxes()) == 1
 
 
+async def test_cancelled_while_its_image_comes(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:
+    """Nothing is rented yet: whoever gives up is let go at once, and no sandbox is made for nobody."""
+    fault = modal_emulator.hold("ImageGetOrCreate")
+    opening = asyncio.create_task(backend.open(job()))
+    assert await asyncio.to_thread(modal_emulator.reached, fault)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(opening, 5)
+    modal_emulator.release(fault)
+    assert (await ran(backend, "echo well"))[1] == b"well\n"
+    assert len(modal_emulator.sandboxes()) == 1
+
+
+async def test_what_could_not_be_reaped_is_known(
+    modal_emulator: ModalEmulator, config: ModalConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes next knows what a dead owner left that Modal does not let go, and says where it can be ended."""
+    monkeypatch.setattr(modal_engine, "END_PAUSES_S", ())
+    dead = await ModalBackend.connect(config)
+    async with await dead.open(job()):
+        modal_emulator.fail("SandboxTerminateV2", status=Status.INTERNAL, times=-1)
+        dead._tenancy.release()
+        living = await ModalBackend.connect(config)
+        try:
+            assert [name.startswith(f"blastdoor-{dead.owner}-") for name in living.unreaped] == [True]
+            assert living.place == dead.place
+            modal_emulator.heal()
+            await living.reap()
+            assert living.unreaped == ()
+        finally:
+            await living.close()
+    await dead.close()
+    other = await ModalBackend.connect(config.model_copy(update={"app": f"{config.app}-2"}))
+    assert other.place != dead.place
+    await other.close()
+
+
 async def test_a_create_that_never_answers(modal_emulator: ModalEmulator, config: ModalConfig) -> None:
     """Our deadline ends the wait; what comes of it later is ended too, and the error says that it was in doubt."""
     short = config.model_copy(update={"deadlines": Deadlines(provision=3.0)})

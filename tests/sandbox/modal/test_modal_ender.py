@@ -125,3 +125,26 @@ async def test_what_can_not_be_ended_is_left_to_the_warden(provider: Provider) -
     ender.expect("a")
     await ender.close()
     assert not ender.is_clean
+
+
+async def test_an_error_of_our_own_does_not_end_the_trying(provider: Provider) -> None:
+    """Whatever goes wrong in one round, the next one comes: what is not ended costs money."""
+    ender, sandbox = Ender(provider, lambda _: None), Stubborn(refusals=1)
+    rounds = 0
+    end = sandbox.end
+
+    async def broken() -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            raise RuntimeError("a mistake")
+        await end()
+
+    sandbox.end = broken  # type: ignore[method-assign]
+    ender.expect("a")
+    ender.made("a", sandbox)
+    with pytest.raises(Unavailable):
+        await ender.end("a")
+    await asyncio.wait_for(until_clean(ender), 10)
+    assert rounds == 3
+    await ender.close()

@@ -6,12 +6,14 @@ import re
 from types import SimpleNamespace
 from typing import cast
 
+import aiohttp
 import modal
 import modal.exception
 import pytest
 from grpclib import GRPCError, Status
 from grpclib.exceptions import StreamTerminatedError
 
+from sandbox.backends.modal import engine as modal_engine
 from sandbox.backends.modal.bounds import within
 from sandbox.backends.modal.engine import ModalEngine, Sandbox, translating_modal_errors
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
@@ -58,6 +60,8 @@ def test_none_of_modals_own_errors_is_left_unmapped(kind: type[modal.Error]) -> 
         (ConnectionRefusedError(111, "refused"), Unavailable),
         (TimeoutError(), Unavailable),
         (ValueError("Received empty message"), Unavailable),
+        (aiohttp.ServerDisconnectedError(), Unavailable),
+        (aiohttp.ClientPayloadError("cut"), Unavailable),
     ],
     ids=lambda item: item.__name__ if isinstance(item, type) else type(item).__name__,
 )
@@ -69,6 +73,13 @@ def test_whose_fault_it_was(error: Exception, kind: type[SandboxError]) -> None:
 def test_a_token_that_is_over_says_what_to_do() -> None:
     """Whoever reads it knows the next step."""
     assert "modal token new" in str(translated(made(modal.exception.AuthError)))
+
+
+def test_a_signed_address_is_not_told() -> None:
+    """Where an upload failed, the address has a signature with which anybody could write there."""
+    said = str(translated(modal.Error("Put to url https://store.invalid/a?X-Key=AKIA&X-Signature=abc failed: 403")))
+    assert "https://store.invalid/a?… failed: 403" in said
+    assert "AKIA" not in said
 
 
 async def test_our_clock_comes_first() -> None:
@@ -104,3 +115,32 @@ async def test_a_package_that_hides_how_a_sandbox_ended() -> None:
     other = SimpleNamespace(poll=SimpleNamespace(aio=poll))
     with pytest.raises(Unavailable, match=rf"^poll: modal {re.escape(modal.__version__)} does not say how"):
         await Sandbox(cast("modal.Sandbox", other)).ended()
+
+
+@pytest.mark.parametrize(("polled", "ends"), [(0, True), (None, False), (modal.exception.NotFoundError("gone"), True)])
+async def test_a_conflict_is_no_end(
+    polled: int | Exception | None, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modal was busy when it was told to end a sandbox: only what it says of the sandbox itself counts."""
+
+    async def terminate(wait: bool) -> None:
+        raise modal.exception.ConflictError("aborted")
+
+    async def poll() -> int | None:
+        if isinstance(polled, Exception):
+            raise polled
+        return polled
+
+    async def detach() -> None:
+        """Nothing to let go of."""
+
+    monkeypatch.setattr(modal_engine, "END_PAUSES_S", (0.0,))
+    monkeypatch.setattr(modal_engine, "_status_of", lambda _: "TERMINATED")
+    calls = {"terminate": terminate, "poll": poll, "detach": detach}
+    inner = SimpleNamespace(**{name: SimpleNamespace(aio=work) for name, work in calls.items()})
+    sandbox = Sandbox(cast("modal.Sandbox", inner))
+    if ends:
+        await sandbox.end()
+    else:
+        with pytest.raises(Unavailable, match="something else was under way"):
+            await sandbox.end()
