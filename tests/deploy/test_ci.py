@@ -1,10 +1,15 @@
 """CI templates for the gate: valid for their providers, minimal in rights, and the script does what it says."""
 
+import base64
+import contextlib
+import functools
+import http.server
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +26,8 @@ SCRIPT = DEPLOY / "ci" / "gate.sh"
 BLASTDOOR = Path(sys.executable).with_name("blastdoor")
 GITHUB = DEPLOY / "ci" / "github.yml"
 GITLAB = DEPLOY / "ci" / "gitlab.yml"
+TOKEN = "of-this-job-only"
+LOGIN = f"x-access-token:{TOKEN}"
 
 
 def test_github_schema() -> None:
@@ -43,7 +50,7 @@ def test_the_job_of_the_candidate_has_no_rights() -> None:
     gate = workflow["jobs"]["gate"]
     assert gate["permissions"] == {"contents": "read"}
     for text in (GITHUB.read_text(), GITLAB.read_text()):
-        assert not re.search(r"secrets\s*[.:\[]|github\.token|GITHUB_TOKEN|id_tokens|id-token", text)
+        assert not re.search(r"secrets\s*[.:\[]|GITHUB_TOKEN|id_tokens|id-token", text)
     assert "secrets" not in load(GITLAB)["gate"]
     assert load(GITLAB)["gate"]["inherit"]["variables"] is False
 
@@ -62,6 +69,94 @@ def test_checkouts_leave_no_token_and_no_change() -> None:
     assert len(checkouts) == 2
     assert all(given["persist-credentials"] is False for given in checkouts)
     assert not any("head" in given["ref"] for given in checkouts)
+
+
+def test_only_the_step_that_fetches_has_the_token() -> None:
+    """Nobody else is given it, by its own environment or by one that is handed on; that step does nothing else."""
+    fetching = _fetching()
+    assert fetching["env"]["TOKEN"] == "${{ github.token }}"
+    assert GITHUB.read_text().count("github.token") == 1
+    assert not re.search(r"GITHUB_(ENV|OUTPUT|STATE)|git config|toJSON", GITHUB.read_text())
+    workflow = load(GITHUB)
+    assert not any("env" in it for it in (workflow, *workflow["jobs"].values()))
+    judging = [step for step in _steps() if "gate.sh" in step.get("run", "")]
+    assert len(judging) == 1
+    assert not re.search(r"git |TOKEN", judging[0]["run"])
+    assert set(judging[0]["env"]) == {"BASE", "HEAD", "TASK", "FOLDER", "REPORTS"}
+
+
+def test_gitlab_drops_its_token_before_the_gate() -> None:
+    """The runner fetches with it; it is gone from environment and repository when the script is run."""
+    gate = load(GITLAB)["gate"]
+    assert gate["variables"]["FF_GIT_URLS_WITHOUT_TOKENS"] == "true"
+    *before, last = gate["script"]
+    assert "gate.sh" in last
+    assert any(line.startswith("unset CI_JOB_TOKEN") for line in before)
+    assert 'git remote set-url origin "$CI_PROJECT_URL"' in before
+    assert not any(re.search(r"\bgit (fetch|pull|clone)\b", line) for line in gate["script"])
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_fetching(tmp_path: Path, private: bool) -> None:
+    """The change of a private repository comes with the token and not without; nothing of it stays in the clone."""
+    origin = tmp_path / "origin" / "someone" / "project"
+    origin.mkdir(parents=True)
+    _git(origin, "init", "--quiet", "--initial-branch=main")
+    _git(origin, "commit", "--quiet", "--allow-empty", "--message", "base")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(origin), str(clone)], check=True)
+    _git(origin, "commit", "--quiet", "--allow-empty", "--message", "change")
+    change = _git(origin, "rev-parse", "HEAD")
+    _git(origin, "update-ref", "refs/pull/7/head", change)
+    _git(origin, "update-server-info")
+    # As GitHub lays a repository out: no .git in its address.
+    (origin / ".git").rename(tmp_path / "bare")
+    origin.rmdir()
+    (tmp_path / "bare").rename(origin)
+    with _hosting(tmp_path / "origin", TOKEN if private else None) as address:
+        assert (_fetch(clone, address, "wrong") == 0) is not private
+        assert _fetch(clone, address, TOKEN) == 0
+    assert _git(clone, "cat-file", "-t", change) == "commit"
+    kept = b"".join(path.read_bytes() for path in (clone / ".git").rglob("*") if path.is_file())
+    assert not any(form in kept for form in (TOKEN.encode(), base64.b64encode(LOGIN.encode())))
+
+
+def _fetch(clone: Path, address: str, token: str) -> int:
+    told = {"NUMBER": "7", "TOKEN": token, "GITHUB_SERVER_URL": address, "GITHUB_REPOSITORY": "someone/project"}
+    environment = os.environ | told | {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": os.devnull}
+    # The shell of a job, as GitHub calls it.
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", _fetching()["run"]]
+    result = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+    assert token not in result.stdout + result.stderr
+    return result.returncode
+
+
+@contextlib.contextmanager
+def _hosting(folder: Path, token: str | None) -> Iterator[str]:
+    """Repositories by HTTP, for whoever has the token; without one, for everybody."""
+    wanted = f"Basic {base64.b64encode(LOGIN.encode()).decode()}" if token else None
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if wanted and self.headers["Authorization"] != wanted:
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", 'Basic realm="project"')
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+            else:
+                super().do_GET()
+
+        def log_message(self, *_: object) -> None: ...
+
+    handler = functools.partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_no_expression_in_a_script() -> None:
@@ -88,6 +183,11 @@ def test_flags_exist() -> None:
         Decision.REJECTED.name: 1,
         Decision.UNJUDGED.name: 2,
     }
+
+
+def _fetching() -> dict[str, Any]:
+    [step] = [step for step in _steps() if re.search(r"\bfetch\b", step.get("run", ""))]
+    return step
 
 
 def _steps() -> Iterator[dict[str, Any]]:
