@@ -364,7 +364,10 @@ def _contents(folder: Path) -> Iterator[bytes]:
     """Every file, and what is in it where it is packed."""
     for path in folder.rglob("*"):
         if path.is_file():
-            content = path.read_bytes()
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:  # of a writer at work: it has its lasting name by now, or is gone
+                continue
             yield content
             with contextlib.suppress(zlib.error):
                 yield zlib.decompress(content)
