@@ -19,7 +19,7 @@ os.environ.setdefault("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")  # it is read at
 
 from sky import check as sky_check
 from sky import dag as sky_dag
-from sky import exceptions, optimizer, skypilot_config
+from sky import exceptions, logs, optimizer, skypilot_config
 from sky import task as sky_task
 from sky.client import sdk
 from sky.server import common as server_common
@@ -208,6 +208,11 @@ def _check(place: str) -> None:
         sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet
     if cloud not in _enabled():
         raise Denied(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
+    _refuse_keys()
+
+
+def _refuse_keys() -> None:
+    """Whatever SkyPilot would copy of this account's keys to a machine, although each launch switches that off."""
     switched = [registry.CLOUD_REGISTRY.from_str(name) for name in SWITCHABLE]
     if left := sky_check.get_cloud_credential_file_mounts(switched):
         path = sorted(left)[0]
@@ -215,6 +220,21 @@ def _check(place: str) -> None:
             f"SkyPilot would copy {path} of this account to every rented machine, and has no switch against it; "
             "move it away, or use SkyPilot from an account without it"
         )
+    agent = logs.get_logging_agent()
+    if agent and (left := agent.get_credential_file_mounts()):
+        raise Refused(
+            f"SkyPilot would copy {sorted(left)[0]} to every rented machine, because its logs are kept elsewhere; "
+            "take logs: out of ~/.sky/config.yaml, or its credentials_file"
+        )
+    # A workspace's word is stronger than a launch's, and its server may choose the workspace.
+    for workspace, clouds in (skypilot_config.get_nested(("workspaces",), None) or {}).items():
+        for cloud in SWITCHABLE:
+            identity = ((clouds or {}).get(cloud) or {}).get("remote_identity", "NO_UPLOAD")
+            if identity != "NO_UPLOAD":
+                raise Refused(
+                    f"SkyPilot's workspace {workspace} has it copy keys to rented machines, whatever a launch says; "
+                    f"in ~/.sky/config.yaml, set workspaces.{workspace}.{cloud}.remote_identity to NO_UPLOAD"
+                )
 
 
 def _enabled() -> list[str]:

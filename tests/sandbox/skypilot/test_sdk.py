@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import inspect
-import os
 import subprocess
 import sys
 import threading
@@ -21,19 +20,6 @@ from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 from sandbox.job import Gpu
 
 WANTED = Wanted(Ask(2, 4, Gpu(kind="A10", count=1)), idle_s=901, ends=10_000.0, most_usd_per_hour=1.5)
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """SkyPilot reads the home folder when it is imported; nothing of this account's is of interest."""
-    before = os.environ.get("HOME")
-    os.environ["HOME"] = str(tmp_path_factory.mktemp("home"))
-    try:
-        from sandbox.backends.skypilot import sdk as skypilot_sdk
-    finally:
-        if before is not None:
-            os.environ["HOME"] = before
-    return skypilot_sdk
 
 
 def translating(doing: str) -> contextlib.AbstractContextManager[None]:
