@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from sandbox.backends.skypilot.order import NO_UPLOAD, task_of
-from sandbox.backends.skypilot.places import PLACES, SWITCHABLE
+from sandbox.backends.skypilot.places import PLACES, SWITCHABLE, Kind
 from sandbox.backends.skypilot.provisioner import Ask, Wanted
 from sandbox.backends.skypilot.ssh import last_line, refuse_forwarded_agent
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
@@ -36,6 +36,15 @@ def test_every_place_is_decided_upon(sdk: Any) -> None:
 
     known = [str(cloud).lower() for cloud in registry.CLOUD_REGISTRY.values() if isinstance(cloud, clouds.Cloud)]
     assert sorted(PLACES) == sorted(known)
+
+
+def test_machines_end_themselves_without_a_key_of_ours(sdk: Any) -> None:
+    """Autodown needs an identity of the machine's own, since no key travels. On Azure SkyPilot does not use it."""
+    from sky.utils import registry
+
+    allowed = [name for name, place in PLACES.items() if place.kind is Kind.VM and not place.refused]
+    assert allowed == ["aws", "gcp"]
+    assert all(registry.CLOUD_REGISTRY.from_str(name).supports_service_account_on_remote() for name in allowed)
 
 
 def test_the_switch_against_uploads_is_taken_everywhere_it_exists(sdk: Any) -> None:
