@@ -126,9 +126,9 @@ class RentedChamber:
         except SandboxError as error:
             raise NotDelivered(f"the bundle was not delivered: {error}") from error
         started = time.monotonic()
-        number = await machine.start(trial)
+        await machine.start(trial)
         try:
-            report = await machine.collect(trial, number, job.limits, started + seconds + SUBMIT_S)
+            report = await machine.collect(trial, job.limits, started + seconds + SUBMIT_S)
             return report.outcome(job.limits, self._facts, time.monotonic() - started)
         except WireFault as fault:
             return broken(fault, self._facts)

@@ -36,7 +36,7 @@ from sandbox.errors import Denied, Lost, Refused, Unavailable
 QUICK_S = 120.0
 CHECK_S = 300.0  # its server may have to start, and looks at every account that it knows
 DOWN_S = 600.0
-_MAKING = {"launch", "exec", "start"}
+_ENDING = "down"  # all else that is under way may bring a cluster back, or take in whatever its machine says
 
 
 class _Quiet:
@@ -114,7 +114,7 @@ class SkyPilot:
             return {
                 request.request_id: request.cluster_name
                 for request in under_way
-                if request.cluster_name and request.name.rpartition(".")[2] in _MAKING
+                if request.cluster_name and request.name.rpartition(".")[2] != _ENDING
             }
 
         return await bounded("requests", work, QUICK_S)
@@ -130,19 +130,11 @@ class SkyPilot:
 
         await bounded("down", work, DOWN_S)
 
-    async def submit(self, name: str, command: str) -> int:
-        def work() -> int:
-            number, _ = sdk.get(sdk.exec(sky_task.Task(run=command), cluster_name=name))
-            return int(number)
+    async def submit(self, name: str, command: str) -> None:
+        def work() -> None:
+            sdk.get(sdk.exec(sky_task.Task(run=command), cluster_name=name))
 
-        return await bounded("exec", work, QUICK_S)
-
-    async def is_over(self, name: str, number: int) -> bool:
-        def work() -> bool:
-            status = sdk.get(sdk.job_status(name, [number])).get(number)
-            return status is None or bool(status.is_terminal())
-
-        return await bounded("job status", work, QUICK_S)
+        await bounded("exec", work, QUICK_S)
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         def work() -> None:

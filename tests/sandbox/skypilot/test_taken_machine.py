@@ -120,14 +120,11 @@ async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytes
             asked += "exec tar" in command
             return NOT_YET, b""
 
-        async def is_over(self, number: int) -> bool:
-            return False
-
     monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.1)
     provisioner = YardProvisioner(Yard(lambda _: Hasty()))
     landed = await provisioner.launch("bd-x", "slurm/yard", Wanted(Ask(1, 1), 60, 0, None), 10)
     assert isinstance(landed, Landed)
     machine = Machine(provisioner, "bd-x", landed, Kind.NODE, Deadlines())
     with pytest.raises(Unavailable, match="in time"):
-        await machine.collect("trial", 1, JOB.limits, time.monotonic() + 0.5)
+        await machine.collect("trial", JOB.limits, time.monotonic() + 0.5)
     assert 1 <= asked <= 6
