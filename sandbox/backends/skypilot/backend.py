@@ -6,6 +6,7 @@ differs from an engine of one's own is said by the capabilities, and by the cave
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -17,7 +18,7 @@ from sandbox.backends.skypilot.machine import Machine, Ship
 from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, admitted, refuse_container_image
 from sandbox.backends.skypilot.pool import FreshBerth, Pool
 from sandbox.backends.skypilot.provisioner import Provisioner
-from sandbox.backends.skypilot.rent import Office, ask_for
+from sandbox.backends.skypilot.rent import Office, Rented, ask_for
 from sandbox.backends.skypilot.ship import Shipper
 from sandbox.box.report import Missing
 from sandbox.errors import Refused, SandboxError
@@ -121,18 +122,20 @@ class SkyPilotBackend:
         shipped = await self._shipper.identify(job)
         await self._guard.ready()
         await self._office.end_left()
-        making = asyncio.create_task(self._make(shipped, busy_s))
+        rented: list[Rented] = []
+        making = asyncio.create_task(self._make(shipped, busy_s, rented.append))
         self._making.add(making)
         making.add_done_callback(self._making.discard)
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
             # Whoever gives up leaves no machine: it is ended before they may go, or they hear that it may not be.
-            known = self._office.left
             making.cancel()
             with contextlib.suppress(SandboxError, asyncio.CancelledError):
                 await (await making).kill()
-            if self._office.left - known:
+            for machine in rented:
+                await machine.end()
+            if self._office.left.intersection(machine.name for machine in rented):
                 raise self._office.unended() from None
             raise
 
@@ -157,8 +160,9 @@ class SkyPilotBackend:
             self.tenancy.release()
             await self._guard.dismiss(all_ended=not self._office.left)
 
-    async def _make(self, job: Job, busy_s: float) -> RentedChamber:
-        berth = await self._berth(job, busy_s)
+    async def _make(self, job: Job, busy_s: float, made: Callable[[Rented], None]) -> RentedChamber:
+        """`made` is told of a machine that is rented for this chamber alone."""
+        berth = await self._berth(job, busy_s, made)
         try:
             facts = await berth.machine.greet(job, self._config.runtime, self._ship_for(job))
         except SandboxError as error:
@@ -169,7 +173,7 @@ class SkyPilotBackend:
             raise
         return RentedChamber(berth, job, self._config.runtime, facts)
 
-    async def _berth(self, job: Job, busy_s: float) -> Berth:
+    async def _berth(self, job: Job, busy_s: float, made: Callable[[Rented], None]) -> Berth:
         ask = ask_for(job.limits)
         idle_s = busy_s + self._config.autodown
         if self._config.warm and self.purse:
@@ -178,7 +182,7 @@ class SkyPilotBackend:
                 return warm
         most = await self._office.price_as_told(ask)
         name = self._office.name(busy_s)
-        return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s))
+        return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s, made))
 
     def _ship_for(self, job: Job) -> Ship:
         async def ship(machine: Machine, missing: Missing) -> None:
