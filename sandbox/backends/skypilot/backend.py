@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from sandbox.backend import Capabilities
 from sandbox.backends.guard import Guard
-from sandbox.backends.skypilot.chamber import Berth, RentedChamber, box_seconds
+from sandbox.backends.skypilot.chamber import SUBMIT_S, Berth, RentedChamber, box_seconds
 from sandbox.backends.skypilot.end import PAUSE_S, reap
 from sandbox.backends.skypilot.machine import Machine, Ship
 from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, admitted, refuse_container_image
@@ -69,7 +69,8 @@ class SkyPilotBackend:
         self._guard = guard
         self._pause_s = pause_s
         self._office = Office(config, provisioner, tenancy, pause_s)
-        self._pool = Pool(self._office, config.warm, config.lifetime, config.deadlines.provision)
+        spare_s = config.deadlines.upload + SUBMIT_S + config.deadlines.collect
+        self._pool = Pool(self._office, config.warm, config.lifetime, config.deadlines.provision, spare_s)
         self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
         self._making: set[asyncio.Task[RentedChamber]] = set()
         self._closed = False

@@ -44,6 +44,7 @@ class Machine:
         self._python = f"{_ROOT}/venv-{parcel().digest}/bin/python"
         self._used = False
         self._facts: dict[str, Mapping[str, str]] = {}
+        self.submitted = time.time()  # since then its autodown counts
         self.name = name
         self.landed = landed
 
@@ -104,6 +105,7 @@ class Machine:
         """
         lock = f"{_folder(trial)}/{_LOCK}"
         locked = f"exec 9>{lock}.new && flock -n 9 && mv {lock}.new {lock}"
+        self.submitted = time.time()
         await self._provisioner.submit(self.name, f"{locked}; exec {self._python} -m sandbox.box {_folder(trial)}")
 
     async def collect(self, trial: str, limits: Limits, until: float) -> Report:
