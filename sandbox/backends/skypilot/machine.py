@@ -141,7 +141,7 @@ class Machine:
     async def _ask(self, errand: Errand, bundle: Bundle | None) -> str:
         trial = uuid.uuid4().hex
         with tempfile.TemporaryDirectory(prefix="blastdoor-errand-") as folder:
-            await asyncio.to_thread(errand.write, Path(folder), bundle)
+            await written(errand.write, Path(folder), bundle)
             await self.send(Path(folder), f"trials/{trial}")
         return trial
 
@@ -149,6 +149,15 @@ class Machine:
         code, words = await self._provisioner.call(self.name, f"{line} 2>&1", WORDS_BYTES, timeout)
         if code:
             raise Unavailable(f"the machine failed: {_last_line(words)}")
+
+
+async def written(write: Callable[..., None], *words: object) -> None:
+    """In a thread, to its end even when we are cancelled: the folder is removed after that, and would not be empty."""
+    writing = asyncio.create_task(asyncio.to_thread(write, *words))
+    try:
+        await asyncio.shield(writing)
+    finally:
+        await asyncio.wait([writing])
 
 
 def _folder(trial: str) -> str:

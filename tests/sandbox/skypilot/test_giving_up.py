@@ -1,12 +1,15 @@
 """Whoever gives up on a machine hears of that one whether it ended, and waits for no other."""
 
 import asyncio
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sandbox import Job, Limits, Unavailable
+from sandbox.backends.skypilot.machine import written
 from tests.sandbox.skypilot.connecting import connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
@@ -129,3 +132,29 @@ async def test_an_end_that_was_cut_short_is_tried_again(tmp_path: Path) -> None:
     await backend.close()
     assert yard.clusters == {}
     assert backend._office.left == frozenset()
+
+
+async def test_giving_up_while_something_is_written(tmp_path: Path) -> None:
+    """A folder is removed when nobody writes to it any more: nothing of a bundle stays, and no other error comes."""
+    begun, go_on, over = threading.Event(), threading.Event(), threading.Event()
+
+    def write(folder: Path) -> None:
+        begun.set()
+        go_on.wait(20)
+        folder.mkdir(exist_ok=True)
+        (folder / "bundle").write_bytes(b"x")
+        over.set()
+
+    async def send() -> None:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            await written(write, Path(folder))
+
+    sending = asyncio.create_task(send())
+    await until(begun.is_set)
+    sending.cancel()
+    await asyncio.sleep(0.05)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    await until(over.is_set)
+    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
