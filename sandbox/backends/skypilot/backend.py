@@ -190,7 +190,7 @@ class SkyPilotBackend:
     async def _berth(self, job: Job, busy_s: float, until: float, made: Callable[[Rented], None]) -> Berth:
         ask = ask_for(job.limits)
         idle_s = busy_s + self._config.autodown
-        if self._stands and self.purse:
+        if self._stands and self.purse and not job.fresh:
             warm = await self._pool.take(ask, busy_s, idle_s, self.purse, until)
             if warm:
                 return warm

@@ -128,3 +128,21 @@ async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytes
     with pytest.raises(Unavailable, match="in time"):
         await machine.collect("trial", JOB.limits, time.monotonic() + 0.5)
     assert 1 <= asked <= 6
+
+
+async def test_a_job_that_wants_a_fresh_machine_gets_none_that_served_before(tmp_path: Path) -> None:
+    """The control job decides who is to blame: on a machine that a candidate took, it would say what pays."""
+    yard = Yard(lambda _: PaperMachine())
+    backend = await connected(YardProvisioner(yard), settings(tmp_path, warm=1))
+    backend.purse = Purse()
+    async with await backend.open(JOB) as chamber:
+        await chamber.run(Bundle({"a": b"b"}))
+    standing = chamber.name
+    for _ in range(2):
+        async with await backend.open(JOB.model_copy(update={"fresh": True})) as control:
+            assert control.name in set(yard.clusters) - {standing}
+            assert (await control.run(Bundle({}))).usage.usd > 0
+        assert list(yard.clusters) == [standing], "it is ended with its job"
+    async with await backend.open(JOB) as chamber:
+        assert chamber.name == standing
+    await backend.close()
