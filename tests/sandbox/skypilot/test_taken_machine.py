@@ -146,3 +146,43 @@ async def test_a_job_that_wants_a_fresh_machine_gets_none_that_served_before(tmp
     async with await backend.open(JOB) as chamber:
         assert chamber.name == standing
     await backend.close()
+
+
+@pytest.mark.parametrize("step", ["submit", "call"])
+async def test_what_skypilot_refuses_after_delivery_is_not_the_candidates_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Refused by us would count as the candidate's own mistake: a bundle that can not be run."""
+    yard = Yard(lambda _: PaperMachine())
+    provisioner = YardProvisioner(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+
+    async def refuse(*_: object) -> None:
+        raise Refused(f"{step}: not supported")
+
+    chamber = await backend.open(JOB)
+    monkeypatch.setattr(provisioner, step, refuse)
+    with pytest.raises(Unavailable, match=r"refused after delivery.*not supported") as caught:
+        await chamber.run(Bundle({"a": b"b"}))
+    assert caught.value.usd > 0
+    assert yard.clusters == {}
+    await backend.close()
+
+
+async def test_an_end_that_skypilot_refuses_is_not_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial's outcome stands; the machine is charged until its own end, and tried again."""
+    yard = Yard(lambda _: PaperMachine())
+    provisioner = YardProvisioner(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+
+    async def refuse(name: str) -> None:
+        raise Refused("down: not supported")
+
+    async with await backend.open(JOB) as chamber:
+        with monkeypatch.context() as patched:
+            patched.setattr(provisioner, "down", refuse)
+            outcome = await chamber.run(Bundle({"a": b"b"}))
+    assert outcome.ending is Ending.COMPLETED
+    assert outcome.usage.usd > 600
+    await backend.close()
+    assert yard.clusters == {}
