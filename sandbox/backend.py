@@ -114,7 +114,8 @@ class Backend(Protocol):
         """A chamber that waits for its bundle. Raises Refused or Unavailable; then nothing is left.
 
         Where it cost something, or an end could not be confirmed, the error says so (`usd`, `unended`). A cancelled
-        open ends what it began; where that can not be confirmed, it raises such an error in place of the cancellation.
+        open ends what it began; where that can not be confirmed, or is known to have cost nothing, it raises such an
+        error in place of the cancellation.
         """
 
     async def reap(self) -> list[str]:

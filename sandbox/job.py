@@ -144,6 +144,7 @@ class Job(BaseModel, extra="forbid", frozen=True):
     """What runs, in which image, under which limits. The files travel beside it as a bundle.
 
     `loopback` allows internet sockets on the chamber's own loopback, for programs that talk to themselves over TCP.
+    `fresh` wants no machine that served before: who took one could forge what this job says.
     """
 
     command: Annotated[Command, Field(min_length=1)]
@@ -153,6 +154,7 @@ class Job(BaseModel, extra="forbid", frozen=True):
     workdir: InsidePath = "."
     mode: Mode = Mode.BATCH
     loopback: bool = False
+    fresh: bool = False
     limits: Limits = Field(default_factory=Limits)
     needs: Needs = Field(default_factory=Needs)
     inputs: tuple[Input, ...] = Field(default=(), max_length=64)

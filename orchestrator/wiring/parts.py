@@ -123,5 +123,6 @@ def _home(site: Site, image: Image, task: Task) -> Door:
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:
-    control = Job(command=("true",), image=image.name, limits=CONTROL)
+    """Its control decides who is to blame for a failure, so it must not run where a candidate was."""
+    control = Job(command=("true",), image=image.name, limits=CONTROL, fresh=True)
     return Door(site.backend, control, Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms))

@@ -6,21 +6,22 @@ differs from an engine of one's own is said by the capabilities, and by the cave
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from sandbox.backend import Capabilities
 from sandbox.backends.guard import Guard
-from sandbox.backends.skypilot.chamber import Berth, RentedChamber, box_seconds
+from sandbox.backends.skypilot.chamber import SUBMIT_S, Berth, RentedChamber, box_seconds
 from sandbox.backends.skypilot.end import PAUSE_S, reap
 from sandbox.backends.skypilot.machine import Machine, Ship
 from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, admitted, refuse_container_image
 from sandbox.backends.skypilot.pool import FreshBerth, Pool
 from sandbox.backends.skypilot.provisioner import Provisioner
-from sandbox.backends.skypilot.rent import Office, ask_for
+from sandbox.backends.skypilot.rent import Office, Rented, ask_for
 from sandbox.backends.skypilot.ship import Shipper
 from sandbox.box.report import Missing
-from sandbox.errors import Refused, SandboxError
+from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Enforcer, Job, Limits
 from sandbox.posture import enforces_inodes
@@ -29,6 +30,9 @@ from sandbox.tenancy import Tenancy
 
 if TYPE_CHECKING:
     from sandbox.config import SkyPilotConfig
+
+
+_WAITING = 0.9  # of the time in which a chamber must be open: who asked hears why before giving up
 
 
 class Guarding(Protocol):
@@ -68,7 +72,8 @@ class SkyPilotBackend:
         self._guard = guard
         self._pause_s = pause_s
         self._office = Office(config, provisioner, tenancy, pause_s)
-        self._pool = Pool(self._office, config.warm, config.lifetime, config.deadlines.provision)
+        spare_s = config.deadlines.upload + SUBMIT_S + config.deadlines.collect
+        self._pool = Pool(self._office, config.warm, config.lifetime, spare_s)
         self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
         self._making: set[asyncio.Task[RentedChamber]] = set()
         self._closed = False
@@ -110,6 +115,7 @@ class SkyPilotBackend:
     async def open(self, job: Job) -> RentedChamber:
         if self._closed:
             raise Refused("this backend is closed; connect again")
+        until = asyncio.get_running_loop().time() + self._config.terms.opening_s * _WAITING
         self.capabilities.admit(job)
         refuse_container_image(job.image)
         busy_s = box_seconds(job)
@@ -121,20 +127,27 @@ class SkyPilotBackend:
         shipped = await self._shipper.identify(job)
         await self._guard.ready()
         await self._office.end_left()
-        making = asyncio.create_task(self._make(shipped, busy_s))
+        rented: list[Rented] = []
+        making = asyncio.create_task(self._make(shipped, busy_s, until, rented.append))
         self._making.add(making)
         making.add_done_callback(self._making.discard)
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
-            # Whoever gives up leaves no machine: it is ended before they may go, or they hear that it may not be.
-            known = self._office.left
-            making.cancel()
-            with contextlib.suppress(SandboxError, asyncio.CancelledError):
-                await (await making).kill()
-            if self._office.left - known:
-                raise self._office.unended() from None
-            raise
+            raise await self._given_up(making, rented) from None
+
+    async def _given_up(self, making: "asyncio.Task[RentedChamber]", rented: list[Rented]) -> BaseException:
+        """Whoever gives up leaves no machine: it is ended before they may go, or they hear that it may not be."""
+        making.cancel()
+        with contextlib.suppress(SandboxError, asyncio.CancelledError):
+            await (await making).kill()
+        for machine in rented:
+            await machine.end()
+        if self._office.left.intersection(machine.name for machine in rented):
+            return self._office.unended()
+        if self._stands and not rented:
+            return Unavailable("nobody waits any more; the campaign pays for what stands, so it cost nothing")
+        return asyncio.CancelledError()
 
     async def reap(self) -> list[str]:
         return await reap(self.provisioner, self.tenancy, self._pause_s)
@@ -157,8 +170,13 @@ class SkyPilotBackend:
             self.tenancy.release()
             await self._guard.dismiss(all_ended=not self._office.left)
 
-    async def _make(self, job: Job, busy_s: float) -> RentedChamber:
-        berth = await self._berth(job, busy_s)
+    @property
+    def _stands(self) -> bool:
+        return self._config.warm > 0 and self.purse is not None
+
+    async def _make(self, job: Job, busy_s: float, until: float, made: Callable[[Rented], None]) -> RentedChamber:
+        """`made` is told of a machine that is rented for this chamber alone."""
+        berth = await self._berth(job, busy_s, until, made)
         try:
             facts = await berth.machine.greet(job, self._config.runtime, self._ship_for(job))
         except SandboxError as error:
@@ -169,16 +187,16 @@ class SkyPilotBackend:
             raise
         return RentedChamber(berth, job, self._config.runtime, facts)
 
-    async def _berth(self, job: Job, busy_s: float) -> Berth:
+    async def _berth(self, job: Job, busy_s: float, until: float, made: Callable[[Rented], None]) -> Berth:
         ask = ask_for(job.limits)
         idle_s = busy_s + self._config.autodown
-        if self._config.warm and self.purse:
-            warm = await self._pool.take(ask, busy_s, idle_s, self.purse)
+        if self._stands and self.purse and not job.fresh:
+            warm = await self._pool.take(ask, busy_s, idle_s, self.purse, until)
             if warm:
                 return warm
         most = await self._office.price_as_told(ask)
         name = self._office.name(busy_s)
-        return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s))
+        return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s, made))
 
     def _ship_for(self, job: Job) -> Ship:
         async def ship(machine: Machine, missing: Missing) -> None:

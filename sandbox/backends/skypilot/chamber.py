@@ -10,7 +10,7 @@ from sandbox.backend import Listener, Talk
 from sandbox.backends.skypilot.machine import BOX_S, Machine
 from sandbox.box.report import broken, with_usage
 from sandbox.bundle import Bundle
-from sandbox.errors import Refused, SandboxError
+from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.happenings import NotDelivered
 from sandbox.job import Ending, Job, Outcome
 from sandbox.logger import logger
@@ -126,12 +126,14 @@ class RentedChamber:
         except SandboxError as error:
             raise NotDelivered(f"the bundle was not delivered: {error}") from error
         started = time.monotonic()
-        number = await machine.start(trial)
         try:
-            report = await machine.collect(trial, number, job.limits, started + seconds + SUBMIT_S)
+            await machine.start(trial)
+            report = await machine.collect(trial, job.limits, started + seconds + SUBMIT_S)
             return report.outcome(job.limits, self._facts, time.monotonic() - started)
         except WireFault as fault:
             return broken(fault, self._facts)
+        except Refused as error:  # SkyPilot's word, not our policy's: the candidate has no part in it
+            raise Unavailable(f"SkyPilot refused after delivery: {error}") from error
 
     def _note_end(self, _: "asyncio.Task[float]") -> None:
         self._ended = time.monotonic()

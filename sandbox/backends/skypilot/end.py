@@ -4,7 +4,7 @@ import asyncio
 
 from sandbox.backends.skypilot.names import mark_of
 from sandbox.backends.skypilot.provisioner import Provisioner
-from sandbox.errors import Unavailable
+from sandbox.errors import SandboxError, Unavailable
 from sandbox.logger import logger
 from sandbox.tenancy import Tenancy
 
@@ -15,14 +15,14 @@ PAUSE_S = 1.0
 async def end(provisioner: Provisioner, name: str, pause_s: float = PAUSE_S) -> None:
     """Cancelled, downed, and looked at again until neither a request nor a cluster of that name is left.
 
-    Raises Unavailable when it can not be confirmed.
+    Raises Unavailable when it can not be confirmed, whatever SkyPilot said: nobody else may be to blame for that.
     """
-    problem: Unavailable | None = None
+    problem: SandboxError | None = None
     for round_ in range(ROUNDS):
         try:
             if await _ended(provisioner, name):
                 return
-        except Unavailable as error:
+        except SandboxError as error:
             problem = error
         await asyncio.sleep(pause_s * (1 + round_))
     raise Unavailable(f"the cluster {name} could not be ended: {problem or 'it is still there'}; it is tried again")

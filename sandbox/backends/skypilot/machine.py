@@ -22,9 +22,11 @@ from sandbox.wire.log import printable
 
 ROOT = "~/.blastdoor"
 _ROOT = '"$HOME/.blastdoor"'  # as a shell on the machine reads it
+_LOCK = "running"
 WORDS_BYTES = 4096
 LOOK_S = 60.0
 NOT_YET = 75
+OVER = 76
 BOX_S = 180.0  # a chamber's own phases there: ready, unpacked, collected, ended
 TRIES = 3
 TRY_PAUSE_S = 2.0
@@ -42,6 +44,7 @@ class Machine:
         self._python = f"{_ROOT}/venv-{parcel().digest}/bin/python"
         self._used = False
         self._facts: dict[str, Mapping[str, str]] = {}
+        self.submitted = time.time()  # since then its autodown counts
         self.name = name
         self.landed = landed
 
@@ -94,18 +97,23 @@ class Machine:
         self._used = True
         return await self._ask(Errand(doing=Doing.RUN, job=job, runtime=runtime, seconds=seconds), bundle)
 
-    async def start(self, trial: str) -> int:
-        return await self._provisioner.submit(self.name, f"exec {self._python} -m sandbox.box {_folder(trial)}")
+    async def start(self, trial: str) -> None:
+        """It holds a lock while it runs, so that we can ask over our own bounded connection whether it is over.
 
-    async def collect(self, trial: str, number: int, limits: Limits, until: float) -> Report:
+        SkyPilot's server would keep in memory whatever a machine answers. Where a lock can not be had it never counts
+        as over.
+        """
+        lock = f"{_folder(trial)}/{_LOCK}"
+        locked = f"exec 9>{lock}.new && flock -n 9 && mv {lock}.new {lock}"
+        self.submitted = time.time()
+        await self._provisioner.submit(self.name, f"{locked}; exec {self._python} -m sandbox.box {_folder(trial)}")
+
+    async def collect(self, trial: str, limits: Limits, until: float) -> Report:
         """Wait for the outcome and take it. Raises WireFault for bytes that are no report of ours."""
         failures = 0
         while (left := until - time.monotonic()) > 0:
             wait, asked = min(LOOK_S, left), time.monotonic()
-            line = (
-                f"n=0; while [ ! -d {_folder(trial)}/{OUTCOME} ] && [ $n -lt {int(wait * 5) + 1} ]; "
-                f"do sleep 0.2; n=$((n+1)); done; [ -d {_folder(trial)}/{OUTCOME} ] || exit {NOT_YET}; {_taken(trial)}"
-            )
+            line = f"{_waiting(trial, wait)}; {_taken(trial)}"
             try:
                 code, data = await self._provisioner.call(
                     self.name, line, most_bytes(limits) + 1, wait + self._deadlines.collect
@@ -115,6 +123,8 @@ class Machine:
                 problem = "the connection broke"
             except Unavailable as error:
                 code, problem = -1, str(error)
+            if code == OVER:
+                raise Lost(f"the trial on {self.name} ended without an outcome: somebody or something killed it")
             if code != NOT_YET:
                 failures += 1
                 if failures >= TRIES:
@@ -122,22 +132,16 @@ class Machine:
                 await asyncio.sleep(TRY_PAUSE_S)
             elif asked + wait > time.monotonic():
                 await asyncio.sleep(TRY_PAUSE_S)  # it was told to wait, and did not
-            if await self._provisioner.is_over(self.name, number) and not await self._is_there(trial):
-                raise Lost(f"the trial on {self.name} ended without an outcome: somebody or something killed it")
         raise Unavailable(f"{self.name} did not hand over an outcome in time")
 
     async def wipe(self) -> None:
         """What trials left on disk: the next one's candidate, should it break out, finds nothing of them."""
         await self._call(f"rm -rf {_ROOT}/trials && mkdir {_ROOT}/trials", LOOK_S)
 
-    async def _is_there(self, trial: str) -> bool:
-        code, _ = await self._provisioner.call(self.name, f"[ -d {_folder(trial)}/{OUTCOME} ]", WORDS_BYTES, LOOK_S)
-        return code == 0
-
     async def _ask(self, errand: Errand, bundle: Bundle | None) -> str:
         trial = uuid.uuid4().hex
         with tempfile.TemporaryDirectory(prefix="blastdoor-errand-") as folder:
-            await asyncio.to_thread(errand.write, Path(folder), bundle)
+            await written(errand.write, Path(folder), bundle)
             await self.send(Path(folder), f"trials/{trial}")
         return trial
 
@@ -147,8 +151,27 @@ class Machine:
             raise Unavailable(f"the machine failed: {_last_line(words)}")
 
 
+async def written(write: Callable[..., None], *words: object) -> None:
+    """In a thread, to its end even when we are cancelled: the folder is removed after that, and would not be empty."""
+    writing = asyncio.create_task(asyncio.to_thread(write, *words))
+    try:
+        await asyncio.shield(writing)
+    finally:
+        await asyncio.wait([writing])
+
+
 def _folder(trial: str) -> str:
     return f"{_ROOT}/trials/{shlex.quote(trial)}"
+
+
+def _waiting(trial: str, seconds: float) -> str:
+    """Until there is an outcome, or can be none any more. What has ended has written its outcome before."""
+    outcome, lock = f"{_folder(trial)}/{OUTCOME}", f"{_folder(trial)}/{_LOCK}"
+    over = f"[ $((n % 10)) = 0 ] && [ -e {lock} ] && flock -n {lock} true && code={OVER}"
+    return (
+        f"code={NOT_YET}; n=0; while [ ! -d {outcome} ] && [ $code = {NOT_YET} ] && [ $n -lt {int(seconds * 5) + 1} ]; "
+        f"do sleep 0.2; n=$((n+1)); {over}; done 2>/dev/null; [ -d {outcome} ] || exit $code"
+    )
 
 
 def _taken(trial: str) -> str:

@@ -2,7 +2,8 @@
 
 The machine is the boundary, and our own hardened container runs inside it. So a place is refused where the machine is
 none (a container or a pod on a host that is shared), where SkyPilot copies the account's own keys to it with no switch
-against that, or where nothing ends it by itself. All of it is checked before anything is created.
+against that, or where nothing ends it by itself, or nothing without those keys. All of it is checked before anything is
+created.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,10 @@ _IDENTITY = (
 )
 _KEYS = "SkyPilot copies the account's API key to the machine there, and has no switch against it"
 _NO_END = "SkyPilot can not have a machine end itself there, so nothing would end one that we lost"
+_ENDS_BY_KEY = (
+    "SkyPilot has a machine end itself there with the account's own key, which no machine of ours gets, "
+    "so nothing would end one that we lost"
+)
 _IN_A_CONTAINER = "the machine is a container on a host shared with strangers, with no engine of its own inside"
 _IN_A_POD = (
     "the machine is a pod on a node's shared kernel; an engine inside needs a privileged pod, which is root on the node"
@@ -46,14 +51,12 @@ _SHARED_NODE = (
 )
 
 _CLOUD_VM = Place(Kind.VM, caveats=(_IDENTITY,))
+_VM_ENDED_BY_KEY = Place(Kind.VM, refused=_ENDS_BY_KEY)
 _VM_WITH_KEYS = Place(Kind.VM, refused=_KEYS)
 
 PLACES: dict[str, Place] = {
     "aws": _CLOUD_VM,
-    "azure": _CLOUD_VM,
     "gcp": _CLOUD_VM,
-    "nebius": _CLOUD_VM,
-    "oci": _CLOUD_VM,
     "slurm": Place(Kind.NODE, caveats=_SHARED_NODE),
     "kubernetes": Place(Kind.POD, refused=_IN_A_POD),
     "ssh": Place(Kind.POD, refused=_IN_A_POD),
@@ -63,6 +66,9 @@ PLACES: dict[str, Place] = {
     "hyperbolic": Place(Kind.VM, refused=_NO_END),
     "primeintellect": Place(Kind.VM, refused=_NO_END),
     "verda": Place(Kind.VM, refused=_NO_END),
+    "azure": _VM_ENDED_BY_KEY,
+    "nebius": _VM_ENDED_BY_KEY,
+    "oci": _VM_ENDED_BY_KEY,
     "cudo": _VM_WITH_KEYS,
     "do": _VM_WITH_KEYS,
     "fluidstack": _VM_WITH_KEYS,

@@ -18,7 +18,7 @@ from sandbox.purse import Purse
 
 @dataclass(eq=False)
 class Standing:
-    """One cluster; `span_s` is how long one trial may take before it ends itself as idle."""
+    """One cluster; so many seconds (`span_s`) after the last trial was submitted it ends itself."""
 
     name: str
     ask: Ask
@@ -32,39 +32,50 @@ class Standing:
     def made(self, rented: Rented) -> None:
         self.rented = rented
 
+    @property
+    def ends(self) -> float:
+        """When it is gone if nobody ends it and nothing more is submitted; 0.0 while it is not up."""
+        if self.rented is None or self.rented.machine is None:
+            return 0.0
+        return min(self.rented.ends, self.rented.machine.submitted + self.span_s)
+
 
 class Pool:
+    """`spare_s` is what a trial may take on a machine besides its own time: sent, submitted, brought back."""
+
     def __init__(
-        self, office: Office, most: int, lifetime_s: float, wait_s: float, clock: Callable[[], float] = time.time
+        self, office: Office, most: int, lifetime_s: float, spare_s: float, clock: Callable[[], float] = time.time
     ) -> None:
         self._office = office
         self._most = most
         self._lifetime_s = lifetime_s
-        self._wait_s = wait_s
+        self._spare_s = spare_s
         self._clock = clock
         self._standing: list[Standing] = []
         self._changed = asyncio.Condition()
 
-    async def take(self, ask: Ask, busy_s: float, idle_s: float, purse: Purse) -> "WarmBerth | None":
-        """A free machine that fits and lives long enough, else a new one. None when the purse has no room for one."""
-        try:
-            async with asyncio.timeout(self._wait_s):
-                return await self._take(ask, busy_s, idle_s, purse)
-        except TimeoutError:
-            raise Unavailable(
-                f"no warm cluster came free within {self._wait_s:g} s; raise --standing, or lower --width"
-            ) from None
+    async def take(self, ask: Ask, busy_s: float, idle_s: float, purse: Purse, until: float) -> "WarmBerth | None":
+        """A free machine that fits and lives long enough, else a new one. None when the purse has no room for one.
 
-    async def _take(self, ask: Ask, busy_s: float, idle_s: float, purse: Purse) -> "WarmBerth | None":
+        One that comes free is waited for, `until` the event loop's clock says so; nothing is paid for that.
+        """
+        try:
+            async with asyncio.timeout_at(until):
+                item = await self._had(ask, busy_s, idle_s + self._spare_s, purse)
+        except TimeoutError:
+            raise Unavailable("no warm cluster came free in time; raise --standing, or lower --width") from None
+        return await self._make(item) if item.rented is None else WarmBerth(self, item)
+
+    async def _had(self, ask: Ask, busy_s: float, idle_s: float, purse: Purse) -> Standing:
+        """One of ours from now on: free before, or yet to be made."""
         while True:
             async with self._changed:
                 if free := self._free(ask, busy_s, idle_s):
                     free.busy = True
-                    return WarmBerth(self, free)
+                    return free
                 if len(self._standing) < self._most:
-                    new = Standing(self._office.name(self._lifetime_s), ask, idle_s, purse)
-                    self._standing.append(new)
-                    break
+                    self._standing.append(Standing(self._office.name(self._lifetime_s), ask, idle_s, purse))
+                    return self._standing[-1]
                 # One that waits and does not fit makes room: it would only cost.
                 stale = next((item for item in self._standing if not item.busy), None)
                 if stale is None:
@@ -72,11 +83,10 @@ class Pool:
                     continue
                 stale.busy = True
             await self.retire(stale)
-        return await self._make(new)
 
     def _free(self, ask: Ask, busy_s: float, idle_s: float) -> Standing | None:
         for item in self._standing:
-            lasts = item.rented is not None and item.rented.ends - self._clock() > busy_s
+            lasts = item.ends > self._clock() + busy_s + self._spare_s
             if not item.busy and item.ask.fits(ask) and item.span_s >= idle_s and lasts:
                 return item
         return None

@@ -62,7 +62,7 @@ class Provisioner(Protocol):
         """Names of all clusters that SkyPilot knows, in whatever state."""
 
     async def requests(self) -> dict[str, str]:
-        """Requests under way that make or use a cluster: id and cluster name."""
+        """Requests under way that make or use a cluster, but not those that end it: id and cluster name."""
 
     async def cancel_requests(self, ids: list[str]) -> None:
         """Harmless when they are over."""
@@ -70,11 +70,8 @@ class Provisioner(Protocol):
     async def down(self, name: str) -> None:
         """End the machine. Harmless when it is gone."""
 
-    async def submit(self, name: str, command: str) -> int:
-        """Queue a command on the machine; returns its number. Raises Lost when the machine is gone."""
-
-    async def is_over(self, name: str, number: int) -> bool:
-        """Whether a queued command has ended, in whatever way. Raises Lost when the machine is gone."""
+    async def submit(self, name: str, command: str) -> None:
+        """Queue a command on the machine. Raises Lost when the machine is gone."""
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         """Copy a folder's content to a folder on the machine, under our own root there."""

@@ -159,18 +159,21 @@ class Office:
 
     async def end(self, name: str) -> bool:
         """Whether it is confirmed to be gone; else it is tried again later."""
-        self._not_ended.add(name)
         try:
             await end(self._provisioner, name, self._pause_s)
         except Unavailable as error:
+            self._not_ended.add(name)
             logger(cluster=name).warning("cluster.not_ended", reason=str(error))
             return False
+        except BaseException:
+            self._not_ended.add(name)
+            raise
         self._not_ended.discard(name)
         return True
 
     @property
     def left(self) -> frozenset[str]:
-        """What is not confirmed to be gone."""
+        """What could not be ended, or not for certain."""
         return frozenset(self._not_ended)
 
     def unended(self) -> Unavailable:

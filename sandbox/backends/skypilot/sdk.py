@@ -19,7 +19,7 @@ os.environ.setdefault("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")  # it is read at
 
 from sky import check as sky_check
 from sky import dag as sky_dag
-from sky import exceptions, optimizer, skypilot_config
+from sky import exceptions, logs, optimizer, skypilot_config
 from sky import task as sky_task
 from sky.client import sdk
 from sky.server import common as server_common
@@ -36,7 +36,7 @@ from sandbox.errors import Denied, Lost, Refused, Unavailable
 QUICK_S = 120.0
 CHECK_S = 300.0  # its server may have to start, and looks at every account that it knows
 DOWN_S = 600.0
-_MAKING = {"launch", "exec", "start"}
+_ENDING = "down"  # all else that is under way may bring a cluster back, or take in whatever its machine says
 
 
 class _Quiet:
@@ -114,7 +114,7 @@ class SkyPilot:
             return {
                 request.request_id: request.cluster_name
                 for request in under_way
-                if request.cluster_name and request.name.rpartition(".")[2] in _MAKING
+                if request.cluster_name and request.name.rpartition(".")[2] != _ENDING
             }
 
         return await bounded("requests", work, QUICK_S)
@@ -130,19 +130,11 @@ class SkyPilot:
 
         await bounded("down", work, DOWN_S)
 
-    async def submit(self, name: str, command: str) -> int:
-        def work() -> int:
-            number, _ = sdk.get(sdk.exec(sky_task.Task(run=command), cluster_name=name))
-            return int(number)
+    async def submit(self, name: str, command: str) -> None:
+        def work() -> None:
+            sdk.get(sdk.exec(sky_task.Task(run=command), cluster_name=name))
 
-        return await bounded("exec", work, QUICK_S)
-
-    async def is_over(self, name: str, number: int) -> bool:
-        def work() -> bool:
-            status = sdk.get(sdk.job_status(name, [number])).get(number)
-            return status is None or bool(status.is_terminal())
-
-        return await bounded("job status", work, QUICK_S)
+        await bounded("exec", work, QUICK_S)
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         def work() -> None:
@@ -208,6 +200,11 @@ def _check(place: str) -> None:
         sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet
     if cloud not in _enabled():
         raise Denied(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
+    _refuse_keys()
+
+
+def _refuse_keys() -> None:
+    """Whatever SkyPilot would copy of this account's keys to a machine, although each launch switches that off."""
     switched = [registry.CLOUD_REGISTRY.from_str(name) for name in SWITCHABLE]
     if left := sky_check.get_cloud_credential_file_mounts(switched):
         path = sorted(left)[0]
@@ -215,6 +212,21 @@ def _check(place: str) -> None:
             f"SkyPilot would copy {path} of this account to every rented machine, and has no switch against it; "
             "move it away, or use SkyPilot from an account without it"
         )
+    agent = logs.get_logging_agent()
+    if agent and (left := agent.get_credential_file_mounts()):
+        raise Refused(
+            f"SkyPilot would copy {sorted(left)[0]} to every rented machine, because its logs are kept elsewhere; "
+            "take logs: out of ~/.sky/config.yaml, or its credentials_file"
+        )
+    # A workspace's word is stronger than a launch's, and its server may choose the workspace.
+    for workspace, clouds in (skypilot_config.get_nested(("workspaces",), None) or {}).items():
+        for cloud in SWITCHABLE:
+            identity = ((clouds or {}).get(cloud) or {}).get("remote_identity", "NO_UPLOAD")
+            if identity != "NO_UPLOAD":
+                raise Refused(
+                    f"SkyPilot's workspace {workspace} has it copy keys to rented machines, whatever a launch says; "
+                    f"in ~/.sky/config.yaml, set workspaces.{workspace}.{cloud}.remote_identity to NO_UPLOAD"
+                )
 
 
 def _enabled() -> list[str]:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from sandbox.backends.docker.engine import Engine
-from sandbox.backends.skypilot.machine import Machine
+from sandbox.backends.skypilot.machine import Machine, written
 from sandbox.box.report import Missing
 from sandbox.errors import Refused
 from sandbox.inputs import InputStore
@@ -63,7 +63,7 @@ class Shipper:
 
     async def _send_input(self, machine: Machine, item: Input) -> None:
         with tempfile.TemporaryDirectory(prefix="blastdoor-input-") as folder:
-            await asyncio.to_thread(_pack, self._inputs.locate(item), Path(folder) / f"{item.digest}.tar")
+            await written(_pack, self._inputs.locate(item), Path(folder) / f"{item.digest}.tar")
             await machine.send(Path(folder), "inputs")
 
 

@@ -25,14 +25,21 @@ async def end_all(
     while clean < CLEAN_LOOKS and time.monotonic() < until:
         try:
             names = [name for name in await found(provisioner) if getattr(mark_of(name), "owner", "") == owner]
-            for name in names:
-                await end(provisioner, name, pause_s)
-            ended += len(names)
+            ended += sum([await _is_ended(provisioner, name, pause_s) for name in names])
             clean = 0 if names else clean + 1
         except SandboxError:
             clean = 0
         await asyncio.sleep(pause_s)
     return ended
+
+
+async def _is_ended(provisioner: Provisioner, name: str, pause_s: float) -> bool:
+    """One that can not be ended now is found again in the next round; it must not keep us from the others."""
+    try:
+        await end(provisioner, name, pause_s)
+    except SandboxError:
+        return False
+    return True
 
 
 def sweep(owner: str) -> None:

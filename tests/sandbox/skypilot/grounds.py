@@ -56,12 +56,8 @@ class ThisMachine:
         finally:
             _end(process)
 
-    async def submit(self, command: str) -> int:
+    async def submit(self, command: str) -> None:
         self._jobs.append(self._start(command, subprocess.DEVNULL))
-        return len(self._jobs) - 1
-
-    async def is_over(self, number: int) -> bool:
-        return self._jobs[number].poll() is not None
 
     async def raze(self) -> None:
         for job in self._jobs:
@@ -131,12 +127,8 @@ class PaperMachine:
             return (0, self._words[:cap]) if self._submitted else (75, b"")
         return 0, b""
 
-    async def submit(self, command: str) -> int:
+    async def submit(self, command: str) -> None:
         self._submitted += 1
-        return self._submitted
-
-    async def is_over(self, number: int) -> bool:
-        return True
 
     async def raze(self) -> None:
         self.razed = True

@@ -8,7 +8,6 @@ import pytest
 from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, NotDelivered, Refused, Unavailable
 from sandbox.backends.skypilot.names import mark_of, name_for
 from sandbox.backends.skypilot.places import PLACES, WARM_CAVEAT, admitted, cloud_of
-from sandbox.backends.skypilot.warden import end_all
 from sandbox.box.report import Failed, Report
 from sandbox.tenancy import Mark
 from tests.sandbox.skypilot.connecting import Purse, connected, settings
@@ -248,35 +247,3 @@ async def test_a_closed_backend_opens_nothing(tmp_path: Path) -> None:
     assert yard.requests == {}
     with pytest.raises(Refused, match="closed"):
         await backend.open(JOB)
-
-
-async def test_the_warden_looks_more_than_once(tmp_path: Path) -> None:
-    """It ends its owner's clusters and launches, one that comes late included, and nobody else's."""
-    yard = paper()
-    mine, other = [await connected(YardProvisioner(yard), settings(tmp_path)) for _ in range(2)]
-    await mine.open(JOB)
-    kept = await other.open(JOB)
-    late = asyncio.create_task(_ask_late(yard, mine.owner))
-    assert await end_all(mine.owner, YardProvisioner(yard), patience_s=20, pause_s=0.02) == 2
-    await late
-    assert list(yard.clusters) == [kept.name]
-    await asyncio.gather(mine.close(), other.close())
-
-
-async def _ask_late(yard: Yard, owner: str) -> None:
-    await asyncio.sleep(0.03)
-    yard.ask(name_for(Mark(owner, "0" * 8, 0)), yard.launched[0][1])
-
-
-async def test_the_warden_outlasts_a_silence(tmp_path: Path) -> None:
-    """A server that does not answer for a while is asked again."""
-    yard = paper()
-    backend = await connected(YardProvisioner(yard), settings(tmp_path))
-    await backend.open(JOB)
-    yard.answers = False
-    sweeping = asyncio.create_task(end_all(backend.owner, YardProvisioner(yard), patience_s=20, pause_s=0.01))
-    await asyncio.sleep(0.05)
-    yard.answers = True
-    await sweeping
-    assert yard.clusters == {}
-    await backend.close()

@@ -20,7 +20,7 @@ from tests.sandbox.skypilot.yard import Dead, Fault, Yard, YardProvisioner
 
 FAULTS = 100
 JOB = Job(command=("true",), limits=Limits(wall=5))
-METHODS = ("launch", "send", "call", "submit", "down", "requests", "clusters", "cancel_requests", "is_over")
+METHODS = ("launch", "send", "call", "submit", "down", "requests", "clusters", "cancel_requests")
 OFTEN = ("launch", "launch", "down", "submit")
 
 

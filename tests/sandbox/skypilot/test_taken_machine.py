@@ -120,14 +120,69 @@ async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytes
             asked += "exec tar" in command
             return NOT_YET, b""
 
-        async def is_over(self, number: int) -> bool:
-            return False
-
     monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.1)
     provisioner = YardProvisioner(Yard(lambda _: Hasty()))
     landed = await provisioner.launch("bd-x", "slurm/yard", Wanted(Ask(1, 1), 60, 0, None), 10)
     assert isinstance(landed, Landed)
     machine = Machine(provisioner, "bd-x", landed, Kind.NODE, Deadlines())
     with pytest.raises(Unavailable, match="in time"):
-        await machine.collect("trial", 1, JOB.limits, time.monotonic() + 0.5)
+        await machine.collect("trial", JOB.limits, time.monotonic() + 0.5)
     assert 1 <= asked <= 6
+
+
+async def test_a_job_that_wants_a_fresh_machine_gets_none_that_served_before(tmp_path: Path) -> None:
+    """The control job decides who is to blame: on a machine that a candidate took, it would say what pays."""
+    yard = Yard(lambda _: PaperMachine())
+    backend = await connected(YardProvisioner(yard), settings(tmp_path, warm=1))
+    backend.purse = Purse()
+    async with await backend.open(JOB) as chamber:
+        await chamber.run(Bundle({"a": b"b"}))
+    standing = chamber.name
+    for _ in range(2):
+        async with await backend.open(JOB.model_copy(update={"fresh": True})) as control:
+            assert control.name in set(yard.clusters) - {standing}
+            assert (await control.run(Bundle({}))).usage.usd > 0
+        assert list(yard.clusters) == [standing], "it is ended with its job"
+    async with await backend.open(JOB) as chamber:
+        assert chamber.name == standing
+    await backend.close()
+
+
+@pytest.mark.parametrize("step", ["submit", "call"])
+async def test_what_skypilot_refuses_after_delivery_is_not_the_candidates_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Refused by us would count as the candidate's own mistake: a bundle that can not be run."""
+    yard = Yard(lambda _: PaperMachine())
+    provisioner = YardProvisioner(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+
+    async def refuse(*_: object) -> None:
+        raise Refused(f"{step}: not supported")
+
+    chamber = await backend.open(JOB)
+    monkeypatch.setattr(provisioner, step, refuse)
+    with pytest.raises(Unavailable, match=r"refused after delivery.*not supported") as caught:
+        await chamber.run(Bundle({"a": b"b"}))
+    assert caught.value.usd > 0
+    assert yard.clusters == {}
+    await backend.close()
+
+
+async def test_an_end_that_skypilot_refuses_is_not_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial's outcome stands; the machine is charged until its own end, and tried again."""
+    yard = Yard(lambda _: PaperMachine())
+    provisioner = YardProvisioner(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+
+    async def refuse(name: str) -> None:
+        raise Refused("down: not supported")
+
+    async with await backend.open(JOB) as chamber:
+        with monkeypatch.context() as patched:
+            patched.setattr(provisioner, "down", refuse)
+            outcome = await chamber.run(Bundle({"a": b"b"}))
+    assert outcome.ending is Ending.COMPLETED
+    assert outcome.usage.usd > 600
+    await backend.close()
+    assert yard.clusters == {}

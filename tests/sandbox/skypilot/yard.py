@@ -39,9 +39,7 @@ class Ground(Protocol):
 
     async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]: ...
 
-    async def submit(self, command: str) -> int: ...
-
-    async def is_over(self, number: int) -> bool: ...
+    async def submit(self, command: str) -> None: ...
 
     async def raze(self) -> None: ...
 
@@ -164,15 +162,10 @@ class YardProvisioner:
         await self.yard.down(name)
         self._finish("down", fault)
 
-    async def submit(self, name: str, command: str) -> int:
+    async def submit(self, name: str, command: str) -> None:
         fault = await self._begin("submit")
-        number = await self._ground(name).submit(command)
+        await self._ground(name).submit(command)
         self._finish("submit", fault)
-        return number
-
-    async def is_over(self, name: str, number: int) -> bool:
-        await self._begin("is_over")
-        return await self._ground(name).is_over(number)
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         fault = await self._begin("send")

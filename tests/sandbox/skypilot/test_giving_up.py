@@ -1,0 +1,160 @@
+"""Whoever gives up on a machine hears of that one whether it ended, and waits for no other."""
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import Job, Limits, Unavailable
+from sandbox.backends.skypilot.machine import written
+from tests.sandbox.skypilot.connecting import connected, settings
+from tests.sandbox.skypilot.grounds import PaperMachine
+from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
+
+JOB = Job(command=("true",), limits=Limits(wall=5))
+
+
+class Held(PaperMachine):
+    """Furnishing takes until somebody gives up."""
+
+    async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
+        if "furnish.sh" in command:
+            await asyncio.sleep(60)
+        return await super().call(command, cap, timeout)
+
+
+class SlowToEnd(YardProvisioner):
+    """To end a cluster takes until it is let go."""
+
+    def __init__(self, yard: Yard) -> None:
+        super().__init__(yard)
+        self.ending: set[str] = set()
+        self.let_go: set[str] = set()
+
+    async def down(self, name: str) -> None:
+        self.ending.add(name)
+        await until(lambda: name in self.let_go)
+        await super().down(name)
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not true():  # noqa: ASYNC110  the yard tells nobody
+            await asyncio.sleep(0.002)
+
+
+async def test_another_ones_end_is_not_this_ones(tmp_path: Path) -> None:
+    """While another trial's machine takes its time to end, one that ended is known to have ended."""
+    grounds = iter([PaperMachine(), Held()])
+    yard = Yard(lambda _: next(grounds))
+    provisioner = SlowToEnd(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+    other = await backend.open(JOB)
+    opening = asyncio.create_task(backend.open(JOB))
+    await until(lambda: len(yard.clusters) == 2)
+    (mine,) = set(yard.clusters) - {other.name}
+    opening.cancel()
+    await until(lambda: mine in provisioner.ending)
+    killing = asyncio.create_task(other.kill())
+    await until(lambda: other.name in provisioner.ending)
+    provisioner.let_go.add(mine)
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert list(yard.clusters) == [other.name]
+    provisioner.let_go.add(other.name)
+    await killing
+    await backend.close()
+
+
+class Unfit(PaperMachine):
+    """It can not be made ready."""
+
+    async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
+        return (1, b"no engine") if "furnish.sh" in command else await super().call(command, cap, timeout)
+
+
+@pytest.mark.parametrize("ground", [Held, Unfit])
+async def test_one_that_could_not_be_ended_is_told(ground: type[PaperMachine], tmp_path: Path) -> None:
+    """Whether its end began when somebody gave up, or was under way already because the machine was no good."""
+    yard = Yard(lambda _: ground())
+    provisioner = YardProvisioner(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+    ends = 0
+
+    def no_end(method: str) -> Fault | None:
+        nonlocal ends
+        ends += method == "down"
+        return Fault.BEFORE if method == "down" else None
+
+    provisioner._fate = no_end
+    opening = asyncio.create_task(backend.open(JOB))
+    await until(lambda: ends if ground is Unfit else yard.clusters)
+    opening.cancel()
+    with pytest.raises(Unavailable) as caught:
+        await opening
+    assert caught.value.unended
+    provisioner._fate = lambda _: None
+    await backend.close()
+    assert yard.clusters == {}
+
+
+async def test_who_opens_does_not_wait_for_the_end_of_another_trial(tmp_path: Path) -> None:
+    """Only what could not be ended is tried again first; what is being ended has somebody who waits for it."""
+    yard = Yard(lambda _: PaperMachine())
+    provisioner = SlowToEnd(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+    other = await backend.open(JOB)
+    killing = asyncio.create_task(other.kill())
+    await until(lambda: other.name in provisioner.ending)
+    async with asyncio.timeout(10):
+        chamber = await backend.open(JOB)
+    provisioner.let_go |= {other.name, chamber.name}
+    await asyncio.gather(killing, chamber.kill())
+    await backend.close()
+
+
+async def test_an_end_that_was_cut_short_is_tried_again(tmp_path: Path) -> None:
+    """Nobody knows of it otherwise: the warden is told that not all has ended, and closing tries again."""
+    yard = Yard(lambda _: PaperMachine())
+    provisioner = SlowToEnd(yard)
+    backend = await connected(provisioner, settings(tmp_path))
+    chamber = await backend.open(JOB)
+    ending = asyncio.create_task(backend._office.end(chamber.name))
+    await until(lambda: provisioner.ending)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert backend._office.left == {chamber.name}
+    provisioner.let_go.add(chamber.name)
+    await backend.close()
+    assert yard.clusters == {}
+    assert backend._office.left == frozenset()
+
+
+async def test_giving_up_while_something_is_written(tmp_path: Path) -> None:
+    """A folder is removed when nobody writes to it any more: nothing of a bundle stays, and no other error comes."""
+    begun, go_on, over = threading.Event(), threading.Event(), threading.Event()
+
+    def write(folder: Path) -> None:
+        begun.set()
+        go_on.wait(20)
+        folder.mkdir(exist_ok=True)
+        (folder / "bundle").write_bytes(b"x")
+        over.set()
+
+    async def send() -> None:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            await written(write, Path(folder))
+
+    sending = asyncio.create_task(send())
+    await until(begun.is_set)
+    sending.cancel()
+    await asyncio.sleep(0.05)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    await until(over.is_set)
+    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
