@@ -30,7 +30,7 @@ from sandbox.backends.skypilot.order import NO_UPLOAD, resources, task_of
 from sandbox.backends.skypilot.pipe import bounded_output
 from sandbox.backends.skypilot.places import SWITCHABLE, cloud_of
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
-from sandbox.backends.skypilot.ssh import brief, last_line, refuse_forwarded_agent, unheard, without_agent
+from sandbox.backends.skypilot.ssh import brief, last_line, refuse_forwarding, unheard, without_forwarding
 from sandbox.errors import Denied, Lost, Refused, Unavailable
 
 QUICK_S = 120.0
@@ -51,7 +51,7 @@ class _Quiet:
         return getattr(self._click, name)
 
 
-command_runner.ssh_options_list = without_agent(command_runner.ssh_options_list)
+command_runner.ssh_options_list = without_forwarding(command_runner.ssh_options_list)
 
 
 class SkyPilot:
@@ -194,7 +194,7 @@ def _check(place: str) -> None:
             "SkyPilot's API server is on another machine, but files go to rented machines from here; "
             "use a local one (sky api start, without api_server in ~/.sky/config.yaml)"
         )
-    refuse_forwarded_agent()
+    refuse_forwarding()
     cloud = cloud_of(place)
     if cloud not in _enabled():
         sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet

@@ -1,4 +1,4 @@
-"""What SkyPilot's own connections leave open: a machine's words on our terminal, and our agent within its reach."""
+"""What SkyPilot's own connections leave open: a machine's words on our terminal; our agent, display, ports to reach."""
 
 import functools
 import shlex
@@ -13,6 +13,13 @@ from sandbox.wire.log import printable
 _NOBODYS_HOST = "192.0.2.1"  # kept free for documentation; nothing is connected
 _READ_S = 30.0
 _WORDS_BLOCKS = 512  # of 512 bytes in a POSIX shell, of 1,024 in others
+
+# What ssh says of a setting that hands over nothing, what it would hand over, and its name in ~/.ssh/config.
+_FORWARDED = {
+    "forwardagent": ("no", "your agent", "ForwardAgent"),
+    "forwardx11": ("no", "your display", "ForwardX11"),
+    "remoteforward": ("", "a port of yours", "RemoteForward"),
+}
 
 
 def unheard(runner: Any) -> Any:
@@ -39,24 +46,30 @@ def last_line(words: Path) -> str:
     return printable(lines[-1])[:300] if lines else ""
 
 
-def without_agent(options: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """Whatever ~/.ssh/config says: who breaks out on a machine must not sign with the keys in our agent."""
+def without_forwarding(options: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Whatever ~/.ssh/config says: who breaks out on a machine must reach neither our agent nor display nor ports.
+
+    SkyPilot's tunnels to machines are its server's, in a process of its own; commands and copies need none.
+    """
+    closed = ["-o", "ForwardAgent=no", "-o", "ForwardX11=no", "-o", "ClearAllForwardings=yes"]
 
     @functools.wraps(options)
-    def with_no_agent(*words: Any, **wanted: Any) -> list[str]:
-        return ["-o", "ForwardAgent=no", *options(*words, **wanted)]
+    def with_no_forwarding(*words: Any, **wanted: Any) -> list[str]:
+        return [*closed, *options(*words, **wanted)]
 
-    return with_no_agent
+    return with_no_forwarding
 
 
-def refuse_forwarded_agent() -> None:
+def refuse_forwarding() -> None:
     """SkyPilot's server connects too, with options of its own. By ssh's own word for a host that nobody named."""
     told = subprocess.run(["ssh", "-G", _NOBODYS_HOST], capture_output=True, text=True, timeout=_READ_S, check=False)
-    answers = [line.partition(" ")[2] for line in told.stdout.splitlines() if line.startswith("forwardagent ")]
-    if told.returncode or not answers:
+    lines = [line.partition(" ") for line in told.stdout.splitlines()]
+    answers = {setting: value for setting, _, value in lines}
+    if told.returncode or "forwardagent" not in answers:
         raise Refused("ssh can not read its settings; run ssh -G example to see why")
-    if answers != ["no"]:
-        raise Refused(
-            "ssh is set to hand your agent to every machine (ForwardAgent), and SkyPilot's server would do so; "
-            "in ~/.ssh/config, name the hosts that need it"
-        )
+    for setting, (kept, what, name) in _FORWARDED.items():
+        if answers.get(setting, kept) != kept:
+            raise Refused(
+                f"ssh is set to hand {what} to every machine ({name}), and SkyPilot's server would do so; "
+                "in ~/.ssh/config, name the hosts that need it"
+            )

@@ -62,7 +62,7 @@ async def test_keys_are_looked_for_before_anything_is_rented(sdk: Any, monkeypat
         raise Refused("keys would travel")
 
     monkeypatch.setattr(sdk.server_common, "is_api_server_local", lambda: True)
-    monkeypatch.setattr(sdk, "refuse_forwarded_agent", lambda: None)
+    monkeypatch.setattr(sdk, "refuse_forwarding", lambda: None)
     monkeypatch.setattr(sdk, "_enabled", lambda: ["gcp"])
     monkeypatch.setattr(sdk, "_refuse_keys", found)
     with pytest.raises(Refused, match="keys would travel"):

@@ -217,7 +217,7 @@ async def test_a_place_that_does_not_let_us_in(sdk: Any, monkeypatch: pytest.Mon
     """It is asked once more, since nobody may have asked yet; then it is the provider that denies, not we."""
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(sdk.server_common, "is_api_server_local", lambda: True)
-    monkeypatch.setattr(sdk, "refuse_forwarded_agent", lambda: None)
+    monkeypatch.setattr(sdk, "refuse_forwarding", lambda: None)
     monkeypatch.setattr(sdk, "_enabled", lambda: ["gcp"])
     monkeypatch.setattr(sdk.sdk, "check", lambda clouds, *, verbose: asked.append(clouds))
     monkeypatch.setattr(sdk.sdk, "get", lambda request: request)

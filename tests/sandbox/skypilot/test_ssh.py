@@ -1,12 +1,15 @@
 """SkyPilot's own connections to a hostile machine: what it says, and what of ours it could reach."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox.backends.skypilot.ssh import last_line, refuse_forwarded_agent
+from sandbox.backends.skypilot.ssh import last_line, refuse_forwarding, without_forwarding
 from sandbox.errors import Refused, SandboxError, Unavailable
+
+CLOSED = {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes"}
 
 
 @pytest.fixture
@@ -56,30 +59,50 @@ async def test_a_flood_while_we_send_ends_it(hostile_ssh: Any, tmp_path: Path, m
     assert 100_000 < kept[0] < 1_000_000
 
 
-async def test_no_connection_of_ours_hands_over_the_agent(hostile_ssh: Any, tmp_path: Path) -> None:
+async def test_no_connection_of_ours_forwards_anything(hostile_ssh: Any, tmp_path: Path) -> None:
     """Neither a command nor a copy, before anything that the account's own settings could say."""
     await hostile_ssh.call("c", "echo hi", 100, 20)
     words = (tmp_path / "words").read_text().splitlines()
-    assert words.index("ForwardAgent=no") < words.index("nobody@127.0.0.1")
+    assert all(words.index(option) < words.index("nobody@127.0.0.1") for option in CLOSED)
     (tmp_path / "words").unlink()
     (tmp_path / "folder").mkdir()
     with pytest.raises(SandboxError):
         await hostile_ssh.send("c", tmp_path / "folder", "/nowhere", 2)
-    assert "ForwardAgent=no" in (tmp_path / "words").read_text().splitlines()
+    assert set((tmp_path / "words").read_text().splitlines()) >= CLOSED
 
 
 @pytest.mark.parametrize(
     ("said", "why"),
-    [("forwardagent no", None), ("forwardagent yes", "hand your agent"), ("user nobody", "can not read its settings")],
+    [
+        ("forwardagent no\nforwardx11 no", None),
+        ("forwardagent yes\nforwardx11 no", "hand your agent"),
+        ("forwardagent no\nforwardx11 yes", "hand your display"),
+        ("forwardagent no\nremoteforward 9000 [localhost]:5432", "hand a port of yours"),
+        ("user nobody", "can not read its settings"),
+    ],
 )
-def test_an_agent_for_every_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str | None) -> None:
+def test_what_ssh_forwards_to_every_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str | None
+) -> None:
     """SkyPilot's server connects with options of its own: where ssh is set to forward to any host, we rent nothing."""
     ssh = tmp_path / "ssh"
-    ssh.write_text(f"#!/bin/sh\necho port 22\necho {said}\n")
+    ssh.write_text(f"#!/bin/sh\necho port 22\ncat <<.\n{said}\n.\n")
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     if why is None:
-        refuse_forwarded_agent()
+        refuse_forwarding()
     else:
         with pytest.raises(Refused, match=why):
-            refuse_forwarded_agent()
+            refuse_forwarding()
+
+
+def test_ssh_itself_says_so(tmp_path: Path) -> None:
+    """The words that we look for are the genuine ssh's, and the options that we give close what settings open."""
+    (tmp_path / "config").write_text("ForwardX11 yes\nForwardAgent yes\nRemoteForward 9000 localhost:5432\n")
+    asked = ["ssh", "-F", str(tmp_path / "config"), "-G", "192.0.2.1"]
+    opened = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {"forwardagent yes", "forwardx11 yes"} < set(opened)
+    assert any(line.startswith("remoteforward ") for line in opened)
+    closed = ["ssh", *without_forwarding(list)(), *asked[1:]]
+    told = subprocess.run(closed, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {"forwardagent no", "forwardx11 no", "clearallforwardings yes"} < set(told)
