@@ -48,9 +48,9 @@ def postman(rented: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> Postman:
         postman.see(command.encode())
         return await call(self, name, command, cap, timeout)
 
-    async def seen_submit(self: SkyPilot, name: str, command: str) -> int:
+    async def seen_submit(self: SkyPilot, name: str, command: str) -> None:
         postman.see(command.encode())
-        return await submit(self, name, command)
+        await submit(self, name, command)
 
     monkeypatch.setattr(SkyPilot, "send", seen_send)
     monkeypatch.setattr(SkyPilot, "call", seen_call)

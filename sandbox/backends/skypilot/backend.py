@@ -56,7 +56,10 @@ class Shipping(Protocol):
 
 
 class SkyPilotBackend:
-    """Use `await SkyPilotBackend.connect(config)`; `close` it in the end. `purse` pays for clusters that stand."""
+    """Use `await SkyPilotBackend.connect(config)`; `close` it in the end. `purse` pays for clusters that stand.
+
+    `unreaped` has what the last reap could not end.
+    """
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class SkyPilotBackend:
         self._closed = False
         self.tenancy = tenancy
         self.purse: Purse | None = None
+        self.unreaped: tuple[str, ...] = ()
         self.capabilities = capabilities_of(config)
 
     @classmethod
@@ -104,6 +108,11 @@ class SkyPilotBackend:
     @property
     def owner(self) -> str:
         return self.tenancy.owner
+
+    @property
+    def place(self) -> str:
+        """Whose clusters we can end: those of owners on this machine."""
+        return self.tenancy.place
 
     async def usd_per_second(self, limits: Limits) -> float:
         """The most that a second of a machine for such limits may cost: the ceiling, or what is asked now.
@@ -150,7 +159,9 @@ class SkyPilotBackend:
         return asyncio.CancelledError()
 
     async def reap(self) -> list[str]:
-        return await reap(self.provisioner, self.tenancy, self._pause_s)
+        ended, left = await reap(self.provisioner, self.tenancy, self._pause_s)
+        self.unreaped = tuple(left)
+        return ended
 
     async def stand_down(self) -> None:
         """End the clusters that stand for many trials; the purse is told of each."""
@@ -217,7 +228,7 @@ async def reap_everywhere(owners_folder: Path | None) -> list[str]:
     """Nothing is launched, so no place is checked."""
     tenancy = Tenancy(owners_folder)
     try:
-        return await reap(_installed(), tenancy)
+        return (await reap(_installed(), tenancy))[0]
     finally:
         tenancy.release()
 

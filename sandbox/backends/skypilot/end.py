@@ -44,9 +44,9 @@ async def found(provisioner: Provisioner) -> list[str]:
     return sorted({name for name in [*coming, *await provisioner.clusters()] if mark_of(name)})
 
 
-async def reap(provisioner: Provisioner, tenancy: Tenancy, pause_s: float = PAUSE_S) -> list[str]:
-    """End what belongs to owners that are gone; never a living one's. What can not be ended is left for the next."""
-    ended = []
+async def reap(provisioner: Provisioner, tenancy: Tenancy, pause_s: float = PAUSE_S) -> tuple[list[str], list[str]]:
+    """End what belongs to owners that are gone; never a living one's. What was ended, and what is left for the next."""
+    ended, left = [], []
     for name in await found(provisioner):
         mark = mark_of(name)
         if mark and tenancy.is_over(mark):
@@ -54,6 +54,7 @@ async def reap(provisioner: Provisioner, tenancy: Tenancy, pause_s: float = PAUS
                 await end(provisioner, name, pause_s)
             except Unavailable as error:
                 logger(cluster=name).warning("cluster.not_ended", reason=str(error))
+                left.append(name)
             else:
                 ended.append(name)
-    return ended
+    return ended, left

@@ -14,6 +14,7 @@ from sandbox.backends.skypilot.provisioner import Ask, Provisioner, Wanted
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.job import Limits
 from sandbox.logger import logger
+from sandbox.price import billed_clock
 from sandbox.tenancy import Tenancy
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Rented:
 
     def __init__(self, office: "Office", name: str, most: float, worst_s: float, ends: float) -> None:
         self._office = office
-        self._since = time.monotonic()
+        self._since = billed_clock()
         self._worst_s = worst_s
         self._worst_usd = worst_s * most
         self._ending: asyncio.Task[float] | None = None
@@ -55,7 +56,7 @@ class Rented:
 
     async def _end(self) -> float:
         confirmed = await self._office.end(self.name)
-        seconds = min(time.monotonic() - self._since, self._worst_s) if confirmed else self._worst_s
+        seconds = min(billed_clock() - self._since, self._worst_s) if confirmed else self._worst_s
         self._office.ended(self)
         return min(seconds * self.rate, self._worst_usd)
 

@@ -180,9 +180,26 @@ async def test_owners_elsewhere_are_left_until_their_end(tmp_path: Path) -> None
     here = await connected(YardProvisioner(yard), settings(tmp_path / "here"))
     chamber = await there.open(JOB)
     assert await here.reap() == []
+    assert (here.unreaped, here.place == there.place) == ((), False)
     here.tenancy._clock = lambda: 4e9
     assert await here.reap() == [chamber.name]
     await asyncio.gather(there.close(), here.close())
+
+
+async def test_what_could_not_be_reaped_is_known(tmp_path: Path) -> None:
+    """Whoever comes next knows what a dead owner left that SkyPilot does not end: it may still cost money."""
+    yard = Yard(lambda _: PaperMachine())
+    dead = await connected(YardProvisioner(yard), settings(tmp_path))
+    chamber = await dead.open(JOB)
+    dead.tenancy.release()
+    provisioner = YardProvisioner(yard)
+    provisioner._fate = lambda method: Fault.BEFORE if method == "down" else None
+    living = await connected(provisioner, settings(tmp_path))
+    assert (living.unreaped, living.place) == ((chamber.name,), dead.place)
+    provisioner._fate = lambda method: None
+    assert await living.reap() == [chamber.name]
+    assert living.unreaped == ()
+    await asyncio.gather(dead.close(), living.close())
 
 
 async def test_a_provider_that_does_not_let_go(tmp_path: Path) -> None:

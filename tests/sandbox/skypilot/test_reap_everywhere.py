@@ -17,9 +17,9 @@ def test_no_place_is_demanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     swept: list[Tenancy] = []
 
-    async def reap(provisioner: Provisioner, tenancy: Tenancy) -> list[str]:
+    async def reap(provisioner: Provisioner, tenancy: Tenancy) -> tuple[list[str], list[str]]:
         swept.append(tenancy)
-        return ["bd-left"]
+        return ["bd-left"], []
 
     monkeypatch.setattr(backend, "_installed", object)
     monkeypatch.setattr(backend, "reap", reap)
