@@ -32,8 +32,9 @@ class CampaignPurse:
         book, worst = self._book, Spent(microdollars=micro_dollars(worst_usd))
         if self._closed or name in book.state.standing:
             return False
-        if book.accounts.shortage(_dollars(worst) + self._beside()):
-            self._warn(worst_usd)
+        if short := book.accounts.shortage(_dollars(worst) + self._beside()):
+            if short.account is Account.USD:  # when attempts are used up, nothing has to stand
+                self._warn(worst_usd)
             return False
         book.record(
             e.StandingIntended(name=name, backend=self._backend, worst=worst, usd_per_second=usd_per_second),

@@ -101,6 +101,17 @@ async def test_nothing_stands_that_would_keep_an_attempt_from_starting(folder: P
         assert session.charged == 1
 
 
+async def test_nothing_stands_for_attempts_that_do_not_come(folder: Path) -> None:
+    """Where no attempt is left to serve, nothing is made to stand, and nobody is told that money is short."""
+    script, rent = Script(), Rent(USD)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), attempts=1, usd=100) as session:
+        await session.run()
+        purse = CampaignPurse(session.bench.book, "rented", lambda: Amounts.exact({Account.ATTEMPTS: 1}))
+        with structlog.testing.capture_logs() as logged:
+            assert not purse.reserve("one", WORST / 1e6)
+        assert logged == []
+
+
 async def test_confirmed_late(folder: Path) -> None:
     """What is settled after its own end has passed cost no more than was set aside, so no cap is passed by it."""
     script, rent = Script(), Rent(USD)
