@@ -187,7 +187,7 @@ class Door:
             return BrokeOff(why, proven=True, spent=spent, denied=isinstance(error, Denied))
         try:
             control = await self._control()
-        except BaseException:
+        except BaseException:  # a Ctrl-C while it is asked: what is raised books nothing for this chamber
             self._doubt(job, chamber)
             raise
         return BrokeOff(why, proven=not control.passed, spent=spent + control.spent, denied=control.denied)
@@ -241,7 +241,7 @@ class Door:
                 passed = (await chamber.run(Bundle({}))).exit_code == 0
         except (Unavailable, Lost, TimeoutError) as error:
             _log.warning("control job failed", error=str(error), seconds=round(time.monotonic() - started, 3))
-        except BaseException:
+        except BaseException:  # likewise
             self._doubt(self.control, chamber)
             raise
         spent = self._spent(self.control, chamber) if self.tariff.is_rented else Spent()

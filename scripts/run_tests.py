@@ -7,7 +7,8 @@ Left out are tests that rent from a Slurm cluster, which --slurm runs instead of
 those that say the same at greater length: long random runs, and every hardening flag switched off in turn.
 
 A few tests that failed are run once more, alone, and named at the end: many have real deadlines, which a machine that
-stands still for a moment breaks. A test that fails twice, or more than a few that fail at all, fail the run.
+stands still for a moment breaks. A test that fails twice, or more than a few that fail at all, fail the run; so does
+one of the attacks and of the killed campaigns at once, because a hole that opens now and then is a hole.
 """
 
 import json
@@ -27,6 +28,7 @@ AT_LENGTH = "not (slow or fuzz)"
 THOROUGH, SLURM = "--thorough", "--slurm"
 PASSED, FAILED, NOTHING_COLLECTED = 0, 1, 5
 A_FEW = 5
+MUST_HOLD = ("tests/attacks/", "tests/crash/")
 
 
 def stage(marks: str, more: tuple[str, ...], arguments: list[str]) -> int:
@@ -36,7 +38,7 @@ def stage(marks: str, more: tuple[str, ...], arguments: list[str]) -> int:
         asked = [*arguments, "-m", chosen, "-o", f"cache_dir={remembered}"]
         code = _pytest(*more, *asked)
         failed = _failed(Path(remembered))
-        if code != FAILED or not 0 < len(failed) <= A_FEW:
+        if code != FAILED or not 0 < len(failed) <= A_FEW or any(test.startswith(MUST_HOLD) for test in failed):
             return code
         print(f"failed, and run once more, alone: {', '.join(failed)}", flush=True)
         code = _pytest("--last-failed", "--last-failed-no-failures", "none", *asked)

@@ -1,6 +1,7 @@
 """The boot protocol, with PID 1 played by the test: what each word, fault and silence leads to, and who pays."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -8,6 +9,7 @@ from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, Mode, NotDeliver
 from sandbox import session as session_module
 from sandbox.link import Deadlines
 from sandbox.live import LiveChamber
+from sandbox.price import billed_clock
 from tests.sandbox.scripted import ARCHIVE, HELLO, QUICK, ScriptedHold, chamber_of, play, settled
 from tests.sandbox.wire.streams import END, member
 
@@ -29,6 +31,17 @@ async def test_whole_run() -> None:
     assert (outcome.usage.log_bytes, outcome.usage.output_bytes, outcome.log_tail) == (7, 2, b"a line\n")
     assert outcome.usage.usd == pytest.approx(2 * outcome.usage.held_s)
     assert outcome.facts == {"cpu": "pretended"}
+
+
+async def test_a_bill_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider's clock does not stop with ours: an hour of sleep is an hour on the bill."""
+    slept = 0.0
+    monkeypatch.setattr("sandbox.live.billed_clock", lambda: time.clock_gettime(time.CLOCK_BOOTTIME) + slept)
+    chamber = await chamber_of(ScriptedHold(), JOB)
+    slept = 3600.0
+    assert 3600 <= chamber.bill.seconds < 3700
+    await chamber.kill()
+    assert time.clock_gettime(time.CLOCK_BOOTTIME) <= billed_clock() <= time.clock_gettime(time.CLOCK_BOOTTIME) + 1
 
 
 async def test_chamber_that_never_greets() -> None:

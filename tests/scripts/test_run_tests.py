@@ -79,8 +79,9 @@ def test_broken(number):
 """
 
 
-def suite(folder: Path, broken: int) -> int:
-    (folder / "test_it.py").write_text(SUITE.replace("{broken}", str(broken)))
+def suite(folder: Path, broken: int, within: str = "") -> int:
+    (folder / within).mkdir(parents=True, exist_ok=True)
+    (folder / within / "test_it.py").write_text(SUITE.replace("{broken}", str(broken)))
     return run_tests.stage("not alone", ("--rootdir", str(folder)), ["-q", "-p", "no:randomly", str(folder)])
 
 
@@ -103,3 +104,10 @@ def test_failed_in_numbers(tmp_path: Path) -> None:
     assert suite(tmp_path, broken=run_tests.A_FEW) == 1
     assert (tmp_path / "ran0").read_text() == "x"
     assert (tmp_path / "seen").read_text() == "x"
+
+
+@pytest.mark.parametrize("within", ["tests/attacks", "tests/crash"])
+def test_a_hole_that_opens_now_and_then(tmp_path: Path, within: str) -> None:
+    """What must hold gets no second try."""
+    assert suite(tmp_path, broken=0, within=within) == 1
+    assert (tmp_path / within / "seen").read_text() == "x"

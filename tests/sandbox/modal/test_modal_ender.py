@@ -140,7 +140,7 @@ async def test_an_error_of_our_own_does_not_end_the_trying(provider: Provider) -
             raise RuntimeError("a mistake")
         await end()
 
-    sandbox.end = broken  # type: ignore[method-assign]
+    sandbox.end = broken  # type: ignore[method-assign]  # one round of it goes wrong
     ender.expect("a")
     ender.made("a", sandbox)
     with pytest.raises(Unavailable):

@@ -67,7 +67,7 @@ async def test_reap(tmp_path: Path) -> None:
     overdue = engine.add(tags_of(away.mark(-100), "overdue"))
     engine.add(tags_of(dead.mark(100), "stuck"), fails=True)
     dead.release()
-    ended, left = await reap(engine, here)  # type: ignore[arg-type]
+    ended, left = await reap(engine, here)  # type: ignore[arg-type]  # it stands for one
     assert (sorted(ended), left) == (["orphan", "overdue"], ["stuck"])
     assert (orphan.ended, overdue.ended) == (True, True)
     assert not any(sandbox.ended for sandbox in kept)
