@@ -166,7 +166,7 @@ class Office:
             self._not_ended.add(name)
             logger(cluster=name).warning("cluster.not_ended", reason=str(error))
             return False
-        except BaseException:
+        except BaseException:  # cut short: whether it is gone nobody knows
             self._not_ended.add(name)
             raise
         self._not_ended.discard(name)
