@@ -69,6 +69,7 @@ class Ledger:
         self._read_only = read_only
         self._connection: Connection | None = None
         self._holding = False
+        # Held from the look at the head until the session knows the new one: the next thread goes on there.
         self._turn = threading.Lock()
 
     @classmethod
@@ -131,10 +132,11 @@ class Ledger:
         return self._read(self._database.held_by)
 
     def close(self) -> None:
-        if self._connection and self._holding:
-            self._database.unlock(self._connection)
-        self._drop()
-        self._engine.dispose()
+        with self._turn:
+            if self._connection and self._holding:
+                self._database.unlock(self._connection)
+            self._drop()
+            self._engine.dispose()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -149,8 +151,9 @@ class Ledger:
             connection.execute(update(fence).values(epoch=fence.c.epoch + 1, holder=holder))
             return int(connection.execute(select(fence.c.epoch)).scalar_one()), _head(connection)
 
-        self.epoch, self._head = self._write(work)
-        return self.epoch
+        with self._turn:
+            self.epoch, self._head = self._write(work)
+            return self.epoch
 
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
         """All of it or nothing, in one transaction; a row of None goes. Raises Fenced, Full, and other LedgerErrors."""
@@ -168,8 +171,9 @@ class Ledger:
             self._put(connection, meant, rows)
             return meant
 
-        written = self._write(work)
-        self._head = Head(written[-1].seq, written[-1].hash) if written else self._head
+        with self._turn:
+            written = self._write(work)
+            self._head = Head(written[-1].seq, written[-1].hash) if written else self._head
         return written
 
     def _put(self, connection: Connection, records: list[Record], rows: Mapping[tuple[str, str], str | None]) -> None:
@@ -229,7 +233,8 @@ class Ledger:
             connection.execute(insert(requests), [{"id": seen + 1, **request}])
             return seen + 1
 
-        return self._write(work)
+        with self._turn:
+            return self._write(work)
 
     def requests(self, after: int = 0) -> list[Request]:
         query = select(requests).where(requests.c.id > after).order_by(requests.c.id)
@@ -249,6 +254,7 @@ class Ledger:
         return head
 
     def _write(self, work: Callable[[Connection], T]) -> T:
+        """For a caller that has the turn."""
         if self._read_only:
             raise ReadOnly(f"{self._database.name} was opened for reading only")
 
@@ -261,8 +267,7 @@ class Ledger:
                 if connection.invalidated:
                     self._drop()
 
-        with self._turn:
-            return self._database.attempt(transact)
+        return self._database.attempt(transact)
 
     def _connected(self) -> Connection:
         """Kept: to take one from the pool and put it back costs as much as a statement."""

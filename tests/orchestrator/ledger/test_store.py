@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -224,6 +225,43 @@ def test_two_threads_append(ledger: Ledger) -> None:
     for thread in threads:
         thread.join()
     assert ledger.verify().records == 240
+
+
+class _Crowded:
+    """A lock that others want: as soon as it is let go, another thread takes it and has done its work."""
+
+    def __init__(self, inner: Any, others: list[Callable[[], object]]) -> None:
+        self._inner = inner
+        self._others = others
+
+    def __enter__(self) -> None:
+        self._inner.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._inner.release()
+        if self._others:
+            other = threading.Thread(target=self._others.pop())
+            other.start()
+            other.join()
+
+
+def test_another_thread_is_next(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who appends has its turn until the session knows where its ledger ends: the thread that is next goes on there."""
+    others: list[Callable[[], object]] = [lambda: ledger.append([Entry("second", "{}")] * 2, {}, AT)]
+    monkeypatch.setattr(ledger, "_turn", _Crowded(ledger._turn, others))
+    ledger.append([Entry("first", "{}")], {}, AT)
+    ledger.append([Entry("third", "{}")], {}, AT)
+    assert [record.kind for record in ledger.read()] == ["first", "second", "second", "third"]
+    assert ledger.verify().records == 4
+
+
+def test_another_thread_appends_after_the_seizure(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that appends right after a seizure belongs to the new session, not to the one before."""
+    others: list[Callable[[], object]] = [lambda: ledger.append([Entry("first", "{}")], {}, AT)]
+    monkeypatch.setattr(ledger, "_turn", _Crowded(ledger._turn, others))
+    epoch = ledger.seize("test again")
+    ledger.append([Entry("second", "{}")], {}, AT)
+    assert [(record.kind, record.epoch) for record in ledger.read()] == [("first", epoch), ("second", epoch)]
 
 
 def test_read_only(where: Where, filled: Ledger) -> None:
