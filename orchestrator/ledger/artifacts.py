@@ -45,6 +45,7 @@ class Artifacts:
         self._deferred = deferred
         self._pending: set[Path] = set()
         self._guard = threading.Lock()
+        self._flushing = threading.Lock()
         with translating_os_errors(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             missing = {f"{number:02x}" for number in range(256)} - {path.name for path in folder.iterdir()}
@@ -58,7 +59,7 @@ class Artifacts:
         digest = hashlib.sha256(data).hexdigest()
         path = self._path(digest)
         with translating_os_errors(self._folder):
-            if not _is_there(path, data):
+            if not (_is_there(path, data) and self._made_young(path)):
                 _write(path, data)
         with self._guard:
             # Also when it was there: who put it may have been killed before its sync.
@@ -73,21 +74,20 @@ class Artifacts:
         return self.put(canonical({"files": members, "format": _FORMAT}).encode())
 
     def sync(self) -> None:
-        """Returns when all that was put is on disk for good."""
-        with self._guard:
-            pending, self._pending = self._pending, set()
-        if not pending:
-            return
-        try:
-            with translating_os_errors(self._folder):
-                for path in pending:
-                    _fsync(path)
-                for folder in {path.parent for path in pending}:
-                    _fsync(folder)
-        except LedgerError:
+        """Returns when all that was put is on disk for good, by whichever thread."""
+        with self._flushing:
             with self._guard:
-                self._pending |= pending
-            raise
+                pending, self._pending = self._pending, set()
+            try:
+                with translating_os_errors(self._folder):
+                    for path in pending:
+                        _fsync(path)
+                    for folder in {path.parent for path in pending}:
+                        _fsync(folder)
+            except BaseException:
+                with self._guard:
+                    self._pending |= pending
+                raise
 
     def get(self, digest: str) -> bytes:
         """Raises Missing, and Corrupt for bytes that are not those that were put."""
@@ -118,8 +118,8 @@ class Artifacts:
         for path, found in self._files():
             if path.parent.name + path.name in kept or found.st_mtime > now - age:
                 continue
-            path.unlink(missing_ok=True)
-            count, size = count + 1, size + found.st_size
+            if self._removed(path, now - age):
+                count, size = count + 1, size + found.st_size
         return Collected(count, size)
 
     def usage(self) -> Usage:
@@ -130,6 +130,26 @@ class Artifacts:
         if not _DIGEST.fullmatch(digest):
             raise LedgerError(f"{digest[:80]!r} is no digest; it has 64 characters of 0-9 and a-f")
         return self._folder / digest[:2] / digest[2:]
+
+    def _made_young(self, path: Path) -> bool:
+        """So that gc leaves it alone until an event names it; False when gc was faster."""
+        with self._guard:
+            try:
+                os.utime(path)
+            except FileNotFoundError:
+                return False
+            return True
+
+    def _removed(self, path: Path, until: float) -> bool:
+        """Looked at once more: another thread may have put it again."""
+        with self._guard:
+            try:
+                if path.lstat().st_mtime > until:
+                    return False
+                path.unlink()
+            except FileNotFoundError:
+                return False
+            return True
 
     def _members_of(self, digest: str) -> Collection[str]:
         try:
@@ -171,12 +191,9 @@ def _write(path: Path, data: bytes) -> None:
 def _is_there(path: Path, data: bytes) -> bool:
     """Compared byte by byte: a power cut before a sync can leave a file that is empty or cut short."""
     try:
-        if path.stat().st_size != len(data) or path.read_bytes() != data:
-            return False
-        os.utime(path)  # young again, so that gc leaves it alone until an event names it
+        return path.stat().st_size == len(data) and path.read_bytes() == data
     except FileNotFoundError:
         return False
-    return True
 
 
 def _members(data: bytes) -> dict[str, str] | None:

@@ -215,6 +215,59 @@ def test_threads(store: Artifacts) -> None:
     assert store.usage().count == 20
 
 
+def test_sync_waits_for_that_of_another_thread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread whose bytes another one is flushing is told that they are on disk when they are, and not before."""
+    store = Artifacts(folder, deferred=True)
+    store.put(b"of both")
+    flushing, go_on, real = threading.Event(), threading.Event(), os.fsync
+
+    def slow(file: int) -> None:
+        flushing.set()
+        go_on.wait()
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    first, second = threading.Thread(target=store.sync), threading.Thread(target=store.sync)
+    first.start()
+    flushing.wait()
+    second.start()
+    second.join(0.1)
+    returned_early = not second.is_alive()
+    go_on.set()
+    first.join()
+    second.join()
+    assert not returned_early
+
+
+def test_interrupted_sync_is_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync that was interrupted has flushed nothing for sure, so the next one does."""
+    store = Artifacts(folder, deferred=True)
+    store.put(b"data")
+    flushed: list[int] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            store.sync()
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    store.sync()
+    assert len(flushed) == 2
+
+
+def test_put_while_it_is_collected(store: Artifacts, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old bytes that are put again while they are being collected stay."""
+    digest = store.put(b"again")
+    os.utime(stored(folder, digest), (1000.0, 1000.0))
+    looked = list(store._files())
+
+    def put_meanwhile() -> list[tuple[Path, os.stat_result]]:
+        store.put(b"again")
+        return looked
+
+    monkeypatch.setattr(store, "_files", put_meanwhile)
+    assert store.gc([], age=60.0, now=2000.0) == Collected(0, 0)
+    assert store.get(digest) == b"again"
+
+
 _FILLER = """
 import os, resource, sys
 from pathlib import Path
