@@ -11,6 +11,7 @@ import functools
 import re
 import shutil
 import tempfile
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,7 +63,7 @@ def read_tree(
 
 
 class Candidates:
-    """A bare repository with one branch per node. One process writes; any number may read."""
+    """A bare repository with one branch per node. One process writes, from any of its threads; any number may read."""
 
     def __init__(self, folder: Path) -> None:
         """Makes the repository where there is none."""
@@ -72,6 +73,7 @@ class Candidates:
             self._odb = self._repository.odb
         self._stored: OrderedDict[tuple[ObjectType, bytes], bytes] = OrderedDict()
         self._stored_bytes = 0
+        self._guard = threading.Lock()  # of the cache and of the making of branches; who reads needs neither
 
     def write(self, node: str, tree: Tree, parent: str | None, message: str, at: datetime) -> str:
         """A commit of this tree on the branch of this node, on disk for good when it returns.
@@ -84,11 +86,12 @@ class Candidates:
             parents: list[pygit2.Oid | str] = [] if parent is None else [_checked_commit(parent)]
             top = pygit2.Oid(raw=self._write_folder(_nested(tree), 0))
             commit = self._repository.create_commit(None, author, author, _plain(message), top, parents)
-            present = self.commit_of(node)
-            if present is None:
-                self._make_branch(name, commit)
-            elif present != str(commit):
-                raise GitError(f"node {node} has another candidate already; a node is written once")
+            with self._guard:
+                present = self.commit_of(node)
+                if present is None:
+                    self._make_branch(name, commit)
+                elif present != str(commit):
+                    raise GitError(f"node {node} has another candidate already; a node is written once")
             return str(commit)
 
     def commit_of(self, node: str) -> str | None:
@@ -133,16 +136,19 @@ class Candidates:
     def _store(self, kind: ObjectType, data: bytes) -> bytes:
         """The object's id. What was stored lately is neither hashed nor written again."""
         key = (kind, data)
-        known = self._stored.get(key)
-        if known is not None:
-            self._stored.move_to_end(key)
-            return known
+        with self._guard:
+            known = self._stored.get(key)
+            if known is not None:
+                self._stored.move_to_end(key)
+                return known
         oid = self._odb.write(kind, data).raw
-        self._stored[key] = oid
-        self._stored_bytes += len(data)
-        while self._stored_bytes > _CACHE_BYTES:
-            (_, oldest), _ = self._stored.popitem(last=False)
-            self._stored_bytes -= len(oldest)
+        with self._guard:
+            if key not in self._stored:
+                self._stored_bytes += len(data)
+            self._stored[key] = oid
+            while self._stored_bytes > _CACHE_BYTES:
+                (_, oldest), _ = self._stored.popitem(last=False)
+                self._stored_bytes -= len(oldest)
         return oid
 
 

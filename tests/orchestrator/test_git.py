@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pygit2.enums import ObjectType
 
 from orchestrator.change import File, Tree
 from orchestrator.git import Candidates, GitError, NoSpace, read_tree
@@ -380,6 +383,31 @@ def test_many_objects_share_a_cache(candidates: Candidates, monkeypatch: pytest.
     for node, tree in trees.items():
         candidates.write(node, tree, None, node, AT)
     assert {node: candidates.read(node) for node in trees} == trees
+
+
+def test_two_threads_share_a_cache(candidates: Candidates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one thread is about to take from the cache stays in it until it has been taken."""
+    monkeypatch.setattr("orchestrator.git._CACHE_BYTES", 40)
+    candidates.write("1", Tree.of({"a": "short"}), None, "first", AT)
+
+    def write_much() -> None:
+        candidates.write("2", Tree.of({"b": "x" * 100}), None, "other", AT)
+
+    others = [threading.Thread(target=write_much)]
+
+    class Crowded(OrderedDict[tuple[ObjectType, bytes], bytes]):
+        def get(self, *arguments: Any) -> Any:
+            found = super().get(*arguments)
+            if found is not None and others[0].ident is None:
+                others[0].start()
+                others[0].join(0.1)
+            return found
+
+    candidates._stored = Crowded(candidates._stored)
+    candidates.write("3", Tree.of({"a": "short"}), None, "again", AT)
+    others[0].join()
+    assert candidates.read("3") == Tree.of({"a": "short"})
+    assert candidates.read("2") == Tree.of({"b": "x" * 100})
 
 
 def test_folder_that_is_something_else(tmp_path: Path) -> None:
