@@ -3,10 +3,10 @@
 import asyncio
 import dataclasses
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.answers import Answer, fields, items, text
 from sandbox.backends.docker.engine import Engine
 from sandbox.config import DockerConfig
 
@@ -45,10 +45,14 @@ async def examine_engine(config: DockerConfig) -> EngineReport:
         info, version = await engine.info(), await engine.version()
     finally:
         engine.close()
-    components = {item["Name"]: item["Version"] for item in version.get("Components", [])}
-    parts = [_engine_part(version["Version"]), _runc_part(components.get("runc", "unknown"))]
+    return report_of(info, version)
+
+
+def report_of(info: Answer, version: Answer) -> EngineReport:
+    components = {text(item, "Name"): text(item, "Version") for item in items(version, "Components")}
+    parts = [_engine_part(text(version, "Version") or "unknown"), _runc_part(components.get("runc") or "unknown")]
     parts += [_security_part(info), _runsc_part(info), _cgroup_part(info)]
-    return EngineReport(tuple(parts), tuple(name for name in KNOWN_RUNTIMES if name in info["Runtimes"]))
+    return EngineReport(tuple(parts), tuple(name for name in KNOWN_RUNTIMES if name in fields(info, "Runtimes")))
 
 
 def _engine_part(version: str) -> Part:
@@ -62,20 +66,22 @@ def _runc_part(version: str) -> Part:
     return Part("runc", version, MINIMUM_RUNC, good, remark)
 
 
-def _runsc_part(info: Mapping[str, Any]) -> Part:
-    good = "runsc" in info["Runtimes"]
+def _runsc_part(info: Answer) -> Part:
+    good = "runsc" in fields(info, "Runtimes")
     remark = "" if good else "register gVisor's runsc in the engine's daemon.json for a kernel of its own"
     return Part("runsc (gVisor)", "registered" if good else "not registered", "", good, remark)
 
 
-def _security_part(info: Mapping[str, Any]) -> Part:
-    options = [str(item) for item in info.get("SecurityOptions") or []]
+def _security_part(info: Answer) -> Part:
+    options = [str(item) for item in items(info, "SecurityOptions")]
     names = [item.split(",")[0].removeprefix("name=") for item in options]
     good = "seccomp" in names
     return Part("seccomp", ", ".join(names), "seccomp", good, "" if good else "chambers on runc are refused without it")
 
 
-def _cgroup_part(info: Mapping[str, Any]) -> Part:
+def _cgroup_part(info: Answer) -> Part:
     missing = [name for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota") if not info.get(name)]
     remark = f"the kernel lacks {', '.join(missing)}: limits would not hold" if missing else ""
-    return Part("cgroup", f"v{info.get('CgroupVersion', '?')} {info.get('CgroupDriver', '')}", "", not missing, remark)
+    return Part(
+        "cgroup", f"v{text(info, 'CgroupVersion') or '?'} {text(info, 'CgroupDriver')}", "", not missing, remark
+    )

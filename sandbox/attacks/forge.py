@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox.answers import items
 from sandbox.attacks.attack import IMAGE, PROBE, QUICK, Arena
 from sandbox.backend import Listener, Talk
 from sandbox.backends.docker.lease import OWNER_LABEL
@@ -86,7 +87,7 @@ async def run_seen(
     async with await arena.backend.open(asked) as chamber:
         outcome = await chamber.run(Bundle({**named, **(files or {})}), listener=listener, talk=talk)
     known = await arena.backend.engine.containers(f"{OWNER_LABEL}={arena.backend.owner}")
-    return Seen(outcome, not any(f"/{chamber.name}" in item["Names"] for item in known))
+    return Seen(outcome, not any(f"/{chamber.name}" in items(item, "Names") for item in known))
 
 
 async def run_forged(arena: Arena, archive: bytes, limits: Limits = QUICK, repeat: int = 1) -> Seen:

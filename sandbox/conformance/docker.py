@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
+from sandbox.answers import flag, needed
 from sandbox.backend import Backend
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.engine import Engine
@@ -73,7 +74,7 @@ class DockerOrphan:
 
     async def alive(self) -> bool:
         try:
-            return bool((await self._engine.inspect(self._container))["State"]["Running"])
+            return flag(await self._engine.inspect(self._container), "State", "Running")
         except Lost:
             return False
 
@@ -137,7 +138,7 @@ class DockerSubject:
         if not self._engine:
             self._engine = await asyncio.to_thread(Engine, self._config.host)
         found = await self._engine.containers(f"{OWNER_LABEL}={name}")
-        return DockerOrphan(self._engine, found[0]["Id"])
+        return DockerOrphan(self._engine, needed(found[0], "Id"))
 
     async def close(self) -> None:
         while self._left:

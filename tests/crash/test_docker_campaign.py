@@ -18,6 +18,7 @@ from orchestrator.domain.state import State
 from orchestrator.loop.book import read_accounts
 from orchestrator.settings import Settings
 from orchestrator.wiring import docker_config
+from sandbox.answers import text
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from tests.crash.docker_campaign import live, make
@@ -52,7 +53,9 @@ async def left_of(owners: set[str]) -> list[str]:
         while True:
             found = [*await engine.containers(OWNER_LABEL), *await engine.volumes(OWNER_LABEL)]
             left = [
-                str(item.get("Names") or item.get("Name")) for item in found if item["Labels"][OWNER_LABEL] in owners
+                str(item.get("Names") or item.get("Name"))
+                for item in found
+                if text(item, "Labels", OWNER_LABEL) in owners
             ]
             if not left or time.monotonic() > until:
                 return left

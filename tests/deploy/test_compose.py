@@ -48,7 +48,7 @@ def test_services(resolved: Any) -> None:
     """An orchestrator, its engine and a database; the port of the dashboard is kept on loopback alone."""
     services = resolved["services"]
     assert set(services) == {"orchestrator", "engine", "postgres"}
-    ports = {name: service.get("ports", []) for name, service in services.items()}
+    ports = {name: _ports(service) for name, service in services.items()}
     assert ports == {"orchestrator": ["127.0.0.1:8321:8321/tcp"], "engine": [], "postgres": []}
     assert services["orchestrator"]["command"] == ["/tasks/mine"]
     assert services["orchestrator"]["environment"]["BLASTDOOR_LEDGER"] == (
@@ -58,11 +58,7 @@ def test_services(resolved: Any) -> None:
 
 def test_only_the_orchestrator_reaches_the_engine(resolved: Any) -> None:
     """The folder of the engine's socket is mounted in the two that need it, and the socket of the machine in none."""
-    holders = {
-        name
-        for name, service in resolved["services"].items()
-        if any(mount.split(":")[0] == "engine" for mount in service.get("volumes", []))
-    }
+    holders = {name for name, service in resolved["services"].items() if "engine" in _mounts(service)}
     assert holders == {"orchestrator", "engine"}
     assert _host_of(resolved, "orchestrator") == "unix:///run/engine/docker.sock"
     assert not any("tcp:" in word for word in resolved["services"]["engine"]["command"])
@@ -89,13 +85,51 @@ def test_networks(resolved: Any) -> None:
 def test_inputs_lie_at_one_path(resolved: Any) -> None:
     """The orchestrator names folders that the engine mounts into chambers: both see them at the same place."""
     places = {
-        name: Path(mount.split(":")[1])
+        name: Path(_mounts(service)["inputs"])
         for name, service in resolved["services"].items()
-        for mount in service.get("volumes", [])
-        if mount.split(":")[0] == "inputs"
+        if "inputs" in _mounts(service)
     }
     assert places == {"orchestrator": places["engine"], "engine": places["engine"]}
     assert f"XDG_CACHE_HOME={places['engine']}" in (COMPOSE.parents[1] / "orchestrator" / "Dockerfile").read_text()
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        {"ports": ["127.0.0.1:8321:8321/tcp"], "volumes": ["engine:/run/engine:rw", "inputs:/inputs"]},
+        {
+            "ports": [{"mode": "ingress", "host_ip": "127.0.0.1", "target": 8321, "published": "8321"}],
+            "volumes": [
+                {"type": "volume", "source": "engine", "target": "/run/engine", "volume": {}},
+                {"type": "volume", "source": "inputs", "target": "/inputs"},
+            ],
+        },
+    ],
+    ids=["short", "long"],
+)
+def test_both_forms(service: Any) -> None:
+    """Compose 1 writes ports and mounts as words, Compose 2 as fields; what is left out is none of them."""
+    assert _ports(service) == ["127.0.0.1:8321:8321/tcp"]
+    assert _mounts(service) == {"engine": "/run/engine", "inputs": "/inputs"}
+    assert (_ports({}), _mounts({"volumes": None})) == ([], {})
+
+
+def _ports(service: Any) -> list[str]:
+    return [
+        port
+        if isinstance(port, str)
+        else f"{port.get('host_ip', '')}:{port['published']}:{port['target']}/{port.get('protocol', 'tcp')}"
+        for port in service.get("ports") or []
+    ]
+
+
+def _mounts(service: Any) -> dict[str, str]:
+    """Where each source is mounted."""
+    pairs = [
+        mount.split(":")[:2] if isinstance(mount, str) else (mount.get("source", ""), mount["target"])
+        for mount in service.get("volumes") or []
+    ]
+    return {str(source): str(target) for source, target in pairs}
 
 
 def _host_of(resolved: Any, name: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, DockerConfig, Ending, Job, Limits
+from sandbox.answers import Answer, fields, items, text
 from sandbox.posture import image_objections
 from tests.deploy.templates import IMAGES
 
@@ -38,6 +39,10 @@ def _docker(*words: str, stdin: str | None = None) -> str:
     return result.stdout
 
 
+def _config(image: str) -> Answer:
+    return fields({"Config": json.loads(_docker("image", "inspect", "--format", "{{json .Config}}", image))}, "Config")
+
+
 async def _runs(image: str, program: str) -> None:
     backend = await DockerConfig().connect()
     try:
@@ -53,10 +58,10 @@ async def _runs(image: str, program: str) -> None:
 @pytest.mark.parametrize("name", ["trial", "judge", "cuda", "agent"])
 def test_chambers_take_it(name: str) -> None:
     """No user, volume, entry point or variable that a chamber would have to refuse; nothing that raises privileges."""
-    config = json.loads(_docker("image", "inspect", "--format", "{{json .Config}}", f"blastdoor-{name}:latest"))
+    config = _config(f"blastdoor-{name}:latest")
     assert image_objections(config) == []
-    assert not config["User"]
-    assert not config["Entrypoint"]
+    assert not text(config, "User")
+    assert not items(config, "Entrypoint")
     raising = "find / -xdev -type f -perm /6000"
     tools = "for tool in sh head tar setpriv python3; do command -v $tool >/dev/null || echo $tool; done"
     run = ["run", "--rm", "--network", "none", f"blastdoor-{name}:latest", "sh", "-c"]
@@ -86,7 +91,7 @@ async def test_toolkit_leaves_the_environment_behind(tmp_path: Path) -> None:
             f"--build-arg={name}={value}" for name, value in (("TOOLKIT", tags[0]), ("BASE", "blastdoor-cuda:latest"))
         )
         _docker("build", "--quiet", "--network", "none", source, target, "--tag", tags[1], str(IMAGES / "toolkit"))
-        config = json.loads(_docker("image", "inspect", "--format", "{{json .Config}}", tags[1]))
+        config = _config(tags[1])
         assert image_objections(config) == []
         await _runs(tags[1], "import os; assert os.path.exists('/usr/local/cuda/planted')" + KERNEL)
     finally:

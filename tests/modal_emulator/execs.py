@@ -12,6 +12,7 @@ from typing import Any
 from grpclib import GRPCError, Status
 from modal_proto import task_command_router_pb2 as router_pb2
 
+from sandbox.answers import flag, needed, text
 from tests.modal_emulator.engine import Engine, EngineError
 
 _AHEAD = 8 << 20  # more than this unread, and the command waits in its write
@@ -99,7 +100,7 @@ class Exec:
         }
         try:
             made = await self._engine.json("POST", f"/containers/{self._container}/exec", body)
-            self.docker_id = made["Id"]
+            self.docker_id = needed(made, "Id")
             reader, self._writer = await self._engine.hijack(
                 f"/exec/{self.docker_id}/start", {"Detach": False, "Tty": False}
             )
@@ -160,8 +161,8 @@ class Exec:
         """For a command that never started: the engine tells of no death then."""
         await asyncio.wait([pump])
         state = await self._engine.json("GET", f"/exec/{self.docker_id}/json")
-        if not state["Running"] and state["ExitCode"] is not None:
-            await self.died(int(state["ExitCode"]))
+        if not flag(state, "Running") and (code := text(state, "ExitCode")):
+            await self.died(int(code))
 
     async def _finish(self) -> None:
         await self.stdout.end()
@@ -170,7 +171,7 @@ class Exec:
 
     async def _expire(self, seconds: float) -> None:
         await asyncio.sleep(seconds + _LATE_S)
-        pid = (await self._engine.json("GET", f"/exec/{self.docker_id}/json"))["Pid"]
+        pid = int(text(await self._engine.json("GET", f"/exec/{self.docker_id}/json"), "Pid") or 0)
         # The engine is on this machine: the pid is checked to be in the container's own group before it is ended.
         if pid and _is_within(pid, self._container):
             os.kill(pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ from typing import Any
 from grpclib import GRPCError, Status
 from modal_proto import api_pb2
 
+from sandbox.answers import fields, needed, text
 from tests.modal_emulator.engine import Engine, EngineError
 from tests.modal_emulator.execs import Exec
 
@@ -98,14 +99,14 @@ class Sandboxes:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ready(self) -> None:
-        self._cpus = float((await self._engine.json("GET", "/info"))["NCPU"])
+        self._cpus = float(needed(await self._engine.json("GET", "/info"), "NCPU"))
         self._watch = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
         """A container that ends, or runs out of memory, ends its sandbox."""
         wanted = f'{{"label": ["{LABEL}={self._emulator}"], "event": ["die", "oom", "exec_die"]}}'
         async for event in self._engine.lines("GET", "/events", filters=wanted):
-            if sandbox := self._all.get(event["Actor"]["Attributes"][f"{LABEL}.sandbox"]):
+            if sandbox := self._all.get(text(event, "Actor", "Attributes", f"{LABEL}.sandbox")):
                 task = asyncio.create_task(self._happened(sandbox, event))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -203,7 +204,7 @@ class Sandboxes:
             "Labels": {LABEL: self._emulator, f"{LABEL}.sandbox": sandbox.sandbox_id},
             "HostConfig": self._limits(wanted.resources),
         }
-        sandbox.container = (await self._engine.json("POST", "/containers/create", body))["Id"]
+        sandbox.container = needed(await self._engine.json("POST", "/containers/create", body), "Id")
         if sandbox.order.files:
             await self._engine.unpack(sandbox.container, sandbox.order.files)
         await self._engine.json("POST", f"/containers/{sandbox.container}/start")
@@ -230,14 +231,14 @@ class Sandboxes:
         await self.end(sandbox, Result.GENERIC_STATUS_IDLE_TIMEOUT, 137)
 
     async def _happened(self, sandbox: Sandbox, event: Mapping[str, Any]) -> None:
-        if event["Action"] == "oom":
+        if text(event, "Action") == "oom":
             await self.end(sandbox, Result.GENERIC_STATUS_KERNEL_OOM_KILL, 137, "out of memory")
             return
-        attributes = event["Actor"]["Attributes"]
-        code = int(attributes["exitCode"])
-        if event["Action"] == "exec_die":
+        attributes = fields(event, "Actor", "Attributes")
+        code = int(attributes.get("exitCode") or 0)
+        if text(event, "Action") == "exec_die":
             for command in sandbox.execs.values():
-                if command.docker_id == attributes["execID"]:
+                if command.docker_id == attributes.get("execID"):
                     await command.died(code)
             return
         status = Result.GENERIC_STATUS_FAILURE if code else Result.GENERIC_STATUS_SUCCESS
@@ -247,7 +248,7 @@ class Sandboxes:
 async def containers(engine: Engine, emulator: str) -> list[str]:
     """All that the engine itself has of an emulator, running or not."""
     filters = f'{{"label": ["{LABEL}={emulator}"]}}'
-    return [str(found["Id"]) for found in await engine.json("GET", "/containers/json", all="true", filters=filters)]
+    return [needed(found, "Id") for found in await engine.json("GET", "/containers/json", all="true", filters=filters)]
 
 
 async def _removed(engine: Engine, container: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pip
 
+from sandbox.answers import needed, text
 from tests.modal_emulator.engine import Engine, EngineError
 
 BASE = "python:3.11-slim-bookworm"
@@ -34,7 +35,7 @@ async def stand_in(engine: Engine) -> str:
     name, ground = await _ground(engine)
     digest = hashlib.sha256(f"{ground}{pip.__version__}{_LINES}".encode()).hexdigest()
     try:
-        if (await engine.json("GET", f"/images/{NAME}/json"))["Config"]["Labels"].get(_LABEL) == digest:
+        if text(await engine.json("GET", f"/images/{NAME}/json"), "Config", "Labels", _LABEL) == digest:
             return NAME
     except EngineError as failure:
         if failure.status != 404:
@@ -57,7 +58,7 @@ async def build(engine: Engine, name: str, context: bytes, arguments: str = "{}"
 async def _ground(engine: Engine) -> tuple[str, str]:
     for name in _GROUNDS:
         try:
-            return name, str((await engine.json("GET", f"/images/{name}/json"))["Id"])
+            return name, needed(await engine.json("GET", f"/images/{name}/json"), "Id")
         except EngineError as failure:
             if failure.status != 404:
                 raise

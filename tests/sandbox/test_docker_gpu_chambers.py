@@ -15,6 +15,7 @@ import pytest
 
 from sandbox import Bundle, DockerConfig, Ending, ImageSpec, Job, Limits, Refused, Unavailable
 from sandbox import posture as posture_module
+from sandbox.answers import fields, text
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.gpus import GPU_LABEL
 from sandbox.backends.docker.lease import OWNER_LABEL
@@ -54,7 +55,7 @@ async def backend(tmp_path: Path, provision: float = 60.0) -> AsyncIterator[Dock
 
 async def labels_of(backend: DockerBackend) -> list[str]:
     found = await backend.engine.containers(f"{OWNER_LABEL}={backend.owner}")
-    return [str(it["Labels"].get(GPU_LABEL, "")) for it in found]
+    return [text(it, "Labels", GPU_LABEL) for it in found]
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_an_engine_without_gpus(tmp_path: Path) -> None:
     """It is refused in one line that says what to do, and nothing is left behind."""
     async with backend(tmp_path) as engine:
-        if "nvidia" in (await engine.engine.info())["Runtimes"]:
+        if "nvidia" in fields(await engine.engine.info(), "Runtimes"):
             pytest.skip("this engine has GPUs: what is tested here is their absence")
         for gpu in ("any:1", "A100:2"):
             with pytest.raises(Refused, match="no GPU runtime; install the NVIDIA container toolkit") as refused:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from pydantic import ValidationError
 
+from sandbox.answers import fields, text
 from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, open_arena, told
 from sandbox.attacks.neighbours import beside
 from sandbox.backends.docker.lease import OWNER_LABEL
@@ -68,10 +69,10 @@ async def working_directory(arena: Arena) -> Finding:
     accepted = [place for place in wanted if _accepted(place)]
     async with _cold(arena) as cold, _image(cold, "WORKDIR /proc/self/fd/8") as name:
         engine = cold.backend.engine
-        ran = (await engine.image(name))["Config"]["WorkingDir"] == "/proc/self/fd/8"
+        ran = text(await engine.image(name), "Config", "WorkingDir") == "/proc/self/fd/8"
         job = Job(command=("true",), image=name, limits=QUICK)
         async with await cold.backend.open(job) as chamber:
-            reported = (await engine.inspect(chamber.name))["Config"]["WorkingDir"]
+            reported = text(await engine.inspect(chamber.name), "Config", "WorkingDir")
         outcome = await cold.run(PLACE, image=name)
     seen = told(outcome)
     inside = seen.get("here") == "/work/src" and seen["first"] in ("/work", "PermissionError")
@@ -92,7 +93,7 @@ async def image_environment(arena: Arena) -> Finding:
     told_so, carried = {}, []
     for name, change in hostile.items():
         async with _image(arena, change) as image:
-            record = (await arena.backend.engine.image(image))["Config"]
+            record = fields(await arena.backend.engine.image(image), "Config")
             carried.append(name in str(record.get("Env")) or name in str(record.get("Volumes")))
             told_so[name] = await _refusal(arena, image)
     async with _cold(arena) as cold, _image(cold, "ENV LANG=C.UTF-8") as image:

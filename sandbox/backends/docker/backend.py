@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
 
+from sandbox.answers import fields, items, needed, text
 from sandbox.backend import Capabilities
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, gpu_label
@@ -76,9 +77,9 @@ class DockerBackend:
         """Raises Unavailable without an engine, Refused when it lacks the runtime that was asked for."""
         engine = await asyncio.to_thread(Engine, config.host)
         try:
-            runtimes = (await engine.info())["Runtimes"]
+            runtimes = fields(await engine.info(), "Runtimes")
             if config.runtime not in runtimes:
-                known = ", ".join(sorted(runtimes))
+                known = ", ".join(sorted(runtimes)) or "none"
                 raise Refused(f"the engine has no runtime {config.runtime!r} (it has {known}); register it first")
             # A client of its own: renewing must not queue behind calls that hang.
             beat = await asyncio.to_thread(Engine, config.host, threads=2, timeout=max(2.0, config.lease / 4))
@@ -237,11 +238,11 @@ class DockerBackend:
     async def compare(self, config: dict[str, object], container: str) -> None:
         reported = await self._engine.inspect(container)
         wanted = {key: value for key, value in config.items() if key not in ("HostConfig", "Image")}
-        found = differences(wanted, reported["Config"])
+        found = differences(wanted, fields(reported, "Config"))
         found += differences({"HostConfig": config["HostConfig"]}, reported)
-        if reported["Image"] != config["Image"]:
+        if text(reported, "Image") != config["Image"]:
             found.append("Image: not the one that was asked for")
-        found = found or [f"mount {mount['Destination']}" for mount in _foreign_mounts(config, reported)]
+        found = found or [f"mount {text(mount, 'Destination')}" for mount in _foreign_mounts(config, reported)]
         if found:
             raise Refused(f"the engine would not start what was asked for: {'; '.join(found[:3])}")
 
@@ -258,10 +259,10 @@ class DockerBackend:
         if time.monotonic() < until:
             return known
         record = await self._engine.image(name)
-        if objections := image_objections(record["Config"] or {}):
+        if objections := image_objections(fields(record, "Config")):
             raise Refused(f"the image {name} is refused: {objections[0]}")
-        self._images[name] = (str(record["Id"]), time.monotonic() + IMAGE_S)
-        return str(record["Id"])
+        self._images[name] = (needed(record, "Id"), time.monotonic() + IMAGE_S)
+        return self._images[name][0]
 
 
 def _uids() -> Iterator[int]:
@@ -273,7 +274,7 @@ def _uids() -> Iterator[int]:
 
 def _foreign_mounts(config: Mapping[str, Any], reported: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ours = {mount["Target"] for mount in config["HostConfig"]["Mounts"]}
-    return [mount for mount in reported["Mounts"] if mount["Destination"] not in ours]
+    return [mount for mount in items(reported, "Mounts") if text(mount, "Destination") not in ours]
 
 
 def _capabilities(runtime: str, posture: Posture) -> Capabilities:

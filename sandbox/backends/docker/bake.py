@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+from sandbox.answers import fields, needed, text
 from sandbox.backends.docker.bake_steps import Baker, create, running, workbench
 from sandbox.backends.docker.engine import Engine
 from sandbox.baking import BakedImage, ImageSpec, baked_name
@@ -36,9 +37,9 @@ async def bake(host: str, spec: ImageSpec, progress: Callable[[str], None], limi
 
 async def _baked(engine: Engine, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
     base = await engine.image(spec.base)
-    if objections := image_objections(base["Config"] or {}):
+    if objections := image_objections(fields(base, "Config")):
         raise Refused(f"the image {spec.base} is refused: {objections[0]}")
-    base_id = str(base["Id"])
+    base_id = needed(base, "Id")
     if spec.is_empty:
         return BakedImage(spec.base, base_id)
     digest = spec.digest(base_id)
@@ -72,18 +73,17 @@ async def _claimed(engine: Engine, digest: str, base_id: str, progress: Callable
 
 async def _present(engine: Engine, digest: str) -> BakedImage | None:
     record = await engine.image_or_none(baked_name(digest))
-    config = record["Config"] or {} if record else {}
-    if not record or (config.get("Labels") or {}).get(LABEL) != digest:
+    if not record or text(record, "Config", "Labels", LABEL) != digest:
         return None
-    if objections := image_objections(config):
+    if objections := image_objections(fields(record, "Config")):
         raise Refused(f"the baked image is refused: {objections[0]}")
-    return BakedImage(baked_name(digest), str(record["Id"]))
+    return BakedImage(baked_name(digest), needed(record, "Id"))
 
 
 async def _remove_unstarted(engine: Engine, name: str) -> None:
     """A baker that died between creating and starting left a name that nobody would ever give back."""
     with contextlib.suppress(Lost):
         record = await engine.inspect(name)
-        age = time.time() - datetime.fromisoformat(record["Created"]).timestamp()
-        if record["State"]["Status"] == "created" and age > STARTING_S:
-            await engine.remove(str(record["Id"]))
+        age = time.time() - datetime.fromisoformat(needed(record, "Created")).timestamp()
+        if text(record, "State", "Status") == "created" and age > STARTING_S:
+            await engine.remove(needed(record, "Id"))

@@ -17,6 +17,7 @@ import requests.exceptions
 import urllib3.exceptions
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from sandbox.answers import items, needed, text
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 
 MINIMUM_API = (1, 41)
@@ -147,7 +148,7 @@ class Engine:
         """An image that is its parent with other settings, given as Dockerfile instructions. Nothing is run."""
 
         def derive() -> None:
-            container = self._api.create_container(parent, ["true"], labels=labels)["Id"]
+            container = needed(self._api.create_container(parent, ["true"], labels=labels), "Id")
             try:
                 repository, _, tag = name.partition(":")
                 self._api.commit(container, repository, tag, changes=list(changes))
@@ -182,10 +183,10 @@ class Engine:
 
         def create() -> str:
             try:
-                return str(self._api.create_container_from_config(config, name)["Id"])
+                return needed(self._api.create_container_from_config(config, name), "Id")
             except docker.errors.APIError as error:
                 if error.status_code == 409:
-                    return str(self._api.inspect_container(name)["Id"])
+                    return needed(self._api.inspect_container(name), "Id")
                 raise
 
         return await self._call("create", lambda: _retried(create, "create"))
@@ -195,7 +196,7 @@ class Engine:
 
         def claim() -> str | None:
             try:
-                return str(self._api.create_container_from_config(config, name)["Id"])
+                return needed(self._api.create_container_from_config(config, name), "Id")
             except docker.errors.APIError as error:
                 if error.status_code == 409:
                     return None
@@ -213,7 +214,7 @@ class Engine:
             output = b""
             for chunk in self._api.exec_start(made, stream=True):
                 output = (output + chunk)[-EXECUTE_BYTES:]
-            return int(self._api.exec_inspect(made)["ExitCode"]), output
+            return int(needed(self._api.exec_inspect(made), "ExitCode")), output
 
         return await self._call("execute", execute)
 
@@ -267,7 +268,7 @@ class Engine:
             # To the nanosecond, as text: a whole second in the future would make the engine wait for it.
             until = f"{time.time():.9f}"
             found = self._api.events(since=0, until=until, filters={"container": container}, decode=True)
-            return [str(event["Action"]) for event in found]
+            return [text(event, "Action") for event in found]
 
         return await self._call("events", events)
 
@@ -295,7 +296,7 @@ class Engine:
                 raise Unavailable(f"remove: somebody else's removal failed: {str(ended['Error'])[:200]}")
 
     async def containers(self, label: str) -> Sequence[Mapping[str, Any]]:
-        return await self._call("list", lambda: self._api.containers(all=True, filters={"label": label}))
+        return await self._call("list", lambda: self._api.containers(all=True, filters={"label": label}) or ())
 
     async def logs(self, container: str) -> bytes:
         """What the engine itself has kept of the log; Refused where it keeps none, as it should."""
@@ -304,14 +305,14 @@ class Engine:
     async def cpu_seconds(self, container: str) -> float:
         """What a container has used of the processors so far, by the kernel's count."""
         found = await self._call("stats", lambda: self._api.stats(container, stream=False, one_shot=True))
-        return float(found["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
+        return float(needed(found, "cpu_stats", "cpu_usage", "total_usage")) / 1e9
 
     async def create_volume(self, name: str, labels: dict[str, str]) -> None:
         await self._call("lease", lambda: self._api.create_volume(name, labels=labels))
 
     async def volumes(self, label: str) -> Sequence[Mapping[str, Any]]:
         found = await self._call("leases", lambda: self._api.volumes(filters={"label": label}))
-        return found["Volumes"] or []
+        return items(found, "Volumes")
 
     async def remove_volume(self, name: str) -> None:
         def remove() -> None:

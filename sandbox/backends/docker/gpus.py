@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
+from sandbox.answers import needed, text
 from sandbox.backends.docker.engine import Engine
 from sandbox.errors import Refused, Unavailable
 from sandbox.gpus import SeenGpu, is_kind
@@ -79,8 +80,8 @@ class Gpus:
     async def claim(self, container: str, ids: Sequence[str]) -> None:
         """After the container was created and before it starts. Raises Taken when another has one of its GPUs."""
         for other in await self._engine.containers(GPU_LABEL) if gpu_label(ids) else ():
-            theirs = str(other["Labels"].get(GPU_LABEL, "")).split(",")
-            if other["Id"] != container and (both := sorted(set(theirs) & set(ids))):
+            theirs = text(other, "Labels", GPU_LABEL).split(",")
+            if needed(other, "Id") != container and (both := sorted(set(theirs) & set(ids))):
                 raise Taken(both)
 
     async def _all(self, look: Look) -> Sequence[SeenGpu]:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable
 
+from sandbox.answers import flag
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.link import DockerLink
 from sandbox.errors import Lost, SandboxError, Unavailable
@@ -34,10 +35,10 @@ class DockerHold:
         """Only the engine can tell a crash from somebody else's kill, or from its own restart."""
         with contextlib.suppress(Unavailable):  # one that does not end in time is no evidence; inspect decides
             await self._engine.wait(self._container, timeout)
-        state = (await self._engine.inspect(self._container))["State"]
-        if state["OOMKilled"]:
+        record = await self._engine.inspect(self._container)
+        if flag(record, "State", "OOMKilled"):
             return Death.MEMORY
-        if state["Running"]:
+        if flag(record, "State", "Running"):
             return Death.ITS_OWN_DOING
         events = await self._engine.events(self._container)
         if "kill" in events:

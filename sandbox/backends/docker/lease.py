@@ -7,10 +7,10 @@ at least one at any moment. An owner that let its lease lapse is fenced: its cha
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
+from sandbox.answers import Answer, items, needed, text
 from sandbox.backends.docker.engine import Engine
 from sandbox.errors import Lost, SandboxError
 from sandbox.logger import logger
@@ -98,24 +98,24 @@ async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> list[s
     ended: list[str] = []
     live = await _live_owners(engine, clock)
     for container in containers:
-        owner = container["Labels"][OWNER_LABEL]
-        if owner not in live and await engine.remove(container["Id"]):
+        owner, id_ = text(container, "Labels", OWNER_LABEL), needed(container, "Id")
+        if owner and owner not in live and await engine.remove(id_):
             # An engine that is about to remove it has taken its name already.
-            names = container["Names"] or [container["Id"]]
-            ended.append(names[0].lstrip("/"))
+            names = items(container, "Names") or [id_]
+            ended.append(str(names[0]).lstrip("/"))
     for volume in await engine.volumes(EXPIRY_LABEL):
         if _expiry(volume) <= clock():
-            await engine.remove_volume(volume["Name"])
-            ended.append(volume["Name"])
+            await engine.remove_volume(needed(volume, "Name"))
+            ended.append(needed(volume, "Name"))
     return ended
 
 
 async def _live_owners(engine: Engine, clock: Callable[[], float]) -> set[str]:
-    return {volume["Labels"][OWNER_LABEL] for volume in await engine.volumes(EXPIRY_LABEL) if _expiry(volume) > clock()}
+    return {text(it, "Labels", OWNER_LABEL) for it in await engine.volumes(EXPIRY_LABEL) if _expiry(it) > clock()}
 
 
-def _expiry(volume: Mapping[str, Any]) -> float:
+def _expiry(volume: Answer) -> float:
     try:
-        return float(volume["Labels"][EXPIRY_LABEL])
+        return float(text(volume, "Labels", EXPIRY_LABEL))
     except ValueError:
         return 0.0

@@ -7,6 +7,7 @@ import asyncio
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from sandbox.answers import needed
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.errors import Unavailable
@@ -25,9 +26,9 @@ async def end_all(owner: str, host: str) -> None:
     engine = Engine(host)
     try:
         for container in await engine.containers(f"{OWNER_LABEL}={owner}"):
-            await engine.remove(container["Id"])
+            await engine.remove(needed(container, "Id"))
         for volume in await engine.volumes(f"{OWNER_LABEL}={owner}"):
-            await engine.remove_volume(volume["Name"])
+            await engine.remove_volume(needed(volume, "Name"))
     finally:
         engine.close()
 

@@ -114,7 +114,7 @@ class SkyPilot:
             return {
                 request.request_id: request.cluster_name
                 for request in under_way
-                if request.cluster_name and request.name.rpartition(".")[2] != _ENDING
+                if request.cluster_name and (request.name or "").rpartition(".")[2] != _ENDING
             }
 
         return await bounded("requests", work, QUICK_S)
@@ -177,7 +177,7 @@ class SkyPilot:
         """SkyPilot's own connection to the cluster's first machine; clusters of ours have no other."""
         if name not in self._handles:
             records = sdk.get(sdk.status([name]))
-            if not records or records[0]["handle"] is None:
+            if not records or records[0].get("handle") is None:
                 raise Lost(f"the cluster {name} is gone")
             self._handles[name] = records[0]["handle"]
         return self._handles[name].get_command_runners()[0]

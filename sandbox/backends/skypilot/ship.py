@@ -5,6 +5,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from sandbox.answers import fields, needed
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.skypilot.machine import Machine, written
 from sandbox.box.report import Missing
@@ -29,11 +30,11 @@ class Shipper:
         if self._engine is None:
             self._engine = await asyncio.to_thread(Engine, self._image_host)
         record = await self._engine.image(job.image)
-        if objections := image_objections(record["Config"] or {}):
+        if objections := image_objections(fields(record, "Config")):
             raise Refused(f"the image {job.image} is refused: {objections[0]}")
         for item in job.inputs:
             self._inputs.locate(item)
-        return job.model_copy(update={"image": str(record["Id"])})
+        return job.model_copy(update={"image": needed(record, "Id")})
 
     async def ship(self, machine: Machine, job: Job, missing: Missing) -> None:
         if missing.image:
