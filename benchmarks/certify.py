@@ -15,7 +15,7 @@ from benchmarks.figure import Figure
 from orchestrator.domain.certify import Certify, CertifyRule, Stand, Standing, look, median
 
 CANDIDATES = 500
-NOISY = Certify(rule=CertifyRule.NOISY)
+NOISY = Certify(rule=CertifyRule.NOISY, repeats=20, champion=20)
 Noise = Callable[[random.Random, int], float]
 
 

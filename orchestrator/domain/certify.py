@@ -9,20 +9,29 @@ candidate whose best measurements come first more often (Lehmann's alternative, 
 where a_i and b_i count the champion's and the candidate's among the i lowest of all N = m + n. With every measurement
 more, of whichever side, it is a martingale of mean 1; so it ever reaches 1/level with a probability of at most
 `level`, however often one looks (Ville). A mean over several theta is one too. See ADR 11.
+
+A machine that gets faster or slower makes orders unlike. So both are measured in turn, in blocks of two runs each, in
+an order that a coin decides beforehand, and only runs of one block are compared: were both alike, the coin alone would
+decide whose the best runs of a block are, whatever the machine does. The product over blocks is a martingale, too.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, combinations
 
 # From a candidate that wins three of five comparisons to one that wins all.
 THETAS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)
 _WEIGHT = math.log(len(THETAS))
 
 Standing = tuple[float, ...]
+
+# So many runs of each side are a block: more prove more on a quiet machine, fewer on one whose load swings.
+EACH = 2
+_ORDERS = tuple(tuple(place in mine for place in range(2 * EACH)) for mine in combinations(range(2 * EACH), EACH))
 
 
 class CertifyRule(StrEnum):
@@ -34,13 +43,20 @@ class CertifyRule(StrEnum):
 
 @dataclass(frozen=True)
 class Certify:
-    """`error` is the probability that a whole campaign keeps anything at all that is no improvement."""
+    """`error` is the probability that a whole campaign keeps anything at all that is no improvement.
+
+    With `screen` a candidate whose first score is not past the median of the champion's latest `champion` measurements
+    is not tested. With `both` a test may also end with the candidate proven worse, at the same level: a gate wants to
+    know that. Both are for who builds a `Certify`; a task has no such keys.
+    """
 
     rule: CertifyRule = CertifyRule.STRICT
     error: float = 0.05
-    repeats: int = 20
-    champion: int = 20
+    repeats: int = 24
+    champion: int = 5
     replay: bool = True
+    screen: bool = True
+    both: bool = False
 
     @property
     def noisy(self) -> bool:
@@ -55,7 +71,14 @@ class Certify:
         """What no worst case of an attempt holds, in words: repeats are reserved one by one, where it comes to them."""
         if not self.noisy:
             return ""
-        return f"a candidate that looks better takes up to {self.repeats} more runs, and every champion {self.champion}"
+        return (
+            f"a candidate that looks better takes up to {2 * EACH * self.blocks} more runs, half of them the champion's"
+        )
+
+    @property
+    def blocks(self) -> int:
+        """How many a test has at most: as many as `repeats` of the candidate need."""
+        return -(-self.repeats // EACH)
 
     def level(self, reference: int, against: int) -> float:
         """The share of `error` for one test: the so-manieth `against` the champion that is the so-manieth `reference`.
@@ -67,13 +90,14 @@ class Certify:
 
     def can_prove(self, reference: int = 1, against: int = 1) -> bool:
         """Whether a candidate that wins every single comparison would pass this test."""
-        return _log_mean([False] * self.champion + [True] * self.repeats) >= -math.log(self.level(reference, against))
+        return look_at_blocks([], self.level(reference, against), self.blocks).stand is Stand.OPEN
 
 
 class Stand(StrEnum):
-    """How a test stands after a look."""
+    """How a test stands after a look. Futile: nothing is proven, and nothing can be any more."""
 
     PROVEN = "proven"
+    WORSE = "proven worse"
     FUTILE = "futile"
     OPEN = "open"
 
@@ -97,14 +121,61 @@ class Evidence:
         return f"evidence {_power(self.log)} in {count}, {_power(self.needed)} needed"
 
 
+@dataclass(frozen=True)
+class Block:
+    """What was measured in turn. Complete with `EACH` of either side."""
+
+    champion: tuple[Standing, ...] = ()
+    candidate: tuple[Standing, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.champion) == len(self.candidate) == EACH
+
+
+def turns(coin: str, block: int) -> tuple[bool, ...]:
+    """Whose the runs of a block are, one after the other; True for the candidate's. `coin` must be known before the
+    first of them, so that nobody can choose it and a resume goes on in the same order; every order is as likely.
+    """
+    drawn = hashlib.sha256(f"certify {coin}/{block}".encode()).digest()
+    return _ORDERS[int.from_bytes(drawn) % len(_ORDERS)]
+
+
+def look_at_blocks(blocks: Sequence[Block], level: float, most: int, *, both: bool = False) -> Evidence:
+    """Where a test stands, of which there may be `most` blocks; only the last of `blocks` may be incomplete.
+
+    PROVEN: the candidate is better. WORSE, only with `both`: it is worse. Were the two alike, each of these two answers
+    would ever come with a probability of at most `level`, however often one looks and whatever the machine does
+    between and within blocks. FUTILE: not proven, and winning all that is left (with `both`: or losing all) would not
+    do; so after `most` blocks it is never OPEN. OPEN: measure on. Only complete blocks count as evidence. Runs that are
+    equal count against what is to be proven. `log` is the evidence that it is better, and with `both` the larger one;
+    `repeats` are the candidate's runs.
+    """
+    mirrored = [Block(it.candidate, it.champion) for it in blocks]
+    found = [_one_sided(side, level, most) for side in ([blocks, mirrored] if both else [blocks])]
+    needed, repeats = -math.log(level), sum(len(it.candidate) for it in blocks)
+    stands = [stand for _, stand in found]
+    stand = Stand.FUTILE
+    if stands[0] is Stand.PROVEN:
+        stand = Stand.PROVEN
+    elif Stand.PROVEN in stands:
+        stand = Stand.WORSE
+    elif Stand.OPEN in stands:
+        stand = Stand.OPEN
+    return Evidence(max(log for log, _ in found), needed, repeats, stand)
+
+
 def look(champion: Sequence[Standing], candidate: Sequence[Standing], level: float, repeats: int) -> Evidence:
-    """Where the test stands. It is futile as soon as even winning every comparison that is left would not do."""
+    """Where a test stands whose champion was measured once, beforehand: those of older ledgers.
+
+    It is futile as soon as even winning every comparison that is left would not do.
+    """
     order = _order(champion, candidate)
     now, needed = _log_mean(order), -math.log(level)
     if now >= needed:
         return Evidence(now, needed, len(candidate), Stand.PROVEN)
     left = repeats - len(candidate)
-    hope = left > 0 and _log_mean(order + [True] * left) >= needed
+    hope = left > 0 and _log_mean((*order, *[True] * left)) >= needed
     return Evidence(now, needed, len(candidate), Stand.OPEN if hope else Stand.FUTILE)
 
 
@@ -133,20 +204,44 @@ def median(values: Sequence[Standing]) -> Standing:
     return sorted(values)[len(values) // 2]
 
 
-def _order(champion: Sequence[Standing], candidate: Sequence[Standing]) -> list[bool]:
+def _order(champion: Sequence[Standing], candidate: Sequence[Standing]) -> tuple[bool, ...]:
     """All measurements from the lowest on, True for the candidate's; where both are equal, the candidate's is below."""
     marked = sorted([(value, 1) for value in champion] + [(value, 0) for value in candidate])
-    return [mark == 0 for _, mark in marked]
+    return tuple(mark == 0 for _, mark in marked)
 
 
-def _log_mean(order: Sequence[bool]) -> float:
-    if not order:
-        return 0.0
+def _one_sided(blocks: Sequence[Block], level: float, most: int) -> tuple[float, Stand]:
+    """The evidence that the candidate is better, and what can become of it."""
+    done = [_of_order(_order(it.champion, it.candidate)) for it in blocks if it.is_complete]
+    logs = [sum(column) for column in zip(*done, strict=True)] or [0.0] * len(THETAS)
+    now, needed = _mean_of(logs), -math.log(level)
+    if now >= needed:
+        return now, Stand.PROVEN
+    best = [_of_order(_completed(it)) for it in blocks if not it.is_complete]
+    left = most - len(blocks)
+    hoped = [sum(at) + left * won for *at, won in zip(logs, *best, _of_order(_completed(Block())), strict=True)]
+    hope = bool(best or left > 0) and _mean_of(hoped) >= needed
+    return now, Stand.OPEN if hope else Stand.FUTILE
+
+
+def _completed(block: Block) -> tuple[bool, ...]:
+    """With the candidate's runs that are left above all, and the champion's below."""
+    theirs, mine = EACH - len(block.champion), EACH - len(block.candidate)
+    return (*[False] * theirs, *_order(block.champion, block.candidate), *[True] * mine)
+
+
+def _log_mean(order: tuple[bool, ...]) -> float:
+    return _mean_of(_of_order(order)) if order else 0.0
+
+
+@lru_cache(maxsize=1 << 10)
+def _of_order(order: tuple[bool, ...]) -> tuple[float, ...]:
+    """The logarithm of each E(theta)."""
     below = accumulate(order)
     rows = [_logs(place - mine, mine) for place, mine in enumerate(below, start=1)]
     ratios: list[float] = [math.lgamma(len(order) + 1) - sum(column) for column in zip(*rows, strict=True)]
     mine = sum(order)
-    return _mean_of([mine * math.log(theta) + ratio for theta, ratio in zip(THETAS, ratios, strict=True)])
+    return tuple(mine * math.log(theta) + ratio for theta, ratio in zip(THETAS, ratios, strict=True))
 
 
 def _log_mean_of_pairs(wins: int, losses: int) -> float:

@@ -1,0 +1,184 @@
+"""The test within blocks: what it takes to be shown, in either direction, and that no drift of the machine shows it."""
+
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from orchestrator.domain.certify import EACH, Block, Certify, CertifyRule, Stand, log_evidence, look_at_blocks, turns
+
+ORDERS = list(itertools.combinations(range(2 * EACH), EACH))
+MOST = 10
+
+
+def of_places(mine: tuple[int, ...]) -> Block:
+    """One whose candidate has the so-manieth values of all, from the lowest on."""
+    theirs = tuple((float(place),) for place in range(2 * EACH) if place not in mine)
+    return Block(theirs, tuple((float(place),) for place in mine))
+
+
+WON, LOST = of_places((2, 3)), of_places((0, 1))
+TIED = Block(((1.0,), (1.0,)), ((1.0,), (1.0,)))
+
+
+def stand(*blocks: Block, level: float = 0.0125, most: int = MOST, both: bool = False) -> Stand:
+    return look_at_blocks(blocks, level, most, both=both).stand
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_mean_of_all_orders(blocks: int) -> None:
+    """Were both alike, the evidence would be 1 in the mean over all orders, exactly: it is a fair bet."""
+    every = itertools.product([of_places(mine) for mine in ORDERS], repeat=blocks)
+    found = [math.exp(look_at_blocks(it, 0.01, MOST).log) for it in every]
+    assert math.fsum(found) / len(found) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_one_block_is_the_same_rule() -> None:
+    """Within a block, ranks are weighed as Savage's ratio weighs any ranks."""
+    assert look_at_blocks([WON], 0.01, MOST).log == pytest.approx(log_evidence(WON.champion, WON.candidate))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.2, 0.1, 0.05, 0.02])
+def test_looking_often(level: float) -> None:
+    """With a look after every block, at most `level` of all histories of a no-op are ever proven, in each direction."""
+    ends: Counter[Stand] = Counter()
+
+    def go(blocks: list[Block], weight: float) -> None:
+        found = look_at_blocks(blocks, level, 5, both=True).stand
+        if found is not Stand.OPEN:
+            ends[found] += weight  # type: ignore[assignment] # a share, and no count
+            return
+        for mine in ORDERS:
+            go([*blocks, of_places(mine)], weight / len(ORDERS))
+
+    go([], 1.0)
+    assert sum(ends.values()) == pytest.approx(1.0)
+    assert 0 < ends[Stand.PROVEN] <= level
+    assert 0 < ends[Stand.WORSE] <= level
+
+
+DRIFTS: dict[str, Callable[[int], float]] = {
+    "none": lambda at: 0.0,
+    "linear": lambda at: 0.5 * at,
+    "season": lambda at: 5.0 * math.sin(at / 10),
+    "steps": lambda at: 10.0 * (at // 7 % 2),
+}
+
+
+@pytest.mark.parametrize("drift", DRIFTS)
+@pytest.mark.parametrize("both", [True, False])
+def test_null_under_drift(drift: str, both: bool) -> None:
+    """However the machine drifts, at most `level` of the tests of a no-op prove anything, in each direction.
+
+    500 tests at 0.05: 25 are due at most; more than 40 come with a probability below 0.002.
+    """
+    ends: Counter[Stand] = Counter()
+    for test in range(500):
+        noise = random.Random(f"{drift}/{test}")
+        ends[played(lambda at, _, noise=noise: noise.gauss(0, 1) + DRIFTS[drift](at), f"{test}", both)] += 1  # type: ignore[misc] # a default binds it
+    assert ends[Stand.PROVEN] <= 40
+    assert ends[Stand.WORSE] <= (40 if both else 0)
+    assert ends[Stand.OPEN] == 0
+
+
+@pytest.mark.parametrize("drift", DRIFTS)
+def test_power_under_drift(drift: str) -> None:
+    """One that is better by four deviations, or worse, is mostly found out, on a drifting machine, too."""
+    for sign, due in ((4.0, Stand.PROVEN), (-4.0, Stand.WORSE)):
+        found = 0
+        for test in range(50):
+            noise = random.Random(f"{drift}/{test}")
+
+            def draw(at: int, mine: bool, noise: random.Random = noise, sign: float = sign) -> float:
+                return noise.gauss(sign * mine, 1) + DRIFTS[drift](at)
+
+            found += played(draw, f"{test}", both=True) is due
+        assert found > 35
+
+
+def played(draw: Callable[[int, bool], float], coin: str, both: bool, level: float = 0.05) -> Stand:
+    """One test to its end, looked at after every single run."""
+    blocks: list[Block] = []
+    at = 0
+    for number in range(MOST):
+        blocks.append(Block())
+        for mine in turns(coin, number):
+            value = (draw(at, mine),)
+            at += 1
+            last = blocks[-1]
+            blocks[-1] = (
+                Block(last.champion, (*last.candidate, value))
+                if mine
+                else Block((*last.champion, value), last.candidate)
+            )
+            found = look_at_blocks(blocks, level, MOST, both=both).stand
+            if found is not Stand.OPEN:
+                return found
+    return found
+
+
+def test_three_wins_do_at_first() -> None:
+    """At the level of the first test, three blocks that are all won are enough, and two are not."""
+    assert stand(WON, WON, WON) is Stand.PROVEN
+    assert stand(WON, WON) is Stand.OPEN
+
+
+def test_both_directions() -> None:
+    """Lost blocks prove a candidate worse only where that is asked; else they are given up."""
+    assert stand(LOST, LOST, LOST, both=True) is Stand.WORSE
+    assert stand(LOST, LOST, LOST, most=4) is Stand.FUTILE
+    assert stand(WON, WON, WON, both=True) is Stand.PROVEN
+    assert stand(WON, LOST, WON, LOST, most=4, both=True) is Stand.FUTILE
+
+
+def test_ties_prove_nothing() -> None:
+    """Runs that are equal count against what is to be proven, in either direction."""
+    assert stand(*[TIED] * 4, most=4, both=True) is Stand.FUTILE
+    assert look_at_blocks([TIED], 0.01, MOST, both=True).log < 0
+
+
+def test_incomplete_block() -> None:
+    """A block is evidence when it is complete; but what is lost in it is known to be lost."""
+    begun = Block((), ((9.0,), (9.0,)))
+    assert look_at_blocks([WON, begun], 0.01, MOST).log == look_at_blocks([WON], 0.01, MOST).log
+    assert stand(WON, WON, begun, most=3) is Stand.OPEN
+    assert stand(WON, WON, Block(((5.0,),), ((1.0,),)), most=3) is Stand.FUTILE
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_futile_is_exact(most: int) -> None:
+    """A test is given up just when no continuation could pass it: never sooner, never later."""
+    every = [of_places(mine) for mine in ORDERS]
+    for level in (0.2, 0.05, 0.0125):
+        for count in range(most + 1):
+            for seen in itertools.product(every, repeat=count):
+                ends = (
+                    look_at_blocks([*seen, *rest[:more]], level, most).log
+                    for rest in itertools.combinations_with_replacement(every, most - count)
+                    for more in range(most - count + 1)
+                )
+                possible = any(end >= -math.log(level) for end in ends)
+                assert (stand(*seen, level=level, most=most) is not Stand.FUTILE) == possible
+
+
+def test_turns() -> None:
+    """Every order is about as likely, each has as many runs of either side, and the same coin gives the same order.
+
+    6,000 draws, 1,000 of each order due, 29 the deviation: five of them either way are exceeded once in a million.
+    """
+    drawn = Counter(turns("1/7", block) for block in range(6000))
+    assert set(map(sum, drawn)) == {EACH}
+    assert len(drawn) == 6
+    assert all(abs(count - 1000) < 5 * 29 for count in drawn.values())
+    assert turns("1/7", 3) == turns("1/7", 3)
+    assert [turns("1/7", it) for it in range(9)] != [turns("1/8", it) for it in range(9)]
+
+
+@pytest.mark.parametrize(("repeats", "blocks", "can"), [(1, 1, False), (4, 2, False), (5, 3, True), (24, 12, True)])
+def test_too_few(repeats: int, blocks: int, can: bool) -> None:
+    """Too few blocks can prove nothing, however good the candidate is."""
+    certify = Certify(rule=CertifyRule.NOISY, repeats=repeats)
+    assert (certify.blocks, certify.can_prove()) == (blocks, can)
