@@ -93,6 +93,8 @@ async def open_site(settings: Settings, choice: SiteChoice, progress: Progress =
         async with docker_site(config, settings.image, progress) as site:
             yield replace(site, gpu=choice.gpu, without_gpu=choice.without_gpu)
         return
+    if isinstance(config, SkyPilotConfig):
+        config.refuse_without_programs()
     async with docker_site(docker_config(settings), settings.image, progress) as home:
         backend = cast(_Rented, await config.connect())
         try:

@@ -57,6 +57,12 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
         ask_for(Limits(gpu=gpu))
         return capabilities_of(self)
 
+    def refuse_without_programs(self) -> None:
+        """`connect` does so, too; a caller that opens other things first asks before. Raises Refused."""
+        from sandbox.backends.skypilot.ssh import refuse_without_programs
+
+        refuse_without_programs()
+
     async def connect(self) -> Backend:
         """Raises Unavailable when SkyPilot's server does not answer, Refused for a place that is no boundary."""
         from sandbox.backends.skypilot.backend import SkyPilotBackend

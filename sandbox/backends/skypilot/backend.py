@@ -20,6 +20,7 @@ from sandbox.backends.skypilot.pool import FreshBerth, Pool
 from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.backends.skypilot.rent import Office, Rented, ask_for
 from sandbox.backends.skypilot.ship import Shipper
+from sandbox.backends.skypilot.ssh import refuse_without_programs
 from sandbox.box.report import Missing
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.inputs import InputStore
@@ -87,8 +88,9 @@ class SkyPilotBackend:
 
     @classmethod
     async def connect(cls, config: "SkyPilotConfig") -> Self:
-        """Raises Refused for a place that is no boundary and without the package, Unavailable without its server."""
+        """Raises Refused for a place that is no boundary and without the package, ssh or rsync, else Unavailable."""
         admitted(config.infra)
+        refuse_without_programs()
         provisioner = _installed()
         await provisioner.check(config.infra)
         tenancy = Tenancy(config.owners_folder)

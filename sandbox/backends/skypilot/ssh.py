@@ -2,6 +2,7 @@
 
 import functools
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from sandbox.errors import Refused
 from sandbox.wire.log import printable
 
+PROGRAMS = ("ssh", "rsync")
 _NOBODYS_HOST = "192.0.2.1"  # kept free for documentation; nothing is connected
 _READ_S = 30.0
 _WORDS_BLOCKS = 512  # of 512 bytes in a POSIX shell, of 1,024 in others
@@ -58,6 +60,15 @@ def without_forwarding(options: Callable[..., list[str]]) -> Callable[..., list[
         return [*closed, *options(*words, **wanted)]
 
     return with_no_forwarding
+
+
+def refuse_without_programs() -> None:
+    """SkyPilot itself would notice when a machine is there, and paid for."""
+    if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
+        raise Refused(
+            f"SkyPilot reaches what it rents by {' and '.join(PROGRAMS)}, and this machine has no {', '.join(missing)};"
+            " install it first (on Debian: apt-get install openssh-client rsync)"
+        )
 
 
 def refuse_forwarding() -> None:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import Result
 
 from orchestrator.views.cli import cli
+from sandbox import Refused
 from tests.clicking import runner
 from tests.orchestrator.views.judging.stage import write_task
 
@@ -85,6 +86,34 @@ def test_a_dry_run_refuses_places_sizes_and_caps(tmp_path: Path, words: list[str
     """What no provider would give, or we would not take, has no plan."""
     blastdoor("init", tmp_path / "t")
     assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", *words).exception)
+
+
+@pytest.mark.parametrize(
+    ("there", "missing"),
+    [(["rsync"], "ssh"), (["ssh"], "rsync"), ([], "ssh, rsync")],
+    ids=["no ssh", "no rsync", "neither"],
+)
+@pytest.mark.parametrize("command", ["run", "doctor"])
+def test_programs_that_skypilot_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, there: list[str], missing: str
+) -> None:
+    """A machine without a program by which rented ones are reached rents nothing and says what to install."""
+    blastdoor("init", tmp_path / "t")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in there:
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setattr("sandbox.backends.skypilot.backend._installed", lambda: pytest.fail("SkyPilot was asked"))
+    words = [tmp_path / "t"] if command == "run" else []
+    ran = blastdoor(command, *words, "--backend", "skypilot", "--infra", "aws")
+    assert isinstance(ran.exception, Refused)  # exit code 2
+    assert str(ran.exception) == (
+        f"SkyPilot reaches what it rents by ssh and rsync, and this machine has no {missing}; install it first"
+        " (on Debian: apt-get install openssh-client rsync)"
+    )
+    assert not (tmp_path / "t" / ".blastdoor").exists()
 
 
 def test_a_dry_run_knows_what_a_place_can() -> None:
