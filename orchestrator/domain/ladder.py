@@ -34,6 +34,13 @@ def answer(merit: float | None, released: float, step: float) -> Answer:
     return Answer(False, released) if value is None else Answer(True, value)
 
 
+def is_worse(merit: float | None, released: float, step: float) -> bool:
+    """The other question, of one bit as well: whether a merit is more than a step below what was released. No score is
+    answered like a low one, and nothing is released.
+    """
+    return merit is None or merit < released - step
+
+
 def bound(items: int, step: float, queries: int, *, error: float = 0.01, progress: float = 0.0) -> float:
     """How far at most, but with probability `error`, any submission's mean over the items lies above its true mean.
 

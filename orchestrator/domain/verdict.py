@@ -49,9 +49,30 @@ class NotComparable(Exception):
     """Two verdicts that must not be ranked against each other; the message says why."""
 
 
+class Aim(StrEnum):
+    """What is asked of a candidate. A campaign keeps what is better; a gate may let in what is not worse."""
+
+    BETTER = "better"
+    NOT_WORSE = "not worse"
+
+
+class Stage(StrEnum):
+    """What has the last word on a candidate that its judge calls a solution, in the order in which they are asked."""
+
+    SCORE = "score"
+    REPLAY = "replay"
+    REPEATS = "repeats"
+    GUARDS = "guards"
+    HELD_OUT = "held-out"
+    PERSON = "person"
+
+
 class Decision(NamedTuple):
+    """`undecided`: it is not kept, but nothing was found out about the candidate either; somebody else failed."""
+
     kept: bool
     why: str
+    undecided: bool = False
 
 
 def better(new: Verdict, old: Verdict, ranking: Ranking) -> bool:
@@ -79,6 +100,15 @@ def decide(
     if smaller and ranking.merits(new.metrics) == ranking.merits(champion.metrics):
         return Decision(True, "as good as the champion, and a smaller change")
     return Decision(False, "no better than the champion")
+
+
+def tolerate(new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: bool = False) -> Decision:
+    """Whether a candidate is not worse. Raises NotComparable rather than guess."""
+    if refused := objection(new, champion, lower_tier=lower_tier):
+        return Decision(False, refused)
+    if better(champion, new, ranking):
+        return Decision(False, "worse than the champion")
+    return Decision(True, "not worse than the champion")
 
 
 def objection(new: Verdict, champion: Verdict, *, lower_tier: bool = False) -> str | None:

@@ -1,6 +1,7 @@
 """An attempt: the machine that takes the next step until there is an ending, and books it."""
 
 import asyncio
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from orchestrator.budget import Quarantine, Requeue
@@ -17,11 +18,12 @@ from orchestrator.loop.certification import certify
 from orchestrator.loop.certifying import JudgeReplay, OpenTest, Repeat, RepeatChampion, Replay
 from orchestrator.loop.cohorts import open_cohort
 from orchestrator.loop.guards import check_guard
-from orchestrator.loop.heldout import ask_before_end, ask_heldout
+from orchestrator.loop.heldout import ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
+from orchestrator.loop.keeping import AskHeldOut, AskPerson, CheckGuard, End, OpenCohort, stage_of
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked
-from orchestrator.loop.promotion import ask_person, person_before_end
+from orchestrator.loop.promotion import ask_person
 from orchestrator.loop.proposing import NothingNew, Proposing
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
@@ -49,7 +51,7 @@ class Attempt:
         Where the proposer has nothing more to offer, it says so, and this is its reason.
         """
         try:
-            while not isinstance(step := self._next(), steps.End):
+            while not isinstance(step := self._next(), End):
                 await self._take(step)
             self._end(step)
         except Free as free:
@@ -59,7 +61,7 @@ class Attempt:
                 raise Unusable(str(free)) from free
             self._set_free(free)
         except Unanswered as error:
-            self._end(steps.End(Ending.INVALID, False, str(error)))
+            self._end(End(Ending.INVALID, False, str(error)))
         except Unusable as error:
             self._cancel(str(error))
             raise
@@ -71,7 +73,8 @@ class Attempt:
         except Held as held:
             hold(self._bench, self._node, str(held))
         except CanNotCompare as error:
-            self._end(steps.End(Ending.SCORED, False, str(error)))
+            stage = stage_of(self._bench.state, self._node, self._bench.certify)
+            self._end(End(Ending.SCORED, False, str(error), stage, undecided=True))
         except asyncio.CancelledError:
             interrupt(self._bench, self._name, killed=True)
             raise
@@ -81,9 +84,7 @@ class Attempt:
         bench = self._bench
         tunes = self._tuning.open and self._node.role is not Role.CONTROL
         reviews = to_review(bench)
-        step = steps.next_step(bench.state, self._name, bench.ranking, bench.certify, tunes=tunes, reviews=reviews)
-        step = ask_before_end(bench.state, self._node, step, bench.task.heldout)
-        return person_before_end(self._node, step, asks=bench.asks)
+        return steps.next_step(bench.state, self._name, bench.rules, tunes=tunes, reviews=reviews)
 
     async def _take(self, step: steps.Step) -> None:
         bench, node = self._bench, self._node
@@ -102,16 +103,16 @@ class Attempt:
                 await run_trial(bench, node.id, Purpose.SUBMIT, node.promoted or 0, bench.tree(node.id))
             case steps.Judge(trial):
                 await judge_trial(bench, trial)
-            case steps.OpenCohort(cohort, trial):
+            case OpenCohort(cohort, trial):
                 await open_cohort(bench, cohort, trial)
             case Replay() | JudgeReplay() | OpenTest() | Repeat() | RepeatChampion():
                 await certify(bench, node.id, step)
-            case steps.CheckGuard(name):
+            case CheckGuard(name):
                 guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == name)
                 await check_guard(bench, node.id, guard)
-            case steps.AskHeldOut():
+            case AskHeldOut():
                 await ask_heldout(bench, node.id)
-            case steps.AskPerson():
+            case AskPerson():
                 await ask_person(bench, node.id)
 
     def _promote(self, draft: int, why: str) -> None:
@@ -135,11 +136,11 @@ class Attempt:
         itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=tree.digest)
         bench.book.note(*([itself] if draft == 0 else []), promoted)
 
-    def _end(self, step: steps.End) -> None:
+    def _end(self, step: End) -> None:
         bench, node = self._bench, self._node
         spent = slot(node.role) + unbooked(node)
         events: list[e.Event] = [
-            e.AttemptEnded(node=node.id, ending=step.ending, kept=step.kept, why=step.why),
+            e.AttemptEnded(node=node.id, **asdict(step)),
             e.Settled(hold=hold_of(node), node=node.id, spent=spent.as_row()),
         ]
         run = bench.state.run

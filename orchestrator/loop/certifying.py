@@ -7,7 +7,7 @@ from orchestrator.domain.certify import Certify, Evidence, Stand, Standing, look
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Certification, Node, Purpose, Trial
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Decision, Verdict, better, decide, objection
+from orchestrator.domain.verdict import Aim, Decision, Verdict, better, decide, objection, tolerate
 
 # So often it is tried again where a run landed on other hardware, or where the champion itself did not run.
 _TRIES = 3
@@ -49,12 +49,18 @@ CertifyStep = Replay | JudgeReplay | OpenTest | Repeat | RepeatChampion
 
 
 def certified(
-    state: State, node: Node, verdict: Verdict, champion: Node, ranking: Ranking, certify: Certify
+    state: State,
+    node: Node,
+    verdict: Verdict,
+    champion: Node,
+    ranking: Ranking,
+    certify: Certify,
+    aim: Aim = Aim.BETTER,
 ) -> CertifyStep | Decision:
     """The decision, or what has to be run before there can be one."""
     if certify.noisy:
         return _tested(state, node, verdict, champion, ranking, certify)
-    return _replayed(state, node, verdict, champion, ranking, certify)
+    return _replayed(state, node, verdict, champion, ranking, certify, aim)
 
 
 def samples(state: State, node: Node, cohort: str) -> list[Verdict]:
@@ -94,12 +100,14 @@ def bar_of(state: State, champion: Node, cohort: str, ranking: Ranking) -> Verdi
 
 
 def _replayed(
-    state: State, node: Node, verdict: Verdict, champion: Node, ranking: Ranking, certify: Certify
+    state: State, node: Node, verdict: Verdict, champion: Node, ranking: Ranking, certify: Certify, aim: Aim
 ) -> CertifyStep | Decision:
     bar = bar_of(state, champion, verdict.cohort, ranking)
     smaller = node.size is not None and champion.size is not None and node.size < champion.size
 
     def against_bar(new: Verdict) -> Decision:
+        if aim is Aim.NOT_WORSE:
+            return tolerate(new, bar, ranking, lower_tier=state.run.lower_tier)
         return decide(new, bar, ranking, lower_tier=state.run.lower_tier, smaller=smaller)
 
     decision = against_bar(verdict)
@@ -126,7 +134,8 @@ def _elsewhere(trials: list[Trial], cohort: str) -> Decision | None:
     missed = sum(bool(trial.verdict and trial.verdict.cohort != cohort) for trial in trials)
     if missed < _TRIES:
         return None
-    return Decision(False, "run again, it landed on other hardware each time, so nothing says that its score stands")
+    why = "run again, it landed on other hardware each time, so nothing says that its score stands"
+    return Decision(False, why, undecided=True)
 
 
 def _did_not_stand(first: Verdict, again: Verdict, ranking: Ranking) -> str:
@@ -147,7 +156,7 @@ def _tested(
     theirs = _standings(state, champion, cohort, ranking)
     if len(theirs) < certify.champion:
         if missed := _champion_fails(state, node, champion, cohort):
-            return Decision(False, missed)
+            return Decision(False, missed, undecided=True)
         return RepeatChampion(champion.id, cohort, certify.champion)
     theirs = theirs[: certify.champion]
     test = node.certification

@@ -12,12 +12,11 @@ from orchestrator.domain import ladder
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.metric import Metric
-from orchestrator.domain.records import HeldOut, Node, Role, Spent
-from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.verdict import Aim, Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement
-from orchestrator.loop import relaying, steps
+from orchestrator.loop import relaying
 from orchestrator.loop.again import for_another
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.judging import verdict_of
@@ -27,39 +26,6 @@ from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.task import HeldOutSpec
 
 _TRIES = 3
-
-
-def ask_before_end(state: State, node: Node, step: steps.Step, spec: HeldOutSpec | None) -> steps.Step:
-    """The last step before a candidate is kept, where the task has a held-out split. Pure, like the other steps."""
-    if spec is None or not isinstance(step, steps.End) or not step.kept:
-        return step
-    if not node.heldout:
-        return steps.AskHeldOut() if state.campaign.asked < spec.queries else _unasked(state, node, step, spec)
-    answer = next(iter(node.heldout.values()))
-    return _of_baseline(step, answer) if node.role is Role.BASELINE else _of_candidate(step, answer, spec)
-
-
-def _unasked(state: State, node: Node, step: steps.End, spec: HeldOutSpec) -> steps.End:
-    if node.role is Role.BASELINE or not spec.gate:
-        return step
-    used = f"the held-out split was asked {state.campaign.asked} times, all that heldout.queries allows"
-    return steps.End(step.ending, False, f"{step.why}, but {used}: nothing more is promoted")
-
-
-def _of_baseline(step: steps.End, answer: HeldOut) -> steps.End:
-    if answer.released is not None:
-        return step
-    why = f"it has no score on the held-out split: {answer.fault}; correct [heldout], blastdoor check tells more"
-    return steps.End(Ending.INVALID, False, why)
-
-
-def _of_candidate(step: steps.End, answer: HeldOut, spec: HeldOutSpec) -> steps.End:
-    if answer.better:
-        return steps.End(step.ending, True, f"{step.why}, and better on the held-out split")
-    told = "not better on the held-out split" if answer.released is not None else "not comparable on the held-out split"
-    if spec.gate:
-        return steps.End(step.ending, False, f"{step.why}, but {told}")
-    return steps.End(step.ending, True, f"{step.why}, though {told}")
 
 
 @dataclass(frozen=True)
@@ -85,26 +51,20 @@ async def ask_heldout(bench: Workbench, name: str) -> None:
     except Free:
         bench.book.record(e.HeldOutAsked(node=name, query=query, spent=scored.spent, interrupted=True))
         raise
-    found = _answer(bench, cohort, scored.merit)
-    bench.book.record(
-        e.HeldOutAsked(
-            node=name,
-            query=query,
-            cohort=cohort,
-            better=bool(found and found.better),
-            released=_first_metric(bench).merit(found.released) if found else None,
-            step=_spec(bench).step,
-            spent=scored.spent,
-        )
-    )
+    asked = e.HeldOutAsked(node=name, query=query, cohort=cohort, step=_spec(bench).step, spent=scored.spent)
+    bench.book.record(asked.model_copy(update=_answer(bench, cohort, scored.merit)))
 
 
-def _answer(bench: Workbench, cohort: str, merit: float | None) -> ladder.Answer | None:
-    """None where the baseline has no value that it could be compared with."""
+def _answer(bench: Workbench, cohort: str, merit: float | None) -> dict[str, bool | float]:
+    """One bit, to the one question that is asked here; nothing where the baseline has no value to compare with."""
     released = bench.state.run.ladders.get(cohort)
     if released is None:
-        return None
-    return ladder.answer(merit, _first_metric(bench).merit(released), _spec(bench).step)
+        return {}
+    metric, step = _first_metric(bench), _spec(bench).step
+    if bench.aim is Aim.NOT_WORSE:
+        return {"worse": ladder.is_worse(merit, metric.merit(released), step), "released": released}
+    found = ladder.answer(merit, metric.merit(released), step)
+    return {"better": found.better, "released": metric.merit(found.released)}
 
 
 async def _ask_baseline(bench: Workbench, root: str) -> None:

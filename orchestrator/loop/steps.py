@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Draft, Node, Purpose, Role, Trial
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Decision, better
-from orchestrator.loop.certifying import CertifyStep, certified
+from orchestrator.domain.verdict import better
+from orchestrator.loop.keeping import End, Question, Rules, may_be_kept
 
 
 class Reviews(Enum):
@@ -62,56 +61,14 @@ class Judge:
     trial: str
 
 
-@dataclass(frozen=True)
-class OpenCohort:
-    cohort: str
-    trial: str
+Step = Propose | Review | Hold | Tune | Promote | Submit | Judge | Question | End
 
 
-@dataclass(frozen=True)
-class CheckGuard:
-    name: str
-
-
-@dataclass(frozen=True)
-class AskHeldOut:
-    pass
-
-
-@dataclass(frozen=True)
-class AskPerson:
-    """Whether it may become the champion is a person's to say; until then it waits."""
-
-
-@dataclass(frozen=True)
-class End:
-    ending: Ending
-    kept: bool
-    why: str
-
-
-Step = (
-    Propose
-    | Review
-    | Hold
-    | Tune
-    | Promote
-    | Submit
-    | Judge
-    | OpenCohort
-    | CertifyStep
-    | CheckGuard
-    | AskHeldOut
-    | AskPerson
-    | End
-)
-
-
-def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tunes: bool, reviews: Reviews) -> Step:
+def next_step(state: State, name: str, rules: Rules, *, tunes: bool, reviews: Reviews) -> Step:
     """`tunes` says whether this attempt still may tune, `reviews` what a verifier looks at."""
     node = state.nodes[name]
     if node.promoted is None:
-        return _towards_candidate(state, node, ranking, tunes, reviews)
+        return _towards_candidate(state, node, rules.ranking, tunes, reviews)
     trial = state.trials[node.submitted] if node.submitted else None
     if trial is None or not trial.ended or (trial.ending and trial.ending.retryable):
         return Submit()
@@ -119,11 +76,9 @@ def next_step(state: State, name: str, ranking: Ranking, certify: Certify, *, tu
         return End(trial.ending, False, trial.reason)
     if not trial.judged:
         return Judge(trial.id)
-    if trial.fault is not None:
-        return End(Ending.INVALID, False, f"the judge can not score it: {trial.fault}")
-    if node.role is Role.BASELINE and tunes and (step := _tune(state, node, 0)):
+    if trial.fault is None and node.role is Role.BASELINE and tunes and (step := _tune(state, node, 0)):
         return step
-    return _conclude(state, node, trial, ranking, certify)
+    return may_be_kept(state, node, trial, rules)
 
 
 def tune_trial(state: State, node: Node, draft: int) -> Trial | None:
@@ -192,31 +147,3 @@ def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
 
 def _alike(draft: Draft, other: Draft) -> bool:
     return bool(draft.verdict and other.verdict and draft.verdict.cohort == other.verdict.cohort)
-
-
-def _conclude(state: State, node: Node, trial: Trial, ranking: Ranking, certify: Certify) -> Step:
-    verdict = trial.verdict
-    if verdict is None or not verdict.valid:
-        return End(Ending.INVALID, False, "the judge says that it is no solution")
-    if node.role is Role.BASELINE:
-        return End(Ending.SCORED, True, "baseline")
-    if node.role is Role.CONTROL:
-        return End(Ending.SCORED, False, "control: compared in the report, never a parent or champion")
-    champion = state.run.champions.get(verdict.cohort)
-    if champion is None:
-        return OpenCohort(verdict.cohort, trial.id)
-    found = certified(state, node, verdict, state.nodes[champion], ranking, certify)
-    return _guarded(state, node, found) if isinstance(found, Decision) else found
-
-
-def _guarded(state: State, node: Node, decision: Decision) -> Step:
-    """Guards are run only for a candidate that would be kept: they cost as much as a trial."""
-    if not decision.kept:
-        return End(Ending.SCORED, False, decision.why)
-    for guard in state.guards_of(node.id):
-        passed = node.guarded.get(guard.name)
-        if passed is None:
-            return CheckGuard(guard.name)
-        if not passed:
-            return End(Ending.SCORED, False, f"better, but the guard {guard.name} does not pass")
-    return End(Ending.SCORED, True, decision.why)

@@ -15,7 +15,7 @@ from orchestrator.domain.metric import Ranking
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Tier
+from orchestrator.domain.verdict import Aim, Tier
 from orchestrator.door import Door
 from orchestrator.git import Candidates
 from orchestrator.judge.data import DataJudge
@@ -24,6 +24,7 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.candidate import next_tree
 from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
+from orchestrator.loop.keeping import Rules
 from orchestrator.loop.models import Models
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
@@ -101,8 +102,8 @@ class Workbench(Parts):
     `models` and `playbooks` are there only where a proposer asks a model. `at_once` is how many changes one asking is
     for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
     of them, so that they wait for them.
-    `asks`: nothing becomes the champion before a person said yes. `purse` pays for what stands at a provider longer
-    than one chamber, and `stand_down` ends all of that.
+    `asks`: nothing becomes the champion before a person said yes. `aim` is what a candidate is kept for. `purse` pays
+    for what stands at a provider longer than one chamber, and `stand_down` ends all of that.
     """
 
     root: Tree
@@ -123,12 +124,17 @@ class Workbench(Parts):
     parents: dict[str, asyncio.Lock] = field(default_factory=dict)
     playbooks: Playbooks | None = None
     asks: bool = False
+    aim: Aim = Aim.BETTER
     purse: CampaignPurse | None = None
     stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 
     @property
     def state(self) -> State:
         return self.book.state
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.ranking, self.certify, self.task.heldout, self.aim, self.asks)
 
     def tree(self, node: str) -> Tree:
         """A node's whole file tree, from its commit."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from orchestrator.budget import Account, RateLimit, RefundPolicy
 from orchestrator.change import Tree
 from orchestrator.domain.records import Role, Run
+from orchestrator.domain.verdict import Aim
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
 from orchestrator.loop.book import Book
@@ -65,10 +66,12 @@ async def open_campaign(
     start: str | None = None,
     lower_tier: bool = False,
     folder: Path | None = None,
+    aim: Aim = Aim.BETTER,
 ) -> AsyncIterator[Opened]:
     """Take the campaign over and make its parts. Raises TaskError, LedgerError, CannotOpen; nothing is lost then.
 
     `start` is the node whose tree a new run begins with; `folder` is where the campaign is kept, if not in the task.
+    `aim` is what candidates are kept for.
     """
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
@@ -97,6 +100,7 @@ async def open_campaign(
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
             if how is not How.RESUME:
                 check_cap(worst_of_attempt(bench, Role.BASELINE, [])[Account.USD], options, site.name)
+            bench = replace(bench, aim=aim)
             if models:
                 bench = with_playbooks(bench, task_folder)
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier)

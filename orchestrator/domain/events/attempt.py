@@ -6,6 +6,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.events.base import OneEvent
 from orchestrator.domain.proposal import Value
 from orchestrator.domain.records import Role
+from orchestrator.domain.verdict import Stage
 
 
 class AttemptOpened(OneEvent):
@@ -90,11 +91,17 @@ class KillConfirmed(OneEvent):
 
 
 class AttemptEnded(OneEvent):
+    """`stage` had the last word on a candidate with a score; older ledgers do not say. `undecided`: it is not kept since
+    it could not be compared, which says nothing about the candidate.
+    """
+
     kind: Literal["attempt ended"] = "attempt ended"
     node: str
     ending: Ending
     kept: bool = False
     why: str = ""
+    stage: Stage | None = None
+    undecided: bool = False
 
 
 class AttemptRequeued(OneEvent):

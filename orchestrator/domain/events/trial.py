@@ -107,6 +107,7 @@ class HeldOutIntended(OneEvent):
 class HeldOutAsked(OneEvent):
     """What the ladder says, never the score itself: whether it is better, and the rounded value that it releases.
 
+    `worse` is None unless that was asked in the place of whether it is better; then nothing is released anew.
     `cohort` is what the trial was measured on; `interrupted`: nothing was learnt, only asked and spent.
     """
 
@@ -115,6 +116,7 @@ class HeldOutAsked(OneEvent):
     query: int
     cohort: str = ""
     better: bool = False
+    worse: bool | None = None
     released: float | None = None
     step: float = 0.0
     fault: str = ""

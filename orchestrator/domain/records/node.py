@@ -8,7 +8,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import Tokens
 from orchestrator.domain.proposal import Value
 from orchestrator.domain.records.base import Phase, Role, Spent
-from orchestrator.domain.verdict import Verdict
+from orchestrator.domain.verdict import Stage, Verdict
 
 
 class Guard(BaseModel, extra="forbid", frozen=True):
@@ -23,12 +23,14 @@ class Guard(BaseModel, extra="forbid", frozen=True):
 class HeldOut(BaseModel, extra="forbid", frozen=True):
     """What the ladder answered about a node on the held-out split; the exact score is nowhere.
 
-    `released` is the ladder's value from then on, None where nothing could be compared. `fault` is a fixed code, and
+    `released` is the ladder's value from then on, None where nothing could be compared. `worse` is None unless a gate
+    asked that, and not whether it is better. `fault` is a fixed code, and
     only ever the baseline's: of a candidate, no score and a score that is no better are not told apart.
     """
 
     query: int
     better: bool
+    worse: bool | None = None
     released: float | None
     step: float
     fault: str = ""
@@ -130,6 +132,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
     ending: Ending | None = None
     kept: bool = False
     why: str = ""
+    stage: Stage | None = None
+    undecided: bool = False
     spent: Spent = Spent()
     booked: Spent = Spent()
     opened_at: str = ""

@@ -1,0 +1,162 @@
+"""Whether a candidate may be kept: the one decision that a campaign, a gate and a replay make. Pure.
+
+Each question is asked only where all before it said yes: the score and whether it stands (certifying), the guards, the
+held-out split, a person. The answer is a step that has to be taken first, or the end.
+"""
+
+from dataclasses import dataclass
+
+from orchestrator.domain.certify import Certify
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.records import HeldOut, Node, Purpose, Role, Trial
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Aim, Decision, Stage
+from orchestrator.loop.certifying import CertifyStep, certified
+from orchestrator.task import HeldOutSpec
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a run decides by. `asks`: a person has the last word."""
+
+    ranking: Ranking
+    certify: Certify
+    heldout: HeldOutSpec | None = None
+    aim: Aim = Aim.BETTER
+    asks: bool = False
+
+
+@dataclass(frozen=True)
+class OpenCohort:
+    cohort: str
+    trial: str
+
+
+@dataclass(frozen=True)
+class CheckGuard:
+    name: str
+
+
+@dataclass(frozen=True)
+class AskHeldOut:
+    pass
+
+
+@dataclass(frozen=True)
+class AskPerson:
+    """Whether it may become the champion is a person's to say; until then it waits."""
+
+
+@dataclass(frozen=True)
+class End:
+    """`stage` had the last word; None where the judge was not asked, or did not call it a solution."""
+
+    ending: Ending
+    kept: bool
+    why: str
+    stage: Stage | None = None
+    undecided: bool = False
+
+
+Question = OpenCohort | CertifyStep | CheckGuard | AskHeldOut | AskPerson
+_NO_SOLUTION = End(Ending.INVALID, False, "the judge says that it is no solution")
+_CONTROL = End(Ending.SCORED, False, "control: compared in the report, never a parent or champion")
+
+
+def may_be_kept(state: State, node: Node, trial: Trial, rules: Rules) -> Question | End:
+    """The end of a node whose submitted trial was judged, or what is still to be asked before there can be one."""
+    if trial.fault is not None:
+        return End(Ending.INVALID, False, f"the judge can not score it: {trial.fault}")
+    if trial.verdict is None or not trial.verdict.valid:
+        return _NO_SOLUTION
+    if node.role is Role.CONTROL:
+        return _CONTROL
+    if node.role is Role.BASELINE:
+        return _asked_of_baseline(state, node, rules.heldout)
+    champion = state.run.champions.get(trial.verdict.cohort)
+    if champion is None:
+        return OpenCohort(trial.verdict.cohort, trial.id)
+    holder, stage = state.nodes[champion], stage_of(state, node, rules.certify)
+    found = certified(state, node, trial.verdict, holder, rules.ranking, rules.certify, rules.aim)
+    if isinstance(found, Decision) and found.kept:
+        stage, found = _guarded(state, node, rules.aim) or (stage, found)
+    if isinstance(found, Decision) and found.kept and rules.heldout:
+        stage, found = _held_out(state, node, found, rules.heldout)
+    if isinstance(found, Decision) and found.kept:
+        stage, found = _answered(node, found, rules.asks) or (stage, found)
+    if not isinstance(found, Decision):
+        return found
+    return End(Ending.SCORED, found.kept, found.why, stage, found.undecided)
+
+
+def stage_of(state: State, node: Node, certify: Certify) -> Stage:
+    """How far a comparison with the champion got: to the first score, or to the runs that came after it."""
+    if certify.noisy:
+        return Stage.REPEATS if node.certification else Stage.SCORE
+    replayed = any(trial.purpose is Purpose.REPLAY for trial in state.trials_of(node.id))
+    return Stage.REPLAY if replayed else Stage.SCORE
+
+
+Told = tuple[Stage, Question | Decision]
+
+
+def _guarded(state: State, node: Node, aim: Aim) -> Told | None:
+    """Guards are run only for a candidate that would be kept: they cost as much as a trial. None where all passed."""
+    for guard in state.guards_of(node.id):
+        passed = node.guarded.get(guard.name)
+        if passed is None:
+            return Stage.GUARDS, CheckGuard(guard.name)
+        if not passed:
+            return Stage.GUARDS, Decision(False, f"{aim}, but the guard {guard.name} does not pass")
+    return None
+
+
+def _asked_of_baseline(state: State, node: Node, spec: HeldOutSpec | None) -> Question | End:
+    """Its rounded score is where the ladder starts, so it must have one."""
+    kept = End(Ending.SCORED, True, "baseline")
+    if spec is None:
+        return kept
+    if not node.heldout:
+        return AskHeldOut() if state.campaign.asked < spec.queries else kept
+    answer = next(iter(node.heldout.values()))
+    if answer.released is not None:
+        return kept
+    why = f"it has no score on the held-out split: {answer.fault}; correct [heldout], blastdoor check tells more"
+    return End(Ending.INVALID, False, why, Stage.HELD_OUT)
+
+
+def _held_out(state: State, node: Node, decision: Decision, spec: HeldOutSpec) -> Told:
+    if node.heldout:
+        return Stage.HELD_OUT, _by_ladder(decision, next(iter(node.heldout.values())), spec)
+    if state.campaign.asked < spec.queries:
+        return Stage.HELD_OUT, AskHeldOut()
+    if not spec.gate:
+        return Stage.HELD_OUT, decision
+    used = f"the held-out split was asked {state.campaign.asked} times, all that heldout.queries allows"
+    why = f"{decision.why}, but {used}: nothing more is promoted"
+    return Stage.HELD_OUT, Decision(False, why, undecided=True)
+
+
+def _by_ladder(decision: Decision, answer: HeldOut, spec: HeldOutSpec) -> Decision:
+    if answer.worse is None:
+        passed, yes, no = answer.better, "better", "not better"
+    else:
+        passed, yes, no = not answer.worse, "not worse", "worse"
+    if passed:
+        return Decision(True, f"{decision.why}, and {yes} on the held-out split")
+    comparable = answer.released is not None
+    told = f"{no} on the held-out split" if comparable else "not comparable on the held-out split"
+    if spec.gate:
+        return Decision(False, f"{decision.why}, but {told}", undecided=not comparable)
+    return Decision(True, f"{decision.why}, though {told}")
+
+
+def _answered(node: Node, decision: Decision, asks: bool) -> Told | None:
+    """What was answered is not asked again and counts whether one still `asks` or not."""
+    if node.promotion is None:
+        return (Stage.PERSON, AskPerson()) if asks else None
+    why = f": {node.promotion_why}" if node.promotion_why else ""
+    if node.promotion:
+        return Stage.PERSON, Decision(True, f"{decision.why}, and accepted by a person{why}")
+    return Stage.PERSON, Decision(False, f"declined by a person{why}")
