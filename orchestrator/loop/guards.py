@@ -28,7 +28,7 @@ def guard_record(spec: GuardSpec) -> Guard:
     return Guard(name=spec.name, command=spec.command, place=spec.place, limits=limits)
 
 
-async def check_guard(bench: Workbench, node: str, guard: Guard) -> None:
+async def check_guard(bench: Workbench, node: str, guard: Guard) -> Checked:
     """Run one guard and record whether it passed. Raises Free when it could not be run."""
     bench.book.record(e.GuardIntended(node=node, guard=guard.name))
     submitted = bench.state.nodes[node].submitted
@@ -46,6 +46,7 @@ async def check_guard(bench: Workbench, node: str, guard: Guard) -> None:
     bench.book.record(
         e.GuardEnded(node=node, guard=guard.name, passed=checked.passed, reason=checked.reason, spent=checked.spent)
     )
+    return checked
 
 
 async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str, bytes]) -> Checked:

@@ -132,6 +132,7 @@ def _run_started(
         why=form.why,
         options=json.dumps(options.given()),
         lower_tier=lower_tier,
+        noisy=bench.certify.noisy,
         before={account.value: bench.book.accounts.used(account) for account in _OF_A_RUN},
         start=start,
     )

@@ -91,8 +91,8 @@ class KillConfirmed(OneEvent):
 
 
 class AttemptEnded(OneEvent):
-    """`stage` had the last word on a candidate with a score; older ledgers do not say. `undecided`: it is not kept since
-    it could not be compared, which says nothing about the candidate.
+    """`stage` had the last word on a candidate with a score; older ledgers do not say. `undecided`: it is not kept
+    since it could not be compared, which says nothing about the candidate.
     """
 
     kind: Literal["attempt ended"] = "attempt ended"

@@ -26,6 +26,7 @@ class RunStarted(OneEvent):
     why: str
     options: str
     lower_tier: bool
+    noisy: bool = False
     before: Amounts
     start: str | None = None
 

@@ -52,6 +52,7 @@ class Run(BaseModel, extra="forbid", frozen=True):
     root: str
     options: str = "{}"
     lower_tier: bool = False
+    noisy: bool = False
     before: dict[str, int] = Field(default_factory=dict)
     start: str | None = None
     champions: dict[str, str] = Field(default_factory=dict)

@@ -44,6 +44,11 @@ def evidence(report: Report) -> dict[str, Any]:
         ],
         "baseline": _verdict(report, gated.baseline),
         "candidate": _verdict(report, gated.candidate),
+        "certified": {
+            "rule": gated.rule,
+            "repeats": gated.runs,
+            "replay": _verdict(report, gated.replay),
+        },
         "fingerprint": {name: printable(value) for name, value in gated.fingerprint.items()},
         "ran": [_command(command) for command in seen.commands] if seen else [],
         "posture": _posture(report),

@@ -17,16 +17,17 @@ import click
 from rich.text import Text
 
 from orchestrator.change.policy import DEFAULT_CAPS
+from orchestrator.domain.verdict import Aim
 from orchestrator.examine.gate import (
     CannotJudge,
     Decision,
     Gated,
-    StepState,
     changed_paths,
     failures_are_no_verdict,
     judge_change,
     refused,
 )
+from orchestrator.examine.gate_steps import StepState
 from orchestrator.examine.witness import Witness, witness
 from orchestrator.git import GitError
 from orchestrator.ledger import Head
@@ -106,8 +107,9 @@ def command(
 ) -> int:
     """Judge one untrusted change to TASK: a diff, blocks or whole files.
 
-    It is accepted when it keeps to what the task lets one edit, runs, is a solution, passes every guard and scores no
-    worse than the baseline.
+    It is accepted when it keeps to what the task lets one edit, runs, is a solution, passes every guard and is no worse
+    than the baseline; also when it is run again, and on the held-out split, where the task has one. With
+    --must-improve it is accepted when a campaign would keep it.
 
     Exit code 0 when it is accepted, 1 when it is rejected, 2 when it could not be judged, for whatever reason.
     """
@@ -186,19 +188,21 @@ async def _gated(
     if rejection := refused(seen.taken.tree, change.text, seen.task.policy()):
         return rejection
     # One change beside the baseline, and no tuning: the diff is judged as it is.
-    flags = replace(place, proposer="inject", width=1, attempts=1, tunes=0)
+    # Nobody is there to be asked.
+    flags = replace(place, proposer="inject", width=1, attempts=1, tunes=0, ask=False, review=False)
+    aim = Aim.BETTER if must_improve else Aim.NOT_WORSE
     # Kept in a file, whatever the user's setting: what the gate leaves behind stands by itself.
     settings = settings.model_copy(update={"ledger": None})
     with failures_are_no_verdict(), _folder(keep) as kept:
         async with (
             open_site() as site,
-            open_campaign(folder, site, flags=flags, settings=settings, folder=kept) as opened,
+            open_campaign(folder, site, flags=flags, settings=settings, folder=kept, aim=aim) as opened,
         ):
             try:
                 # Before the change is let in, so that nothing it does can touch the inventory.
                 seen.witness = await witness(opened.bench)
                 text = change.text.decode()
-                return await judge_change(opened.campaign, opened.bench, text, must_improve=must_improve)
+                return await judge_change(opened.campaign, opened.bench, text)
             finally:
                 seen.head = opened.bench.book.ledger.head()
 

@@ -3,7 +3,8 @@
 import re
 import xml.etree.ElementTree as Xml
 
-from orchestrator.examine.gate import Decision, Step, StepState
+from orchestrator.examine.gate import Decision
+from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.judging.report import Report
 
@@ -48,7 +49,7 @@ def _case(suite: Xml.Element, report: Report, step: Step) -> None:
         case StepState.BROKEN:
             Xml.SubElement(case, "error", {"message": why, "type": "could not judge"}).text = why
         case StepState.SKIPPED:
-            Xml.SubElement(case, "skipped")
+            Xml.SubElement(case, "skipped", {"message": why})
     if step.log:
         lines = list(printable_lines(step.log))[-LOG_LINES:]
         Xml.SubElement(case, "system-out").text = "\n".join(map(_text, lines))

@@ -1,6 +1,7 @@
 """The gate as a Markdown summary for a pull request. Whatever others wrote stands in code, where nothing acts."""
 
-from orchestrator.examine.gate import Decision, Gated, Step, StepState
+from orchestrator.examine.gate import Decision, Gated
+from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.judging.report import Report
@@ -38,7 +39,8 @@ def _scores(report: Report, gated: Gated) -> list[str]:
     if not new:
         return []
     rows = [[code(name), figures.score(old.get(name)), figures.score(new.get(name))] for name in report.metrics]
-    return [*table(["metric", "baseline", "with the change"], rows), ""]
+    said = f" (median of {figures.plural(gated.runs, 'repeat')})" if gated.runs else ""
+    return [*table(["metric", "baseline", f"with the change{said}"], rows), ""]
 
 
 def _facts(report: Report) -> list[list[str]]:

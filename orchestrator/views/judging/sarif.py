@@ -4,7 +4,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from orchestrator.examine.gate import Changed, Decision, Step, StepState
+from orchestrator.examine.gate import Changed, Decision
+from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.task import FILE
 from orchestrator.text import printable
 from orchestrator.views.judging.report import Report
@@ -16,7 +17,10 @@ _RULES = {
     "trial": "The candidate must run to its end within its limits, and leave an output.",
     "judge": "The judge must find a solution in the outputs, and a score that can be believed.",
     "guards": "Every guard of the task must pass.",
-    "score": "The score must not be worse than the baseline's.",
+    "score": "The score must not be worse than the baseline's; where the change must improve, it must be better.",
+    "replay": "The score must stand when the change is run again.",
+    "repeats": "Repeats must not prove it worse than the baseline; where it must improve, they must prove it better.",
+    "held-out": "It must not be worse on the held-out split; where the change must improve, it must be better.",
 }
 
 

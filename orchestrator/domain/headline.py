@@ -1,0 +1,60 @@
+"""The value that a node is shown with, in one place for every view.
+
+Where scores are noisy, a candidate that is tested was chosen because its first score was lucky: what counts are the
+repeats, so their median is what is shown. A node without repeats has only been screened, and is marked.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from orchestrator.domain.node import run_of
+from orchestrator.domain.records import Node, Purpose
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Verdict
+
+# Stands before a value that one run of a noisy task came to; LEGEND explains it.
+MARK = "~"
+LEGEND = f"{MARK} screened only: one run of a noisy task; values without it are medians of the repeats"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`runs` is how many repeats the metrics are medians of, 0 where they are those of the first run."""
+
+    metrics: Mapping[str, float]
+    runs: int = 0
+    screened: bool = False
+
+    @property
+    def mark(self) -> str:
+        return MARK if self.screened else ""
+
+
+def headline(state: State, node: Node, cohort: str | None = None) -> Headline | None:
+    """What a node is shown with, in the given cohort or in its own; None where it has no score there."""
+    first = node.verdict if cohort is None else node.verdicts.get(cohort)
+    if first is None:
+        return None
+    runs = _repeats(state, node, first.cohort) if first.valid else []
+    if not runs:
+        return Headline(first.metrics, screened=first.valid and state.runs[str(run_of(node.id))].noisy)
+    # What only the first run has is no ranked metric: every repeat must have those.
+    names = [name for name in first.metrics if all(name in it.metrics for it in runs)]
+    return Headline({name: median(it.metrics[name] for it in runs) for name in names}, runs=len(runs))
+
+
+def _repeats(state: State, node: Node, cohort: str) -> list[Verdict]:
+    """Those of the node's own last test; what was measured of it later, as a champion, belongs to others' tests.
+
+    A baseline has no test of its own: all of its repeats count.
+    """
+    since = node.certification.since if node.certification else 0
+    found = []
+    for number in range(since + 1, node.trials + 1):
+        trial = state.trials[f"{node.id}-{number}"]
+        later = bool(node.certification and node.ended_at and trial.started_at > node.ended_at)
+        verdict = trial.verdict
+        if trial.purpose is Purpose.REPEAT and verdict and verdict.valid and verdict.cohort == cohort and not later:
+            found.append(verdict)
+    return found
