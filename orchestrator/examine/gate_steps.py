@@ -35,6 +35,7 @@ class Step:
 
 _STANDS = {
     Stand.PROVEN: "proven better than the baseline",
+    Stand.WORSE: "proven worse than the baseline",
     Stand.FUTILE: "neither proven better nor worse than the baseline",
     Stand.OPEN: "not measured often enough",
 }

@@ -78,6 +78,7 @@ def may_be_kept(state: State, node: Node, trial: Trial, rules: Rules) -> Questio
     if champion is None:
         return OpenCohort(trial.verdict.cohort, trial.id)
     holder, stage = state.nodes[champion], stage_of(state, node, rules.certify)
+    found: Question | Decision
     found = certified(state, node, trial.verdict, holder, rules.ranking, rules.certify, rules.aim)
     if isinstance(found, Decision) and found.kept:
         stage, found = _guarded(state, node, rules.aim) or (stage, found)
