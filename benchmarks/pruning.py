@@ -11,7 +11,7 @@ from benchmarks.chance import wilson
 from benchmarks.figure import Figure
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.reports import Curve, Point
-from orchestrator.pruning import Crowd, Rule, Watch
+from orchestrator.pruning import Crowd, Peer, Rule, Watch
 from orchestrator.pruning.extrapolation import Extrapolation
 from orchestrator.pruning.optunas import Halving, Median
 from orchestrator.pruning.wilcoxon import Wilcoxon
@@ -47,14 +47,18 @@ def curve(draw: random.Random) -> list[float]:
     return [end - (end - start) * shape(step) + draw.gauss(0, NOISE) for step in range(1, STEPS + 1)]
 
 
+BASELINE = curve(random.Random("baseline"))
+
+
 def played(rule: Rule, warmup: int, curves: list[list[float]]) -> tuple[float, bool, float]:
     """The share of steps saved, whether the best of all was ended, and how much worse the best is that was left."""
     crowd = Crowd()
+    baseline = Peer("baseline", tuple(enumerate(BASELINE)), BASELINE[-1])
     steps = 0
     left: list[int] = []
     for number, values in enumerate(curves):
         heard = Curve()
-        watch = Watch(rule, crowd.peers, warmup=warmup)
+        watch = Watch(rule, lambda: crowd.peers(baseline), warmup=warmup)
         ran: list[Point] = []
         for step, value in enumerate(values):
             ran.append((step, value))

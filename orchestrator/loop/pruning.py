@@ -16,8 +16,9 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Purpose, Role, Trial
 from orchestrator.domain.reports import BadReport, Curve, Look, Reports
 from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.heartbeat import Heartbeat
-from orchestrator.pruning import Crowd, Rule, Watch
+from orchestrator.pruning import Crowd, Peer, Peers, Rule, Watch
 from orchestrator.pruning.watch import is_spared
 from orchestrator.task import PruningSpec
 from sandbox import Report
@@ -31,13 +32,14 @@ Place = tuple[int, str, Role]
 
 @dataclass
 class Pruning:
-    """The rule, and the curves of trials that are over: by run, cohort and arm."""
+    """The rule, and the curves of trials that are over: by run, cohort and arm; a baseline's by run and cohort."""
 
     spec: PruningSpec
     rule: Rule
     ranking: Ranking
     state: State
     _crowds: dict[Place, Crowd] = field(default_factory=dict)
+    _baselines: dict[tuple[int, str], Peer] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -54,36 +56,47 @@ class Pruning:
         role = self.state.nodes[record.node].role
         if record.purpose is not Purpose.SUBMIT or role not in _WATCHED:
             return None
-        crowd = self._crowd((run_of(record.node), cohort, role))
+        run = run_of(record.node)
         spared = is_spared(self.state.run.seed, trial, self.spec.spare)
         # Halving has its rungs, and no warm-up beside them.
         warmup = 0 if self.spec.rule == "halving" else 1
         return Watch(
             self.rule,
-            crowd.peers,
+            lambda: self._peers((run, cohort, role)),
             warmup=warmup if self.spec.warmup is None else self.spec.warmup,
             every=self.spec.every or 1,
             spared=spared,
         )
+
+    def _peers(self, place: Place) -> Peers:
+        """Nobody before the baseline has a verdict there: what another's curve is worth is not known then."""
+        baseline = self._baselines.get(place[:2])
+        return self._crowd(place).peers(baseline) if baseline else Peers()
 
     def _crowd(self, place: Place) -> Crowd:
         return self._crowds.setdefault(place, Crowd())
 
     def _learn(self, trial: Trial) -> None:
         """Only what the judge found valid is one: a curve is a candidate's own word, and measures others."""
-        arm = _ARMS.get(self.state.nodes[trial.node].role)
+        role, verdict, run = self.state.nodes[trial.node].role, trial.verdict, run_of(trial.node)
+        is_valid = verdict and verdict.valid and not verdict.suspect
+        if role is Role.BASELINE and is_valid and verdict and trial.purpose in (Purpose.SUBMIT, Purpose.RERUN):
+            points = trial.reports.points if trial.reports else ()
+            self._baselines.setdefault((run, verdict.cohort), Peer(trial.id, points, self._merit(verdict)))
+        arm = _ARMS.get(role)
         if arm is None or trial.purpose is not Purpose.SUBMIT or trial.reports is None or trial.id in self._known:
             return
-        points, verdict, run = trial.reports.points, trial.verdict, run_of(trial.node)
         if trial.ending is Ending.PRUNED:
             cohort = cohort_of(trial.fingerprint, self.ranking.binds)
-            self._crowd((run, cohort, arm)).pruned(trial.id, points)
+            self._crowd((run, cohort, arm)).pruned(trial.id, trial.reports.points)
             self._known.add(trial.id)
-        elif verdict and verdict.valid and not verdict.suspect:
-            first = self.ranking.metrics[0]
-            merit = first.merit(verdict.metrics[first.name])
-            self._crowd((run, verdict.cohort, arm)).scored(trial.id, points, merit)
+        elif is_valid and verdict:
+            self._crowd((run, verdict.cohort, arm)).scored(trial.id, trial.reports.points, self._merit(verdict))
             self._known.add(trial.id)
+
+    def _merit(self, verdict: Verdict) -> float:
+        first = self.ranking.metrics[0]
+        return first.merit(verdict.metrics[first.name])
 
 
 class Hearing:

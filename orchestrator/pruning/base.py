@@ -1,10 +1,10 @@
 """One question: go on, or stop? Pure: the same curve among the same peers gets the same answer."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from orchestrator.domain.reports import Point
 
@@ -21,10 +21,11 @@ KEEP = Decision(False)
 
 @dataclass(frozen=True)
 class Peer:
-    """A trial that is over, by the curve that it reported."""
+    """A trial that is over, by the curve that it reported, and the judge's word on it: of `merit` more is better."""
 
     trial: str
     points: tuple[Point, ...]
+    merit: float = 0.0
 
     @cached_property
     def _steps(self) -> list[int]:
@@ -34,22 +35,29 @@ class Peer:
     def last(self) -> Point:
         return self.points[-1]
 
-    def at(self, step: int) -> float | None:
-        """What it had reported by then; None where it had not begun, or was over before."""
+    def by(self, step: int) -> float | None:
+        """The last value that it had reported by then; None where it had not begun."""
         place = bisect_right(self._steps, step)
-        return self.points[place - 1][1] if place and step <= self.last[0] else None
+        return self.points[place - 1][1] if place else None
+
+    def at(self, step: int) -> float | None:
+        """The same, and None too where it was over before."""
+        return self.by(step) if self.points and step <= self.last[0] else None
 
 
 @dataclass(frozen=True)
 class Peers:
     """Whom a trial is compared with: those that the judge scored, those that were pruned, and the best of the former
-    by the judge's word. `count` is how many were scored, the ones that are not here included.
+    by the judge's word. `count` is how many were scored, the ones that are not here included. The baseline is no
+    peer, but what the judge and its curve say is true of it.
     """
 
     scored: Sequence[Peer] = ()
     pruned: Sequence[Peer] = ()
     best: Peer | None = None
     count: int = 0
+    baseline: Peer | None = None
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Rule(Protocol):

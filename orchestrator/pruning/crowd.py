@@ -37,19 +37,26 @@ class Crowd:
         self._best: tuple[float, str] | None = None
         self._best_peer: Peer | None = None
         self._count = 0
+        self._now: Peers | None = None
 
     def scored(self, trial: str, points: Sequence[Point], merit: float) -> None:
         if not points:
             return
-        peer = Peer(trial, tuple(points))
+        peer = Peer(trial, tuple(points), merit)
         self._count += 1
         self._scored.add(peer)
         if self._best is None or (-merit, trial) < self._best:
             self._best, self._best_peer = (-merit, trial), peer
+        self._now = None
 
     def pruned(self, trial: str, points: Sequence[Point]) -> None:
         if points:
             self._pruned.add(Peer(trial, tuple(points)))
+            self._now = None
 
-    def peers(self) -> Peers:
-        return Peers(self._scored.all(), self._pruned.all(), self._best_peer, self._count)
+    def peers(self, baseline: Peer | None = None) -> Peers:
+        """The same object until another one comes, so that what was worked out about them is not worked out again."""
+        if self._now is None or self._now.baseline is not baseline:
+            scored, pruned = self._scored.all(), self._pruned.all()
+            self._now = Peers(scored, pruned, self._best_peer, self._count, baseline)
+        return self._now

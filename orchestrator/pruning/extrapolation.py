@@ -13,6 +13,7 @@ import numpy as np
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.reports import Point
 from orchestrator.pruning.base import KEEP, Decision, Peers
+from orchestrator.pruning.worth import bar, goal_sign, trusted
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -38,11 +39,14 @@ class Extrapolation:
         self._threshold = threshold
 
     def decide(self, curve: Sequence[Point], peers: Peers) -> Decision:
-        if peers.best is None or peers.count < self._startup or len(curve) < LEAST_POINTS:
+        step = curve[-1][0]
+        if peers.best is None or len(curve) < LEAST_POINTS or trusted(peers, self._goal, step) < self._startup:
             return KEEP
         end = max(peer.last[0] for peer in (*peers.scored, peers.best))
-        step, target = curve[-1][0], peers.best.last[1]
-        sign = 1.0 if self._goal is Goal.HIGHER else -1.0
+        target = bar(peers, self._goal, peers.best.last[0])
+        if target is None:
+            return KEEP
+        sign = goal_sign(self._goal)
         if step >= end or any(sign * value >= sign * target for _, value in curve):
             return KEEP
         likely = chance([(at, sign * value) for at, value in curve], end, sign * target)

@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.reports import Point
 from orchestrator.pruning.base import KEEP, Decision, Peers
+from orchestrator.pruning.worth import worth
 
 _DIRECTIONS = {Goal.HIGHER: StudyDirection.MAXIMIZE, Goal.LOWER: StudyDirection.MINIMIZE}
 
@@ -70,8 +71,9 @@ class Median:
 
     def decide(self, curve: Sequence[Point], peers: Peers) -> Decision:
         step = curve[-1][0]
-        values = [value for peer in peers.scored if (value := peer.at(step)) is not None]
-        if len(values) < self._startup:
+        there = worth(peers, self._goal, step)
+        values = there.scored
+        if there.sure < self._startup:
             return KEEP
         others = [_trial({step: value}) for value in values]
         if not _asked(self._pruner, self._goal, _trial(dict(curve), over=False), others):
@@ -102,9 +104,10 @@ class Halving:
         rung = self._rungs_by(step)
         if rung == (self._rungs_by(curve[-2][0]) if len(curve) > 1 else 0):
             return KEEP
-        values = [it for peer in (*peers.scored, *peers.pruned) if (it := peer.at(step)) is not None]
+        there = worth(peers, self._goal, step)
+        values = [*there.scored, *there.pruned]
         # Optuna's own start-up (bootstrap_count) prunes whoever comes to an empty rung; here they stay.
-        if len(values) < self._startup:
+        if there.sure + len(there.pruned) < self._startup:
             return KEEP
         passed = {f"completed_rung_{below}": value for below in range(rung - 1)}
         others = [_trial({}, {f"completed_rung_{rung - 1}": it}) for it in values]

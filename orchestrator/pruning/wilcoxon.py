@@ -11,6 +11,7 @@ import numpy as np
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.reports import Point
 from orchestrator.pruning.base import KEEP, Decision, Peers
+from orchestrator.pruning.worth import bar, goal_sign, trusted
 
 
 class Wilcoxon:
@@ -20,13 +21,14 @@ class Wilcoxon:
         self._threshold = threshold
 
     def decide(self, curve: Sequence[Point], peers: Peers) -> Decision:
-        if peers.best is None or peers.count < self._startup:
+        if peers.best is None or trusted(peers, self._goal, curve[-1][0]) < self._startup:
             return KEEP
-        best = dict(peers.best.points)
+        steps = (step for step, _ in peers.best.points)
+        best = {step: value for step in steps if (value := bar(peers, self._goal, step)) is not None}
         shared = [(value, best[step]) for step, value in curve if step in best]
         if not shared:
             return KEEP
-        sign = 1.0 if self._goal is Goal.HIGHER else -1.0
+        sign = goal_sign(self._goal)
         p = worse(np.array([[sign * mine, sign * theirs] for mine, theirs in shared]))
         mean, level = (sum(value / len(part) for value in part) for part in ([v for _, v in curve], best.values()))
         # As Optuna does: where it is on average no worse than the best trial over all of its steps, it stays.

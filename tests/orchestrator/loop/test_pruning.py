@@ -249,3 +249,59 @@ async def test_backend_that_can_not_stop(tmp_path: Path) -> None:
         async with scripted(task(tmp_path), script, site=site):
             pass
     assert script.commands == []
+
+
+def learning(value: int, end: float) -> Point:
+    return reporting(value, *(end * (1 - 0.5**step) for step in range(1, 13)))
+
+
+FORGED = [reporting(value, *[9.0] * 14) for value in (-7, -8, -9)]
+HONEST = [learning(value, 0.9) for value in (2, 3, 4, 5, 6)]
+RULES = [{"rule": "median"}, {"rule": "halving"}, {"rule": "wilcoxon", "threshold": 0.6}, {"rule": "curve"}]
+
+
+def reporting_baseline(folder: Path, *curve: float) -> Path:
+    point = reporting(0, *curve)
+    (folder / "workspace/params.json").write_text(json.dumps(point))
+    return folder
+
+
+@pytest.mark.parametrize("keys", RULES, ids=lambda keys: keys["rule"])
+@pytest.mark.parametrize("told", [(), (0.1, 0.4, 0.6, 0.7)], ids=["silent baseline", "reporting baseline"])
+async def test_t89_forged_curves_of_worthless_candidates(
+    tmp_path: Path, keys: dict[str, Any], told: tuple[float, ...]
+) -> None:
+    """Curves that shine, of candidates that the judge found worthless, end no honest trial, whichever rule decides and
+    whether or not the baseline reports; without any mercy for spared ones.
+    """
+    folder = task(tmp_path, **keys)
+    if told:
+        reporting_baseline(folder, *told)
+    async with scripted(folder, None, *FORGED, *HONEST) as session:
+        await session.run()
+        endings = [last(session, number)[0].ending for number in range(4, 9)]
+        assert endings == [Ending.SCORED] * 5
+        assert not any(trial.pruning.cut for trial in session.bench.state.trials.values() if trial.pruning)
+
+
+@pytest.mark.parametrize("keys", RULES, ids=lambda keys: keys["rule"])
+async def test_t89_control(tmp_path: Path, keys: dict[str, Any]) -> None:
+    """Among honest peers an honest bad trial is ended all the same, forged curves beside them or not."""
+    curves, bad = [learning(value, value / 10) for value in (5, 6, 7, 8)], learning(1, 0.1)
+    folder = reporting_baseline(task(tmp_path, **keys), 0.0, 0.0, 0.0)
+    async with scripted(folder, None, FORGED[0], *curves, FORGED[1], bad) as session:
+        await session.run()
+        assert last(session, 7)[0].ending is Ending.PRUNED
+
+
+async def test_t89_after_a_resume(tmp_path: Path) -> None:
+    """What a curve is worth is known from the ledger: a resumed campaign is not poisoned either."""
+    folder = reporting_baseline(task(tmp_path), 0.1, 0.4, 0.6, 0.7)
+    points = [*FORGED, *HONEST, reporting(1, 0.1, 0.2, 0.3, 0.3)]
+    async with scripted(folder, None, *points) as session:
+        session.stop_at(e.AttemptEnded, 4)
+        await session.run()
+    async with scripted(folder, None, *points, how=How.RESUME) as session:
+        await session.run()
+        endings = [last(session, number)[0].ending for number in range(4, 10)]
+        assert endings == [*[Ending.SCORED] * 5, Ending.PRUNED]

@@ -34,8 +34,8 @@ def curve_of(*values: float) -> list[Point]:
 
 
 def peers_of(*curves: Sequence[float], pruned: Sequence[Sequence[float]] = ()) -> Peers:
-    """The last of the scored ones is the best, by the judge."""
-    scored = [Peer(f"1.{number}-1", tuple(curve_of(*curve))) for number, curve in enumerate(curves, 1)]
+    """Each of the scored ones is better than the one before, by the judge."""
+    scored = [Peer(f"1.{number}-1", tuple(curve_of(*curve)), number) for number, curve in enumerate(curves, 1)]
     gone = [Peer(f"2.{number}-1", tuple(curve_of(*curve))) for number, curve in enumerate(pruned, 1)]
     return Peers(scored, gone, scored[-1] if scored else None, len(scored))
 
@@ -103,8 +103,9 @@ def test_any_finite_values(name: str) -> None:
         return tuple((step, draw.choice(odd)) for step in steps)
 
     for _ in range(300):
-        scored = [Peer(str(number), curve()) for number in range(draw.randint(1, 6))]
-        peers = Peers(scored, [Peer("p", curve())], scored[0], len(scored))
+        scored = [Peer(str(number), curve(), draw.choice(odd)) for number in range(draw.randint(1, 6))]
+        best = max(scored, key=lambda it: it.merit)
+        peers = Peers(scored, [Peer("p", curve())], best, len(scored), draw.choice([None, Peer("0", ()), scored[0]]))
         for goal in Goal:
             assert RULES[name](goal, 1).decide(curve(), peers).prune in (True, False)
 
@@ -118,7 +119,7 @@ def test_exactly_at_the_median(goal: Goal) -> None:
         values = [round(draw.uniform(0, 1), 2) for _ in range(draw.choice([2, 3, 4, 7, 8]))]
         middle = statistics.median(values)
         beside += middle != float(np.nanpercentile(values, 50))
-        peers = peers_of(*([0.0, value] for value in values))
+        peers = peers_of(*([0.0, value] for value in sorted(values, reverse=goal is Goal.LOWER)))
         worst = -9.0 if goal is Goal.HIGHER else 9.0
         assert not Median(goal, 1).decide([(0, worst), (1, middle)], peers).prune
     assert beside, "the case that the wrap is for did not occur"
@@ -185,15 +186,22 @@ def test_as_optuna_would(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
         curves = [[draw.gauss(0, 1) + n * step / 8 for step in range(10)] for n in range(draw.randint(1, 7))]
         mine = [draw.gauss(draw.uniform(-2, 1), 1) for _ in range(10)]
         for name, (rule, pruner) in pairs.items():
-            theirs = _optuna_ends_at(pruner, goal, curves, mine)
-            best = (max if goal is Goal.HIGHER else min)(range(len(curves)), key=lambda n: curves[n][-1])
-            peers = peers_of(*curves)
-            peers = Peers(peers.scored, (), peers.scored[best], peers.count)
+            peers = peers_of(*_consistent(goal, curves))
+            theirs = _optuna_ends_at(pruner, goal, [[value for _, value in it.points] for it in peers.scored], mine)
             curve = curve_of(*mine)
             ours = next((size - 1 for size in range(1, 11) if rule.decide(curve[:size], peers).prune), None)
             assert ours == theirs, name
             answers[name] += ours is not None
     assert all(0 < count < 60 for count in answers.values()), answers
+
+
+def _consistent(goal: Goal, curves: list[list[float]]) -> list[list[float]]:
+    """The same values, at each step in the order of the verdicts, and the best one has a second beside it: curves
+    that nobody doubts. What is made of others is tested in test_worth.py.
+    """
+    columns = [sorted(column, reverse=goal is Goal.LOWER) for column in zip(*curves, strict=True)]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return [*rows, rows[-1]]
 
 
 def _optuna_ends_at(pruner: Any, goal: Goal, curves: list[list[float]], mine: list[float]) -> int | None:
