@@ -22,10 +22,18 @@ class ChannelClosed(Exception):
 
 
 class FrameChannel:
-    """Calls into a serving chamber, one at a time, timed by our own clock."""
+    """Calls into a serving chamber, one at a time, timed by our own clock: `arrival` is when the last bytes came."""
 
-    def __init__(self, send: Send, frame_bytes: int, frames: int, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        send: Send,
+        frame_bytes: int,
+        frames: int,
+        meter: Meter | None = None,
+        arrival: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._send = send
+        self._arrival = arrival
         self._meter = meter
         self._cap = frame_bytes
         self._turn = asyncio.Lock()
@@ -95,4 +103,4 @@ class FrameChannel:
 
     def _arrived(self, payload: bytes) -> None:
         if self._waiting and not self._waiting.done():
-            self._waiting.set_result((time.monotonic(), payload))
+            self._waiting.set_result((self._arrival(), payload))

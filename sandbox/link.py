@@ -1,5 +1,6 @@
 """A provider's live streams, and how long we wait for them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +12,8 @@ class Link(Protocol):
 
     async def send(self, data: bytes) -> None: ...
 
-    async def receive(self) -> list[tuple[Stream, memoryview]]:
-        """What came next; an empty list is the end."""
+    async def receive(self) -> Iterable[tuple[Stream, memoryview]]:
+        """What came next, to be taken before the next call; an empty list is the end."""
 
 
 @dataclass(frozen=True, slots=True)

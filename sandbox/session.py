@@ -2,21 +2,22 @@
 
 One consumer reads a queue of what happened (the chamber spoke, broke a rule, fell silent; somebody asked to stop
 or kill) and decides the ending. The pump that fills the queue never stops reading: an engine can hang in `kill`
-while a full output pipe has no reader.
+while a full output pipe has no reader. It reads in slices, and what was said counts from when it arrived: neither a
+flood nor its neighbours' floods make a chamber late.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.channel import FrameChannel, Meter
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.happenings import Ended, Happening, NotDelivered, Order, Silence, Told, end_by
-from sandbox.job import Ending, Job, Mode
+from sandbox.job import Ending, Job, Limits, Mode
 from sandbox.link import Deadlines, Link
+from sandbox.reading import Reading, most_seconds
 from sandbox.script import scripts
 from sandbox.wire.demux import Stream
 from sandbox.wire.dialogue import Dialogue, Phase, Said
@@ -26,6 +27,11 @@ from sandbox.wire.log import Log, printable
 
 HELLO_LOG_CAP = 65_536
 ORDER_S = 1.0
+# So much is read, and so much is packed, without a turn for others; a larger bundle is sent without a copy of it.
+STEP_BYTES = 16_384
+SMALL_BYTES, SMALL_FILES = 1 << 20, 64
+# Turns of the event loop within which bytes that are there are heard, however late the loop itself was.
+CATCH_UP = 3
 
 
 class Session:
@@ -41,6 +47,10 @@ class Session:
         self._draining = False
         self._stop_asked = False
         self._ended = False
+        self._reading = Reading()
+        self._most_s = most_seconds(Limits(), Mode.BATCH)
+        self._busy = False
+        self._arrived = time.monotonic()
         self._seconds: dict[str, float] = {}
         self._mark = time.monotonic()
         self._sending: set[asyncio.Task[None]] = set()
@@ -88,8 +98,8 @@ class Session:
         """Deliver, run, collect."""
         if (job.mode is Mode.RELAY) != (talk is not None):
             raise Refused("a relay job needs somebody who talks to it (talk=), and a batch job has nobody")
-        packed = bundle.pack(job.limits.bundle_bytes, scripts(job))
-        bundle.check_room(job.limits)
+        packed = await _packed(bundle, job)
+        self._most_s = most_seconds(job.limits, job.mode)
         self._log = Log(
             job.limits.log_bytes, listener.line if listener else None, listener.report if listener else None
         )
@@ -118,49 +128,89 @@ class Session:
     def _last_words(self) -> str:
         return printable(self._log.tail.strip().partition(b"\n")[0])[:200]
 
-    def _note(self, event: Happening) -> None:
-        self._queue.put_nowait((time.monotonic(), event))
+    def _note(self, event: Happening, at: float | None = None) -> None:
+        self._queue.put_nowait((time.monotonic() if at is None else at, event))
 
     async def _read_all(self) -> None:
         try:
             while pieces := await self._link.receive():
-                for stream, piece in pieces:
-                    if not self._draining:
-                        self._heed(partial(self._take, stream, piece))
+                self._arrived, self._busy = time.monotonic(), True
+                await self._reading.read(self._take(pieces))
+                self._busy = False
                 # A stream that is always ready would otherwise keep everybody else from the event loop.
                 await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
             self._note(error)
             return
+        finally:
+            self._busy = False
         self._ended = True
-        if not self._draining:
-            self._heed(self._take_end)
+        self._heed_end()
 
-    def _heed(self, work: Callable[[], None]) -> None:
+    def _take(self, pieces: Iterable[tuple[Stream, memoryview]]) -> Iterator[None]:
         """A rule that the chamber broke, or a listener's own failure, is noted; reading goes on without heeding."""
+        for stream, piece in pieces:
+            yield
+            if self._draining:
+                continue
+            try:
+                yield from self._heed(stream, piece)
+            except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
+                self._draining = True
+                self._note(error)
+
+    def _heed(self, stream: Stream, piece: memoryview) -> Iterator[None]:
+        for start in range(0, len(piece), STEP_BYTES):
+            part = piece[start : start + STEP_BYTES]
+            if stream is Stream.STDERR:
+                yield from self._log.steps(part)
+            else:
+                for said in self._dialogue.feed(part):
+                    self._note(said, self._arrived)
+            yield
+            if self._draining:
+                return
+            if self._reading.spent_s > self._most_s:
+                fault = Fault.LOG_OVERFLOW if stream is Stream.STDERR else Fault.TOO_MANY_BYTES
+                raise WireFault(fault, f"reading it took more than {self._most_s:.0f} s of processor time")
+
+    def _heed_end(self) -> None:
+        if self._draining:
+            return
         try:
-            work()
-        except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
+            self._log.close()
+            self._dialogue.finish()
+            self._note(Silence.END)
+        except Exception as error:  # noqa: BLE001  likewise
             self._draining = True
             self._note(error)
 
-    def _take(self, stream: Stream, piece: memoryview) -> None:
-        if stream is Stream.STDERR:
-            self._log.feed(piece)
-        else:
-            for said in self._dialogue.feed(piece):
-                self._note(said)
+    async def _next(self, due: float) -> tuple[float, Happening]:
+        """What happens next, and when it came. Raises TimeoutError past the deadline.
 
-    def _take_end(self) -> None:
-        self._log.close()
-        self._dialogue.finish()
-        self._note(Silence.END)
+        Bytes that were here by then count although they are not read yet: our own event loop may be late.
+        """
+        try:
+            async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                return await self._queue.get()
+        except TimeoutError:
+            passed = 0
+            while self._queue.empty() and (passed < CATCH_UP or (self._busy and self._arrived <= due)):
+                passed += 1
+                await asyncio.sleep(0)
+            if self._queue.empty():
+                raise
+            return self._queue.get_nowait()
 
     async def _deliver(self, job: Job, packed: bytes) -> None:
         header = f"{job.mode} {int(bool(job.build))} {len(packed)}\n"
         try:
             async with asyncio.timeout(self._deadlines.upload):
-                await self._link.send(header.encode() + packed)
+                if len(packed) < SMALL_BYTES:
+                    await self._link.send(header.encode() + packed)
+                else:
+                    await self._link.send(header.encode())
+                    await self._link.send(packed)
                 _, event = await self._queue.get()
         except TimeoutError:
             raise NotDelivered(f"the bundle was not delivered after {self._deadlines.upload:g} s") from None
@@ -192,8 +242,7 @@ class Session:
         due = self._mark + limit
         while True:
             try:
-                async with asyncio.timeout(max(0.0, due - time.monotonic())):
-                    at, event = await self._queue.get()
+                at, event = await self._next(due)
             except TimeoutError:
                 if self._stop_asked:
                     raise Ended(
@@ -230,13 +279,12 @@ class Session:
         started = time.monotonic()
         await self._command("harvest")
         try:
-            async with asyncio.timeout(self._deadlines.collect):
-                while True:
-                    at, event = await self._queue.get()
-                    if event is Silence.END:
-                        break
-                    if not isinstance(event, Said) and event is not Order.STOP:
-                        end_by(event)
+            while True:
+                at, event = await self._next(started + self._deadlines.collect)
+                if event is Silence.END:
+                    break
+                if not isinstance(event, Said) and event is not Order.STOP:
+                    end_by(event)
         except TimeoutError:
             return Told(Ending.TIMED_OUT, reason="the outputs were not handed over in time", told=False)
         self._seconds["collect"] = at - started
@@ -271,7 +319,9 @@ class Session:
             sending.exception()  # a connection that broke is heard of by whoever reads
 
     async def _serve(self, job: Job, talk: Talk) -> None:
-        channel = FrameChannel(self._link.send, job.limits.frame_bytes, job.limits.frames, self._meter)
+        channel = FrameChannel(
+            self._link.send, job.limits.frame_bytes, job.limits.frames, self._meter, lambda: self._arrived
+        )
         try:
             self._dialogue.expect_frames(channel.reader)
         except WireFault as fault:
@@ -313,6 +363,19 @@ class Session:
             channel.end(event)
         else:
             end_by(event)
+
+
+async def _packed(bundle: Bundle, job: Job) -> bytes:
+    """The archive that is sent. A large one is packed in a thread: a judge's bundle is as large as outputs are."""
+
+    def packed() -> bytes:
+        archive = bundle.pack(job.limits.bundle_bytes, scripts(job))
+        bundle.check_room(job.limits)
+        return archive
+
+    if len(bundle.files) > SMALL_FILES or sum(map(len, bundle.files.values())) > SMALL_BYTES:
+        return await asyncio.to_thread(packed)
+    return packed()
 
 
 async def _awaited(work: Awaitable[None]) -> None:

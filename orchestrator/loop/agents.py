@@ -9,7 +9,7 @@ from orchestrator.agents.proposer import End
 from orchestrator.domain import events as e
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
-from orchestrator.loop.trial import LiveLog
+from orchestrator.loop.live_log import LiveLog
 from sandbox import Listener, Report
 
 

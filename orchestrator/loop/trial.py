@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import TextIO
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
@@ -17,32 +15,13 @@ from orchestrator.judge.data import chosen_outputs
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.heartbeat import Heartbeat
 from orchestrator.loop.jobs import bundle_of, together
+from orchestrator.loop.live_log import LiveLog
 from orchestrator.loop.pruning import Hearing
 from orchestrator.loop.relaying import candidate_bundle, run_relay
 from orchestrator.loop.workbench import Free, Parts, Workbench
 from orchestrator.pruning import Watch
 from sandbox import Bundle, Job
 from sandbox import Ending as ChamberEnding
-
-
-class LiveLog:
-    """The chamber's log in a file that other terminals follow; it is there from its first line to its chamber's end."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: TextIO | None = None
-
-    def line(self, text: str) -> None:
-        if self._file is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("w", encoding="utf-8")
-        self._file.write(text + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        if self._file:
-            self._file.close()
-            self._path.unlink(missing_ok=True)
 
 
 async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree) -> str:

@@ -4,6 +4,7 @@ A reply echoes the nonce of its request, which is random, so that nothing can be
 elapsed time is ours: the chamber's clock is never looked at.
 """
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,9 +34,9 @@ class FrameReader:
         self._payload_cap = payload_cap
         self._left = count_cap
         self._header = bytearray()
-        self._payload = bytearray()
+        self._payload = io.BytesIO()
         self._in_payload = False
-        self._filled = 0
+        self._left_bytes = 0
         self._awaited: bytes | None = None
 
     def await_reply(self, nonce: bytes) -> None:
@@ -76,14 +77,15 @@ class FrameReader:
         if not self._left:
             raise WireFault(Fault.FRAME_LIMIT, "the cap on frames is reached")
         self._left -= 1
-        self._payload, self._filled, self._in_payload = bytearray(length), 0, True
+        self._payload, self._left_bytes, self._in_payload = io.BytesIO(), length, True
 
     def _fill_payload(self, view: memoryview) -> memoryview:
-        piece = view[: len(self._payload) - self._filled]
-        self._payload[self._filled : self._filled + len(piece)] = piece
-        self._filled += len(piece)
-        if self._filled == len(self._payload):
-            frame, self._payload = bytes(self._payload), bytearray()
+        piece = view[: self._left_bytes]
+        self._payload.write(piece)
+        self._left_bytes -= len(piece)
+        if not self._left_bytes:
+            # The buffer's own bytes, not a copy: of a large frame that would keep everybody waiting.
+            frame, self._payload = self._payload.getvalue(), io.BytesIO()
             self._in_payload, self._awaited = False, None
             self._on_frame(frame)
         return view[len(piece) :]

@@ -4,6 +4,7 @@ Only plain files and directories in plain (uncompressed) tar are accepted; GNU l
 and `size` are understood because honest tars write them. Anything else is a typed refusal.
 """
 
+import io
 from collections.abc import Mapping
 from enum import Enum, auto
 
@@ -41,7 +42,7 @@ class Harvest:
         self._extensions = 0
         self._kind = ""
         self._name = ""
-        self._body = bytearray()
+        self._body = io.BytesIO()
         self._body_left = 0
         self._pad_left = 0
         self._long_name: str | None = None
@@ -86,7 +87,7 @@ class Harvest:
 
     def _feed_body(self, view: memoryview) -> memoryview:
         taken = view[: self._body_left]
-        self._body += taken
+        self._body.write(taken)
         self._body_left -= len(taken)
         view = view[len(taken) :]
         if not self._body_left:
@@ -119,7 +120,7 @@ class Harvest:
                 raise WireFault(Fault.ARCHIVE_MALFORMED, "name extensions that are too long or too many")
         else:
             size = self._open_member(block, size)
-        self._body_left, self._pad_left, self._body = size, -size % BLOCK, bytearray()
+        self._body_left, self._pad_left, self._body = size, -size % BLOCK, io.BytesIO()
         self._state = _State.BODY
         if not size:
             self._close_entry()
@@ -159,7 +160,8 @@ class Harvest:
 
     def _close_entry(self) -> None:
         self._state = _State.HEADER
-        body, self._body = bytes(self._body), bytearray()
+        # The buffer's own bytes, not a copy: of a large file that would keep everybody waiting.
+        body, self._body = self._body.getvalue(), io.BytesIO()
         if self._kind == "L":
             self._long_name = _text(body.removesuffix(b"\0"), stop_at_nul=False)
         elif self._kind == "x":

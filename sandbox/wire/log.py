@@ -3,35 +3,37 @@
 import functools
 import json
 import math
-import re
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sandbox.wire.faults import Fault, WireFault
 
 LINE_BYTES = 8192
 TAIL_BYTES = 65_536
-# A line costs more than its bytes: a log of empty lines would hold up everybody else on the event loop.
+# So much is taken apart before anybody else may have a turn.
+STEP_BYTES = 4096
+# A line costs more than its bytes: a log of empty lines would take all of our time.
 MEAN_LINE_BYTES = 16
 SPARE_LINES = 1024
 REPORT_PREFIX = b"::report "
+_REPORT_WORD = REPORT_PREFIX.rstrip()
 REPORT_BYTES = 1024
 
 # C0 and C1 controls, bidirectional overrides, line separators, and what is invisible but carries text to a model
-# (tags, variation selectors, fillers): nothing that moves a cursor or hides text.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff]"
+# (tags, variation selectors, fillers): nothing that moves a cursor or hides text. Each pair is a first and a last one.
+_UNPRINTABLE = (
+    *((0x00, 0x08), (0x0A, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160)),
+    *((0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3)),
+    *((0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
 )
 
 
 @functools.cache
 def _escapes() -> dict[int, str]:
     """Every unprintable character and its escape, for `str.translate`: a call for each would take a hundred times."""
-    everything = map(chr, range(sys.maxunicode + 1))
-    return {ord(char): char.encode("unicode_escape").decode() for char in everything if _UNPRINTABLE.match(char)}
+    codes = (code for first, last in _UNPRINTABLE for code in range(first, last + 1))
+    return {code: chr(code).encode("unicode_escape").decode() for code in codes}
 
 
 _HIGH_BYTES = {byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)}
@@ -96,7 +98,7 @@ class Log:
         self._cap = cap
         self._on_line = on_line
         self._on_report = on_report
-        self._partial = bytearray()
+        self._partial = b""
         self._tail = bytearray()
         self._lines_left = cap // MEAN_LINE_BYTES + SPARE_LINES
         self.count = 0
@@ -109,6 +111,11 @@ class Log:
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take a piece of the stream; past the cap, a WireFault ends it."""
+        for _ in self.steps(data):
+            pass
+
+    def steps(self, data: bytes | memoryview) -> Iterator[None]:
+        """The same in steps, a line each at most, so that the caller can pause after any of them."""
         over = self.count + len(data) > self._cap
         data = data[: self._cap - self.count] if over else data
         self.count += len(data)
@@ -116,38 +123,45 @@ class Log:
         if len(self._tail) > 2 * TAIL_BYTES:
             del self._tail[:-TAIL_BYTES]
         if self._on_line or self._on_report:
-            self._split(data)
+            for start in range(0, len(data), STEP_BYTES):
+                yield from self._split(data[start : start + STEP_BYTES])
         if over:
             raise WireFault(Fault.LOG_OVERFLOW, f"the log passed its cap of {self._cap} bytes")
 
     def close(self) -> None:
         """Hand on the last line when it has no newline."""
         if self._partial:
-            self._hand_on(bytes(self._partial))
-            self._partial.clear()
+            self._hand_on(self._partial)
+            self._partial = b""
 
-    def _split(self, data: bytes | memoryview) -> None:
-        self._partial += data
-        *lines, rest = self._partial.split(b"\n")
+    def _split(self, data: bytes | memoryview) -> Iterator[None]:
+        *lines, rest = (self._partial + data).split(b"\n")
+        self._partial = b""
         if len(lines) > self._lines_left:
             raise WireFault(Fault.LOG_OVERFLOW, "too many short lines for its size")
         self._lines_left -= len(lines)
         for line in lines:
-            self._hand_on(bytes(self._without_excess(line)))
-        self._partial = self._without_excess(rest)
-
-    def _without_excess(self, line: bytearray) -> bytearray:
-        """The end of a line; what comes before it is handed on in lines of the greatest length."""
-        while len(line) > LINE_BYTES:
-            self._hand_on(bytes(line[:LINE_BYTES]))
-            line = line[LINE_BYTES:]
-        return line
+            for part in _parts(line):
+                self._hand_on(part)
+                yield
+        *parts, self._partial = _parts(rest)
+        for part in parts:
+            self._hand_on(part)
+            yield
 
     def _hand_on(self, line: bytes) -> None:
-        report = parse_report(line)
-        if report is None:
-            self.bad_reports += line.startswith(REPORT_PREFIX.rstrip())
-        elif self._on_report:
-            self._on_report(report)
+        if line.startswith(_REPORT_WORD):
+            report = parse_report(line)
+            if report is None:
+                self.bad_reports += 1
+            elif self._on_report:
+                self._on_report(report)
         if self._on_line:
             self._on_line(printable(line.removesuffix(b"\r")))
+
+
+def _parts(line: bytes) -> list[bytes]:
+    """A line in parts of the greatest length, the last of which may be shorter."""
+    if len(line) <= LINE_BYTES:
+        return [line]
+    return [line[start : start + LINE_BYTES] for start in range(0, len(line), LINE_BYTES)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Iterable
 
 from sandbox.errors import Unavailable
 from sandbox.wire.demux import Demultiplexer, Stream
@@ -28,17 +29,15 @@ class DockerLink:
         except OSError as error:
             raise Unavailable(f"the engine's connection broke: {error.strerror}") from error
 
-    async def receive(self) -> list[tuple[Stream, memoryview]]:
-        while True:
-            try:
-                count = await self._loop.sock_recv_into(self._connection, self._buffer)
-            except ConnectionResetError:
-                return []
-            except OSError as error:
-                raise Unavailable(f"the engine's connection broke: {error.strerror}") from error
-            pieces = list(self._demultiplexer.feed(self._view[:count]))
-            if pieces or not count:
-                return pieces
+    async def receive(self) -> Iterable[tuple[Stream, memoryview]]:
+        try:
+            count = await self._loop.sock_recv_into(self._connection, self._buffer)
+        except ConnectionResetError:
+            return []
+        except OSError as error:
+            raise Unavailable(f"the engine's connection broke: {error.strerror}") from error
+        # Piece by piece as it is taken: single bytes, each a piece of its own, would keep everybody waiting.
+        return self._demultiplexer.feed(self._view[:count]) if count else []
 
     def close(self) -> None:
         self._connection.close()
