@@ -6,7 +6,7 @@ ENGINE := scripts/with-engine
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test thorough slurm unit check format attack bench lock clean
+.PHONY: help setup programs demo test thorough slurm unit check format attack bench lock clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -23,21 +23,25 @@ setup: .venv/.stamp ## make the virtual environment
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+programs: setup
+	@$(BIN)/python scripts/distribution.py test
+
 demo: setup ## set everything up and run a real campaign
 	rm -rf .demo && cp -R examples/circle_packing .demo
 	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor run .demo --proposer mixed --attempts 60 --control random --seed 1'
 	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
-test: setup check ## set everything up and run all checks and tests but the longest
+test: setup programs check ## set everything up and run all checks and tests but the longest
 	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests $(ARGS)'
 
-thorough: setup check ## the same, with long random runs and every hardening flag switched off in turn
+thorough: setup programs check ## the same, with long random runs and every hardening flag switched off in turn
 	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests --thorough $(ARGS)'
 
 slurm: setup ## run the tests that rent from a real Slurm cluster
 	$(ENGINE) sh -c 'scripts/build-images && exec scripts/run-tests --slurm $(ARGS)'
 
 unit: setup ## run the fast tests; they need no engine
+	@$(BIN)/python scripts/distribution.py unit
 	$(BIN)/pytest -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz)' $(ARGS)
 
 check: setup ## format, lint, types, import contracts

@@ -1,4 +1,8 @@
-"""What the machine's distribution can give: programs, and the packages that bring them."""
+"""What the machine's distribution can give: programs, and the packages that bring them.
+
+usage: distribution.py unit|test, which installs what the tests of that name need, or says what to install
+exit code: 0 when all is there, 1 when something is missing
+"""
 
 import contextlib
 import json
@@ -6,10 +10,36 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+# Every program that product, scripts and tests start on this machine; a test holds the code to it.
 PACKAGES = {
+    "apt-cache": "apt",
+    "apt-get": "apt",
+    "awk": "mawk",
+    "bash": "bash",
+    "cp": "coreutils",
+    "dash": "dash",
+    "find": "findutils",
+    "git": "git",
+    "make": "make",
+    "mkdir": "coreutils",
+    "mktemp": "coreutils",
+    "python3": "python3",
+    "rm": "coreutils",
+    "setpriv": "util-linux",
+    "sh": "dash",
+    "sleep": "coreutils",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "systemctl": "systemd",
+    "tar": "tar",
+    "tee": "coreutils",
+    "touch": "coreutils",
+    "useradd": "passwd",
+    "userdel": "passwd",
     "dockerd": "docker.io",
     "docker": "docker.io",
     "docker-compose": "docker-compose",
@@ -22,11 +52,16 @@ PACKAGES = {
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "sbatch": "slurm-client",
+    "sinfo": "slurm-client",
+    "squeue": "slurm-client",
     "munged": "munge",
     "sshd": "openssh-server",
     "rsync": "rsync",
     "curl": "curl",
 }
+# What tests need before the first of them runs. The engine, its client and the cluster have set-ups of their own.
+UNIT = ("bash", "git", "make", "tar", "ssh", "rsync", "docker-compose", "systemd-analyze")
+NEEDED = {"unit": UNIT, "test": (*UNIT, "initdb", "postgres")}
 # What these packages would run, by the name of its service.
 SERVICES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munge": "munge", "openssh-server": "ssh", "rsync": "rsync"}
 POLICY = Path("/usr/sbin/policy-rc.d")
@@ -148,3 +183,16 @@ def _release() -> dict[str, str]:
         return platform.freedesktop_os_release()
     except OSError:
         return {}
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        require(*NEEDED[arguments[0]], log=Path(sys.prefix, "apt.log"))
+    except Unprepared as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
