@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 
 from sandbox.baking import last_word
+from sandbox.environment import PIP, child_environment
 from sandbox.errors import Refused, Unavailable
 
 _KEPT_BYTES = 65_536
@@ -88,7 +89,7 @@ async def _pip(arguments: list[str], folder: Path) -> tuple[int, bytes]:
     process = await asyncio.create_subprocess_exec(
         *(await _interpreter_with_pip(), "-c", guard, *arguments),
         cwd=folder,
-        env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        env=child_environment(PIP, PIP_DISABLE_PIP_VERSION_CHECK="1"),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -110,7 +111,9 @@ async def _interpreter_with_pip() -> str:
     if importlib.util.find_spec("pip"):
         return sys.executable
     if python := shutil.which("python3"):
-        look = await asyncio.create_subprocess_exec(python, "-c", "import pip", stderr=asyncio.subprocess.DEVNULL)
+        look = await asyncio.create_subprocess_exec(
+            python, "-c", "import pip", env=child_environment(), stderr=asyncio.subprocess.DEVNULL
+        )
         if await look.wait() == 0:
             return python
     raise Refused(_NO_PIP)

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import sys
+from collections.abc import Iterable
 
 from sandbox.backends import watch
+from sandbox.environment import child_environment
 from sandbox.errors import Unavailable
 from sandbox.logger import logger
 
@@ -15,8 +17,11 @@ DISMISS_S = 5.0
 class Guard:
     """A process beside us that ends our chambers when we are gone, even if a candidate outwits its own PID 1."""
 
-    def __init__(self, owner: str, warden: str, *words: str) -> None:
-        """`warden` is the module that sweeps; `words` are its arguments after the owner, and never a secret."""
+    def __init__(self, owner: str, warden: str, *words: str, needs: Iterable[str] = ()) -> None:
+        """`warden` is the module that sweeps; `words` are its arguments after the owner, and never a secret; `needs`
+        are the variables by which it reaches the provider.
+        """
+        self._needs = tuple(needs)
         # Without the script's own folder in front of its path: packages there are named like those of providers.
         self._command = (sys.executable, "-P", watch.__file__, warden, owner, *words)
         self._owner = owner
@@ -32,6 +37,7 @@ class Guard:
         self._heard = False
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
+            env=child_environment(self._needs),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

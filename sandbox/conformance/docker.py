@@ -15,6 +15,7 @@ from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.backends.docker.warden import end_all
 from sandbox.config import DockerConfig
+from sandbox.environment import DOCKER, child_environment
 from sandbox.errors import Lost
 
 SHORT_LEASE = 2.0
@@ -126,6 +127,7 @@ class DockerSubject:
             "-m",
             "sandbox.conformance.docker_owner",
             config.model_dump_json(),
+            env=child_environment(DOCKER),
             stdout=asyncio.subprocess.PIPE,
         )
         if owner.stdout is None:

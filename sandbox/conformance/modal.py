@@ -11,6 +11,7 @@ from sandbox.backends.modal.backend import ModalBackend
 from sandbox.backends.modal.marks import OWNER
 from sandbox.backends.modal.warden import end_all
 from sandbox.config import ModalConfig
+from sandbox.environment import MODAL, child_environment
 
 STARTING_S = 120.0
 
@@ -77,6 +78,7 @@ class ModalSubject:
             "-m",
             "sandbox.conformance.modal_owner",
             self._config.model_dump_json(),
+            env=child_environment(MODAL),
             stdout=asyncio.subprocess.PIPE,
         )
         if owner.stdout is None:

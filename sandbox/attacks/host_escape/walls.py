@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sandbox.attacks.attack import Arena, Finding, attack, judged, told
+from sandbox.environment import child_environment
 from sandbox.posture import FIRST_UID, LAST_UID, MASKED_PATHS
 
 SOCKETS = """
@@ -193,7 +194,8 @@ tell(processes=len(pids), host=[pid for pid in pids if mark in words[pid] and pi
 def _marked_process(mark: str) -> Iterator[None]:
     """A process on the host that waits, with the mark on its command line."""
     command = [sys.executable, "-c", "input()", mark]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=child_environment(), **pipes) as process:
         yield
         process.communicate()
 

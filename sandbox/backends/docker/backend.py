@@ -20,6 +20,7 @@ from sandbox.backends.docker.hold import DockerHold
 from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.guard import Guard
+from sandbox.environment import DOCKER
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
 from sandbox.inputs import InputStore
@@ -66,7 +67,7 @@ class DockerBackend:
         self._not_removed: set[str] = set()
         self._in_doubt = False
         self._closed = False
-        self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host)
+        self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host, needs=DOCKER)
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.capabilities = _capabilities(config.runtime, posture)

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 from sandbox.backends.docker.engine import Engine
 from sandbox.baking import REPOSITORY, ImageSpec, is_requirement, last_word
+from sandbox.environment import PROXIES
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.wheels import Interpreter, fetch_pip, fetch_wheels
 
 ROUNDS = 16
 STAGE = "/blastdoor-bake"
-PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 # What dpkg needs to own and set up files; nothing that reaches the host.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID", "SYS_CHROOT")
 

@@ -16,6 +16,7 @@ from sandbox.backends.modal.hold import ModalHold
 from sandbox.backends.modal.link import ModalLink
 from sandbox.backends.modal.marks import CLOCKS_S, reap, tags_of
 from sandbox.backends.modal.standing import Standing
+from sandbox.environment import MODAL
 from sandbox.errors import Lost, Refused, SandboxError
 from sandbox.job import Job
 from sandbox.live import LiveChamber
@@ -57,7 +58,9 @@ class ModalBackend:
         self._unmaking: set[asyncio.Task[BaseException]] = set()
         self._unpaid: dict[str, tuple[float, float]] = {}  # standing by name: asked for when, dollars a second
         self._closed = False
-        self._guard = Guard(tenancy.owner, "sandbox.backends.modal.warden", config.app, config.environment or "")
+        self._guard = Guard(
+            tenancy.owner, "sandbox.backends.modal.warden", config.app, config.environment or "", needs=MODAL
+        )
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.purse: Purse | None = None

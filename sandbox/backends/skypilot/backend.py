@@ -22,6 +22,7 @@ from sandbox.backends.skypilot.rent import Office, Rented, ask_for
 from sandbox.backends.skypilot.ship import Shipper
 from sandbox.backends.skypilot.ssh import refuse_without_programs
 from sandbox.box.report import Missing
+from sandbox.environment import SKYPILOT
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Enforcer, Job, Limits
@@ -94,7 +95,9 @@ class SkyPilotBackend:
         provisioner = _installed()
         await provisioner.check(config.infra)
         tenancy = Tenancy(config.owners_folder)
-        backend = cls(config, provisioner, tenancy, Guard(tenancy.owner, "sandbox.backends.skypilot.warden"))
+        backend = cls(
+            config, provisioner, tenancy, Guard(tenancy.owner, "sandbox.backends.skypilot.warden", needs=SKYPILOT)
+        )
         await backend.begin()
         return backend
 

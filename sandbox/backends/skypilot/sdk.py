@@ -29,6 +29,7 @@ from sandbox.backends.skypilot.errors import bounded, first_line
 from sandbox.backends.skypilot.order import NO_UPLOAD, resources, task_of
 from sandbox.backends.skypilot.pipe import bounded_output
 from sandbox.backends.skypilot.places import SWITCHABLE, cloud_of
+from sandbox.backends.skypilot.processes import build_environments
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.backends.skypilot.ssh import brief, last_line, refuse_forwarding, unheard, without_forwarding
 from sandbox.errors import Denied, Lost, Refused, Unavailable
@@ -51,6 +52,7 @@ class _Quiet:
         return getattr(self._click, name)
 
 
+build_environments()
 command_runner.ssh_options_list = without_forwarding(command_runner.ssh_options_list)
 
 
@@ -61,6 +63,7 @@ class SkyPilot:
         # Its progress is for terminals, and would be mixed with ours.
         logging.getLogger("sky").setLevel(logging.CRITICAL)
         sdk.click = _Quiet(sdk.click)
+        build_environments()
         self._submitting = threading.Lock()
         self._handles: dict[str, Any] = {}
 

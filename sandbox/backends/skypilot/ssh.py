@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sandbox.environment import SKYPILOT, child_environment
 from sandbox.errors import Refused
 from sandbox.wire.log import printable
 
@@ -73,7 +74,14 @@ def refuse_without_programs() -> None:
 
 def refuse_forwarding() -> None:
     """SkyPilot's server connects too, with options of its own. By ssh's own word for a host that nobody named."""
-    told = subprocess.run(["ssh", "-G", _NOBODYS_HOST], capture_output=True, text=True, timeout=_READ_S, check=False)
+    told = subprocess.run(
+        ["ssh", "-G", _NOBODYS_HOST],
+        env=child_environment(SKYPILOT),
+        capture_output=True,
+        text=True,
+        timeout=_READ_S,
+        check=False,
+    )
     lines = [line.partition(" ") for line in told.stdout.splitlines()]
     answers = {setting: value for setting, _, value in lines}
     if told.returncode or "forwardagent" not in answers:

@@ -1,6 +1,8 @@
 """SkyPilot's own connections to a hostile machine: what it says, and what of ours it could reach."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +108,34 @@ def test_ssh_itself_says_so(tmp_path: Path) -> None:
     closed = ["ssh", *without_forwarding(list)(), *asked[1:]]
     told = subprocess.run(closed, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {"forwardagent no", "forwardx11 no", "clearallforwardings yes"} < set(told)
+
+
+async def test_t62_nothing_that_skypilot_starts_has_our_secrets(
+    hostile_ssh: Any, sdk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ssh, rsync, helpers and server get what SkyPilot needs, by name; the model's key stays with us."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
+    monkeypatch.setenv("AWS_PROFILE", "theirs")
+    (tmp_path / "bin" / "ssh").write_text(f'#!/bin/bash\nenv >>{tmp_path}/seen\neval "${{@: -1}}"\n')
+    await hostile_ssh.call("c", "echo hi", 100, 20)
+    (tmp_path / "bin" / "rsync").write_text(f"#!/bin/sh\nenv >>{tmp_path}/seen\n")
+    (tmp_path / "bin" / "rsync").chmod(0o755)
+    (tmp_path / "folder").mkdir()
+    await hostile_ssh.send("c", tmp_path / "folder", "/nowhere", 20)
+    server = sdk.server_common
+    dump = ["sh", "-c", f"env >>{tmp_path}/seen"]
+    with server.subprocess.Popen(dump, env={**os.environ, "IS_SKYPILOT_SERVER": "true"}) as process:
+        process.wait()
+    sdk.command_runner.subprocess_utils.run(f"env >>{tmp_path}/seen")
+    seen = (tmp_path / "seen").read_text()
+    assert seen.count("AWS_PROFILE=theirs\n") >= 4
+    assert "IS_SKYPILOT_SERVER=true\n" in seen
+    assert "canary" not in seen
+
+
+def test_t62_all_of_its_modules(sdk: Any) -> None:
+    """Every module of SkyPilot's client that can start a process starts it with an environment that is built."""
+    loaded = [it for name, it in sys.modules.items() if name.partition(".")[0] == "sky" and hasattr(it, "subprocess")]
+    assert len(loaded) > 5
+    sdk.SkyPilot()
+    assert not [it.__name__ for it in loaded if it.subprocess is subprocess]
