@@ -36,7 +36,7 @@ def headline(state: State, node: Node, cohort: str | None = None) -> Headline | 
     first = node.verdict if cohort is None else node.verdicts.get(cohort)
     if first is None:
         return None
-    runs = _repeats(state, node, first.cohort) if first.valid else []
+    runs = repeats_of(state, node, first.cohort) if first.valid else []
     if not runs:
         return Headline(first.metrics, screened=first.valid and state.runs[str(run_of(node.id))].noisy)
     # What only the first run has is no ranked metric: every repeat must have those.
@@ -44,10 +44,9 @@ def headline(state: State, node: Node, cohort: str | None = None) -> Headline | 
     return Headline({name: median(it.metrics[name] for it in runs) for name in names}, runs=len(runs))
 
 
-def _repeats(state: State, node: Node, cohort: str) -> list[Verdict]:
-    """Those of the node's own last test; what was measured of it later, as a champion, belongs to others' tests.
-
-    A baseline has no test of its own: all of its repeats count.
+def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:
+    """A node's repeats in a cohort, those of its own last test: what was measured of it later, as a champion, belongs
+    to others' tests. A baseline has no test of its own: all of its repeats count.
     """
     since = node.certification.since if node.certification else 0
     found = []

@@ -52,6 +52,14 @@ class State:
             state.index(node, new=True)
         return state
 
+    def copy(self) -> "State":
+        """One that can be gone on with while this one stays as it is."""
+        other = State()
+        other._records = {kind: dict(records) for kind, records in self._records.items()}
+        other.children, other.unfinished = dict(self.children), dict(self.unfinished)
+        other.branches = {number: list(nodes) for number, nodes in self.branches.items()}
+        return other
+
     def row(self, key: Key) -> str | None:
         """None for a record that was dropped."""
         record: BaseModel | None = self._records[key[0]].get(key[1])

@@ -18,7 +18,7 @@ from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import Flags
 
 
-@click.command("replay", short_help="Run NODE once more and say whether its score stands.")
+@click.command("replay", short_help="Run NODE once more and say whether its verdict stands.")
 @click.option("--tolerance", type=click.FloatRange(min=0), default=1e-9, help="Relative difference that is no change.")
 @site_options()
 @json_option
@@ -26,14 +26,17 @@ from orchestrator.wiring import Flags
 @task_argument
 @click.pass_obj
 def command(settings: Settings, /, node: str, task: Path, tolerance: float, as_json: bool, **given: Any) -> int:
-    """Run NODE's candidate once more and say whether its score stands. Nothing is recorded.
+    """Run NODE's candidate once more and say whether its verdict stands. Nothing is recorded.
+
+    A strict score stands when it comes out the same, and when the candidate would be kept, or not, as it was. A noisy
+    one never comes out the same: it stands when it is no worse than the worst of the node's own repeats.
 
     Exit code 0 when it stands, 1 when it does not.
     """
     found, again = asyncio.run(_replay(settings, task, node, tolerance, flags_of(given)))
     if as_json:
         verdict = again.verdict.model_dump(mode="json") if again.verdict else None
-        print_json({"node": found.id, "stands": again.stands, "why": again.why, "verdict": verdict})
+        print_json({"node": found.id, "stands": again.stands, "kept": again.kept, "why": again.why, "verdict": verdict})
     else:
         word = "stands" if again.stands else "does not stand"
         scores = figures.metrics(again.verdict.metrics) if again.verdict else "no score"
@@ -44,6 +47,4 @@ def command(settings: Settings, /, node: str, task: Path, tolerance: float, as_j
 async def _replay(settings: Settings, task: Path, name: str, tolerance: float, flags: Flags) -> tuple[Node, Replay]:
     async with open_place(settings, task, name, flags) as place:
         node = place.node
-        submitted = place.reading.state.trials[node.submitted] if node.submitted else None
-        fingerprint = submitted.fingerprint if submitted else {}
-        return node, await replay(place.parts, node, place.tree, fingerprint, tolerance)
+        return node, await replay(place.parts, place.reading.state, node, place.tree, tolerance)

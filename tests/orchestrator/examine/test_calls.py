@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Calibration, Node, Role, Spent
+from orchestrator.domain.state import State
 from orchestrator.examine.checkup import _what_it_did
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
@@ -170,9 +171,9 @@ async def test_replay(tmp_path: Path) -> None:
     async with Stage().site() as site:
         parts = await make_parts(task, taken, site)
         node = Node(id="1", parent=None, role=Role.BASELINE, number=1)
-        first = await replay(parts, node, taken.tree, {}, 1e-9)
+        first = await replay(parts, State(), node, taken.tree, 1e-9)
         node = node.model_copy(update={"verdict": first.verdict, "ending": Ending.SCORED})
-        again = await replay(parts, node, taken.tree, {}, 1e-9)
+        again = await replay(parts, State(), node, taken.tree, 1e-9)
         assert (again.stands, again.why) == (True, "the same metrics again")
 
 
