@@ -11,7 +11,7 @@ from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.bake import bake
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.gpus import Gpus, Taken
-from sandbox.backends.docker.hold import DockerHold
+from sandbox.backends.docker.hold import LOOKS, DockerHold
 from sandbox.backends.docker.lease import OWNER_LABEL, reap
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.config import DockerConfig
@@ -120,6 +120,41 @@ def test_how_it_died(shape: Shape, killed: bool, death: Death) -> None:
     answers = engine(shape, inspect={"State": {"OOMKilled": killed, "Running": False}}, events=["start", "die"])
     hold = DockerHold(answers, "id", "name", cast(Any, None), 0.0, cast(Any, None))
     assert asyncio.run(hold.cause_of_death(1.0)) is death
+
+
+class Late(Answering):
+    """An engine that sees a death before it sees what it was of."""
+
+    looks = 0
+
+    async def events(self, _: str) -> list[str]:
+        self.looks += 1
+        return ["start", "die", *(["oom"] if self.looks > self._answers["late"] else [])]
+
+
+@pytest.mark.parametrize(
+    ("code", "late", "death", "looks"),
+    [
+        (137, 0, Death.MEMORY, 1),
+        (137, 3, Death.MEMORY, 4),
+        (137, 10**6, Death.ITS_OWN_DOING, LOOKS),
+        (1, 10**6, Death.ITS_OWN_DOING, 1),
+    ],
+    ids=["oom after die", "oom later still", "no oom", "no kill"],
+)
+def test_death_is_seen_before_its_cause(
+    monkeypatch: pytest.MonkeyPatch, code: int, late: int, death: Death, looks: int
+) -> None:
+    """A sandbox that the kernel ended for its memory is out of memory, although the engine noted its death first.
+
+    runsc dies whole, so both come at once, and an engine that reads the death first never says OOMKilled.
+    """
+    monkeypatch.setattr("sandbox.backends.docker.hold.LOOK_S", 0.0)
+    record = {"State": {"OOMKilled": False, "Running": False, "ExitCode": code}}
+    answers = Late(as_written, inspect=record, late=late)
+    hold = DockerHold(cast(Engine, answers), "id", "name", cast(Any, None), 0.0, cast(Any, None))
+    assert asyncio.run(hold.cause_of_death(1.0)) is death
+    assert answers.looks == looks
 
 
 def test_reaped_without_a_name(shape: Shape) -> None:

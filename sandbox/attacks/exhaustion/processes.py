@@ -5,13 +5,13 @@ import re
 import time
 
 from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged, told
-from sandbox.attacks.forge import TICK, run_seen, ticks
+from sandbox.attacks.forge import TICK, Seen, run_seen, ticks
 from sandbox.attacks.neighbours import Ear, beside
 from sandbox.bundle import Bundle
 from sandbox.job import Ending, Job
 
 FORKS = 120
-RESPONSIVE_S = 5.0
+RESPONSIVE_S = 20.0  # a machine may stand still for some seconds; an engine that is choked stays so
 
 FORK_BOMB = f"""
 import os, sys, time
@@ -35,7 +35,7 @@ for count in range(1, {FORKS} + 1):
 async def fork_bomb(arena: Arena) -> Finding:
     """Forks end at the limit, the ending is the candidate's own, and the engine answers all the while."""
     # gVisor needs memory for each process of the guest; here only the count of processes shall be the bound.
-    limits = QUICK.model_copy(update={"pids": 16, "memory": 512 << 20})
+    limits = QUICK.model_copy(update={"pids": 16, "memory": 2 << 30})
     running = asyncio.ensure_future(run_seen(arena, FORK_BOMB, limits=limits))
     slowest = 0.0
     while not running.done():
@@ -43,9 +43,12 @@ async def fork_bomb(arena: Arena) -> Finding:
         await arena.backend.engine.version()
         slowest = max(slowest, time.monotonic() - started)
         await asyncio.wait([running], timeout=0.1)
-    seen = running.result()
+    return forks_finding(running.result(), arena.is_gvisor, slowest)
+
+
+def forks_finding(seen: Seen, is_gvisor: bool, slowest: float) -> Finding:
     forked = max(map(int, re.findall(r"^forked (\d+)$", seen.log, re.MULTILINE)), default=0)
-    wanted = Ending.FAILED if arena.is_gvisor else Ending.PROCESS_LIMIT
+    wanted = Ending.FAILED if is_gvisor else Ending.PROCESS_LIMIT
     held = forked < FORKS and seen.outcome.ending is wanted and slowest < RESPONSIVE_S and seen.gone
     evidence = f"{forked} of {FORKS} forks, the engine answered within {slowest * 1000:.0f} ms"
     return Finding(forked > 0, held, str(seen.outcome.ending), evidence)

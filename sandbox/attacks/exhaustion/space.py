@@ -3,7 +3,7 @@
 import re
 
 from sandbox.attacks.attack import QUICK, Arena, Finding, attack, judged
-from sandbox.attacks.forge import run_seen
+from sandbox.attacks.forge import Seen, run_seen
 from sandbox.job import Ending
 
 MIB = 1 << 20
@@ -21,12 +21,20 @@ def _last(pattern: str, log: str) -> int:
     return max(map(int, re.findall(pattern, log, re.MULTILINE)), default=0)
 
 
+def _held_to_memory(seen: Seen) -> bool:
+    """The memory limit ended it: a program on runc, the whole sandbox on runsc, where only the log is left to tell."""
+    return seen.outcome.ending is Ending.OUT_OF_MEMORY and seen.gone
+
+
 @attack("T14", "memory past the limit, and swap", runsc="out of memory ends the whole sandbox: the sentry is killed")
 async def memory(arena: Arena) -> Finding:
     """A program over its memory limit dies of it, swap or not, and its ending says so."""
-    seen = await run_seen(arena, HOG)
+    return hog_finding(await run_seen(arena, HOG))
+
+
+def hog_finding(seen: Seen) -> Finding:
     held = _last(r"^holds (\d+) MiB$", seen.log)
-    blocked = held * MIB <= QUICK.memory and seen.outcome.ending is Ending.OUT_OF_MEMORY and seen.gone
+    blocked = held * MIB <= QUICK.memory and _held_to_memory(seen)
     return Finding(held > 0, blocked, str(seen.outcome.ending), f"held {held} of 400 MiB under {QUICK.memory >> 20}")
 
 
@@ -82,9 +90,12 @@ async def tmpfs_as_memory(arena: Arena) -> Finding:
         "    os.write(2, f'wrote {count} MiB\\n'.encode())"
     )
     limits = QUICK.model_copy(update={"memory": 64 * MIB, "work_bytes": 256 * MIB})
-    seen = await run_seen(arena, source, limits=limits)
+    return tmpfs_finding(await run_seen(arena, source, limits=limits))
+
+
+def tmpfs_finding(seen: Seen) -> Finding:
     wrote = _last(r"^wrote (\d+) MiB$", seen.log)
-    blocked = wrote < 80 and seen.outcome.ending is Ending.OUT_OF_MEMORY and seen.gone
+    blocked = wrote < 80 and _held_to_memory(seen)
     return Finding(wrote > 0, blocked, str(seen.outcome.ending), f"wrote {wrote} of 80 MiB under 64 MiB of memory")
 
 
@@ -107,12 +118,13 @@ async def inodes(arena: Arena) -> Finding:
         "    if count % 500 == 0:\n        os.write(2, f'made {count}\\n'.encode())"
     )
     limits = QUICK.model_copy(update={"memory": 96 * MIB, "work_bytes": 256 * MIB})
-    seen = await run_seen(arena, source, limits=limits)
+    return inodes_finding(await run_seen(arena, source, limits=limits), arena.is_gvisor, limits.work_inodes)
+
+
+def inodes_finding(seen: Seen, is_gvisor: bool, limit: int) -> Finding:
     made = _last(r"^made (\d+)$", seen.log)
-    wanted = Ending.OUT_OF_MEMORY if arena.is_gvisor else Ending.WORK_FULL
-    blocked = made < INODES and seen.outcome.ending is wanted and seen.gone
-    if not arena.is_gvisor:
-        blocked = blocked and made <= limits.work_inodes
+    full = seen.outcome.ending is Ending.WORK_FULL and seen.gone and made <= limit
+    blocked = made < INODES and (_held_to_memory(seen) if is_gvisor else full)
     return Finding(made > 0, blocked, str(seen.outcome.ending), f"{made} of {INODES} inodes")
 
 
@@ -151,11 +163,11 @@ async def disk(arena: Arena) -> Finding:
 
 
 BUFFERS = """
-import os, socket, probe
-limit, sent, refused = 320 << 20, {}, {}
+import os, socket
+limit = 320 << 20
 for name, family, kind in (("netlink", 16, 3), ("udp", 2, 2), ("unix", 1, 2)):
-    held, total = [], 0
-    probe.tell(sent=sent, refused=refused, at=name)
+    held, total, refused = [], 0, 0
+    os.write(2, f"at {name}\\n".encode())
     while len(held) < 60 and total < limit // 3:
         try:
             one = socket.socket(family, kind)
@@ -166,13 +178,12 @@ for name, family, kind in (("netlink", 16, 3), ("udp", 2, 2), ("unix", 1, 2)):
         except BlockingIOError:
             pass
         except OSError as error:
-            refused[name] = error.errno
+            refused = error.errno
             break
         held.append(one)
-    sent[name] = total >> 20
+    os.write(2, f"{name} held {total >> 20} MiB, error {refused}\\n".encode())
     for one in held:
         one.close()
-probe.tell(sent=sent, refused=refused, at="the end")
 """
 
 
@@ -183,7 +194,20 @@ probe.tell(sent=sent, refused=refused, at="the end")
 )
 async def socket_buffers(arena: Arena) -> Finding:
     """Kernel buffers that no memory limit counts can not be had: those sockets do not open."""
-    outcome = await arena.run(BUFFERS, limits=QUICK.model_copy(update={"memory": 64 << 20, "open_files": 128}))
-    if arena.is_gvisor:
-        return judged(outcome, lambda seen: seen["sent"]["netlink"] == 0)
-    return judged(outcome, lambda seen: {"netlink", "udp"} <= set(seen["refused"]) and seen["sent"]["netlink"] == 0)
+    limits = QUICK.model_copy(update={"memory": 64 << 20, "open_files": 128})
+    return buffers_finding(await run_seen(arena, BUFFERS, limits=limits), arena.is_gvisor)
+
+
+def buffers_finding(seen: Seen, is_gvisor: bool) -> Finding:
+    """A sandbox that died of what it buffered was held to its limit; on runc no limit counts what these two hold."""
+    lines = re.findall(r"^(\w+) held (\d+) MiB, error (\d+)$", seen.log, re.MULTILINE)
+    held = {name: (int(size), int(error)) for name, size, error in lines}
+    size, error = held.get("netlink", (-1, 0))
+    if is_gvisor:
+        ran = "at netlink" in seen.log
+        shut = _held_to_memory(seen) or (size == 0 and seen.outcome.ending is Ending.COMPLETED)
+    else:
+        ran = {"netlink", "udp"} <= set(held)
+        ended = seen.outcome.ending is Ending.COMPLETED or _held_to_memory(seen)
+        shut = ended and size == 0 and bool(error) and bool(held.get("udp", (0, 0))[1])
+    return Finding(ran, ran and shut, str(seen.outcome.ending), "; ".join(map(" ".join, lines)) or "nothing was said")

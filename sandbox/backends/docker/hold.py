@@ -1,13 +1,18 @@
 """Our grip on one container."""
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from sandbox.answers import flag
+from sandbox.answers import Answer, flag, text
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.link import DockerLink
 from sandbox.errors import Lost, SandboxError, Unavailable
 from sandbox.live import Death
+
+# What the kernel ended for its memory is dead at once; the engine may hear of it after the death.
+LOOKS, LOOK_S = 20, 0.1
+KILLED = "137"
 
 
 class DockerHold:
@@ -40,12 +45,23 @@ class DockerHold:
             return Death.MEMORY
         if flag(record, "State", "Running"):
             return Death.ITS_OWN_DOING
-        events = await self._engine.events(self._container)
+        events = await self._events(record)
+        if "oom" in events:
+            return Death.MEMORY
         if "kill" in events:
             raise Lost(f"{self.name} was killed by somebody else")
         if "die" not in events:
             raise Lost(f"the engine did not see {self.name} end; was it restarted?")
         return Death.ITS_OWN_DOING
+
+    async def _events(self, record: Answer) -> list[str]:
+        """What the engine noted; where something was killed and nobody is named yet, it is asked a few times more."""
+        for _ in range(LOOKS - 1 if text(record, "State", "ExitCode") == KILLED else 0):
+            events = await self._engine.events(self._container)
+            if {"oom", "kill"} & set(events):
+                return events
+            await asyncio.sleep(LOOK_S)
+        return await self._engine.events(self._container)
 
     async def answers(self) -> None:
         """The engine is the machine: it answers when it is told to kill."""
