@@ -23,6 +23,7 @@ from pygit2.enums import ConfigLevel, ObjectType, RepositoryInitFlag, Repository
 
 from orchestrator.change import File, Tree, shown
 from orchestrator.domain.node import parse_node
+from orchestrator.sinks import commit_message
 
 MAX_ENTRIES = 20_000  # files and folders
 MAX_BYTES = 256 << 20
@@ -78,21 +79,29 @@ class Candidates:
     def write(self, node: str, tree: Tree, parent: str | None, message: str, at: datetime) -> str:
         """A commit of this tree on the branch of this node, on disk for good when it returns.
 
-        The same again gives the same commit; anything else under the name of a node that is there raises GitError.
+        The same again gives the same commit, whatever words are with it; anything else under the name of a node that
+        is there raises GitError.
         """
         name = _branch(node)
         with _translating(self._folder, tree):
             author = pygit2.Signature(*_AUTHOR, int(at.timestamp()), 0)
             parents: list[pygit2.Oid | str] = [] if parent is None else [_checked_commit(parent)]
             top = pygit2.Oid(raw=self._write_folder(_nested(tree), 0))
-            commit = self._repository.create_commit(None, author, author, _plain(message), top, parents)
+            commit = self._repository.create_commit(
+                None, author, author, commit_message(message, _MESSAGE_LINE), top, parents
+            )
             with self._guard:
                 present = self.commit_of(node)
                 if present is None:
                     self._make_branch(name, commit)
-                elif present != str(commit):
+                elif not self._is_same(present, commit):
                     raise GitError(f"node {node} has another candidate already; a node is written once")
-            return str(commit)
+            return present or str(commit)
+
+    def _is_same(self, present: str, commit: pygit2.Oid) -> bool:
+        """But for the message, which another version may have written in another way."""
+        one, other = _commit(self._repository, present), _commit(self._repository, str(commit))
+        return (one.tree_id, one.parent_ids, one.commit_time) == (other.tree_id, other.parent_ids, other.commit_time)
 
     def commit_of(self, node: str) -> str | None:
         """The commit of a node, None where it has none yet."""
@@ -240,11 +249,6 @@ def _branch(node: str) -> str:
     if len(name) > _NAME_BYTES:
         raise GitError(f"node {name[:20]}… is too deep to be a branch; start a new run from it")
     return f"refs/heads/{name}"
-
-
-def _plain(message: str) -> str:
-    """Only a newline ends a line, and nothing in it can move a cursor or end the text."""
-    return "\n".join(shown(line, _MESSAGE_LINE) for line in message.split("\n"))
 
 
 def _nested(tree: Tree) -> _Level:

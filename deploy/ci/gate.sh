@@ -17,10 +17,17 @@ trap 'git worktree remove --force "$work/trusted" >/dev/null 2>&1 || :; rm -rf "
 # Task, judge and gold as they are in the base branch.
 git -c core.hooksPath=/dev/null worktree add --quiet --detach "$work/trusted" "$BASE"
 
-outside=$(git diff --name-only --no-renames "$BASE...$HEAD" -- . ":!$FOLDER")
+# A name can be a command to a runner (::error…, ##vso[…]) or Markdown in a summary. Behind this sign and without two
+# hashes it is neither: four spaces make it code.
+as_text() { sed -e 's/##/#\\#/g' -e 's/^/    | /'; }
+
+outside=$(git -c core.quotePath=true diff --name-only --no-renames "$BASE...$HEAD" -- . ":!$FOLDER")
 if [ -n "$outside" ]; then
     # The gate says nothing about these, so somebody has to look at them.
-    printf 'not judged, because it lies outside of %s:\n%s\n' "$FOLDER" "$outside" | tee "$reports/outside.txt"
+    {
+        printf '\nnot judged, because it lies outside of %s:\n\n' "$FOLDER"
+        printf '%s\n' "$outside" | as_text
+    } | tee "$reports/outside.txt"
 fi
 git diff --no-color --no-ext-diff --no-textconv "--relative=$FOLDER" "$BASE...$HEAD" >"$work/change.diff"
 if [ ! -s "$work/change.diff" ]; then

@@ -17,6 +17,7 @@ from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
 from orchestrator.task import TaskError
 from orchestrator.views import campaign, chamber, judging, live, running
+from orchestrator.views.ci_log import guard_output
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import CannotOpen
 from sandbox import Lost, Refused, Unavailable
@@ -71,6 +72,7 @@ def first_line(error: ValidationError) -> str:
 
 def main() -> Never:
     """Run a command; errors become one line on stderr and a documented exit code."""
+    guard_output()
     # The flag of ours, which stands before the command; a candidate's own words come after it.
     verbose = "--verbose" in list(itertools.takewhile(lambda word: word not in cli.commands, sys.argv[1:]))
     try:

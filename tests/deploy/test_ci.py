@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 import pytest
+from markdown_it import MarkdownIt
 
 from orchestrator.examine.gate import Decision
 from orchestrator.views.cli import cli
@@ -248,6 +249,37 @@ def test_nothing_to_judge(repository: Path, tmp_path: Path) -> None:
     assert code == 0, said
     assert "notes.txt" in (reports / "outside.txt").read_text()
     assert not (reports / "evidence.json").exists()
+
+
+NAMES = [
+    "::error file=a,line=1::pwned",
+    "##[error]pwned",
+    "x ##vso[task.complete]pwned",
+    "[pwned](javascript:x)",
+    "<img src=x>",
+    "```",
+    "    ",
+    "# pwned",
+    "\u202epwned",
+    "two\nlines",
+]
+
+
+def test_t90_names_are_text(repository: Path, tmp_path: Path) -> None:
+    """Whatever a file outside of the workspace is called: no runner obeys its name, and in the summary it is code."""
+    base = _git(repository, "rev-parse", "HEAD")
+    for name in NAMES:
+        (repository / name).write_text("x")
+    code, said, reports = _judge(repository, base, _commit(repository, "names"), tmp_path)
+    assert code == 0, said
+    lines = re.split(r"[\r\n]+", said)
+    assert not [line for line in lines if line.strip().startswith("::") or re.search(r"##(\w*)\[", line)]
+    shown = "before\n" + (reports / "outside.txt").read_text()
+    tokens = MarkdownIt("commonmark").parse(shown)
+    assert [token.type for token in tokens if not token.type.startswith("paragraph_")] == [
+        "inline", "inline", "code_block",
+    ]  # fmt: skip
+    assert tokens[-1].content.count("| ") == len(NAMES)
 
 
 @pytest.mark.docker

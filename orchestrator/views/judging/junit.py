@@ -1,16 +1,14 @@
 """The gate as a JUnit test suite: a test case for each thing that was asked of the change."""
 
-import re
 import xml.etree.ElementTree as Xml
 
 from orchestrator.examine.gate import Decision
 from orchestrator.examine.gate_steps import Step, StepState
-from orchestrator.text import printable, printable_lines
+from orchestrator.sinks import xml_text
+from orchestrator.text import printable_lines
 from orchestrator.views.judging.report import Report
 
 LOG_LINES = 200
-# All that XML 1.0 allows. `printable` has escaped the rest already; this is the promise of this file alone.
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(report: Report) -> str:
@@ -26,7 +24,7 @@ def junit(report: Report) -> str:
     seconds = f"{sum(it.seconds for it in steps):.3f}"
     attributes = {name: str(count) for name, count in counts.items()} | {"time": seconds}
     root = Xml.Element("testsuites", {"name": "blastdoor gate", **attributes})
-    named = {"name": _text(f"gate {report.task}"), "timestamp": report.started_at[:19]}
+    named = {"name": xml_text(f"gate {report.task}"), "timestamp": report.started_at[:19]}
     suite = Xml.SubElement(root, "testsuite", {**named, **attributes})
     for step in steps:
         _case(suite, report, step)
@@ -40,9 +38,9 @@ def _case(suite: Xml.Element, report: Report, step: Step) -> None:
     case = Xml.SubElement(
         suite,
         "testcase",
-        {"classname": _text(f"blastdoor.{report.task}"), "name": _text(step.name), "time": f"{step.seconds:.3f}"},
+        {"classname": xml_text(f"blastdoor.{report.task}"), "name": xml_text(step.name), "time": f"{step.seconds:.3f}"},
     )
-    why = _text(step.why)
+    why = xml_text(step.why)
     match step.state:
         case StepState.FAILED:
             Xml.SubElement(case, "failure", {"message": why, "type": "rejected"}).text = why
@@ -52,8 +50,4 @@ def _case(suite: Xml.Element, report: Report, step: Step) -> None:
             Xml.SubElement(case, "skipped", {"message": why})
     if step.log:
         lines = list(printable_lines(step.log))[-LOG_LINES:]
-        Xml.SubElement(case, "system-out").text = "\n".join(map(_text, lines))
-
-
-def _text(text: str) -> str:
-    return _NOT_XML.sub("?", printable(text))
+        Xml.SubElement(case, "system-out").text = "\n".join(map(xml_text, lines))

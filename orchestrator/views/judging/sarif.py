@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from orchestrator.examine.gate import Changed, Decision
 from orchestrator.examine.gate_steps import Step, StepState
+from orchestrator.sinks import sarif_text
 from orchestrator.task import FILE
 from orchestrator.text import printable
 from orchestrator.views.judging.report import Report
@@ -49,7 +50,7 @@ def _rules() -> list[dict[str, Any]]:
 
 def _invocation(report: Report) -> dict[str, Any]:
     judged = report.gated.decision is not Decision.UNJUDGED
-    told = {"level": "note" if judged else "error", "message": {"text": printable(report.line)}}
+    told = {"level": "note" if judged else "error", "message": {"text": sarif_text(report.line)}}
     return {
         "executionSuccessful": judged,
         "startTimeUtc": _utc(report.started_at),
@@ -64,7 +65,7 @@ def _result(report: Report, step: Step) -> dict[str, Any]:
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(rule),
         "level": "error",
-        "message": {"text": printable(step.why)},
+        "message": {"text": sarif_text(step.why)},
         "locations": [_location(report, it) for it in report.changed[:_LOCATIONS]] or [_task_file(report)],
         "partialFingerprints": {"changeAndStep/v1": f"{report.change_sha256}:{printable(step.name)}"},
     }

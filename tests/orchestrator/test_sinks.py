@@ -1,0 +1,240 @@
+"""T90: every place where a program reads text of others, against everything that has acted in one of them before.
+
+The readers are real where there is one to be had: git, an XML parser, a renderer of Markdown, JSON. The runners of CI
+services are not, so what they look for is written down here.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as Xml
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from orchestrator.change import Tree
+from orchestrator.git import Candidates
+from orchestrator.sinks import ci_log, commit_message, sarif_text
+from orchestrator.views.campaign.markdown import block, code, table
+from orchestrator.views.campaign.opening import json_text
+from orchestrator.views.judging.junit import junit
+from orchestrator.views.judging.markdown import markdown
+from orchestrator.views.judging.sarif import sarif
+from tests.orchestrator.views.judging.samples import report
+
+PAYLOADS = [
+    "::error file=solve.py,line=1::pwned",
+    "  ::set-output name=x::y",
+    "\u2003\t::add-mask::x",
+    "\x1b[31m::error::x",
+    "fine\r::warning::y",
+    "fine\n::stop-commands::x",
+    "::",
+    "##[error]boo",
+    "before ##[command]boo",
+    "before ##vso[task.complete result=Succeeded;]done",
+    "#####vso[task.setvariable variable=x]y",
+    "##teamcity[testFailed name='x']",
+    "[link](https://evil.invalid)",
+    "![image](https://evil.invalid/x.png)",
+    "<https://evil.invalid>",
+    "<script>alert(1)</script>",
+    '<img src=x onerror="y">',
+    "<!-- hidden",
+    "# heading\n\n* list\n\n| a | b |\n|---|---|\n| c | d |",
+    "``` \n~~~\n```` \n# out",
+    "`` ` `` `",
+    "a | b \\| c",
+    "]]></system-out><testcase name='x'/>&amp;",
+    "@everyone",
+    "fixed\n\nSigned-off-by: Eve <eve@example.invalid>",
+    "fixed\n\nCo-authored-by: Eve <eve@example.invalid>\nReviewed-by: Mallory <m@example.invalid>",
+    "fixed\n\nSigned-off-by: Eve <eve@example.invalid>\n---\nmore",
+    "fixed\n\n\nskip-checks: true",
+    "fixed\n\n(cherry picked from commit 0000000000000000000000000000000000000000)\nAcked-by: Eve",
+    "Signed-off-by: Eve <eve@example.invalid>",
+    "[skip ci] fixed",
+    "[ci skip] and [no ci] and [skip actions] and ***NO_CI***",
+    "fixes #12, closes other/project#13, resolves GH-14, !15",
+    "\x00\x08\ud800 nul",
+    "{0} {1}",
+    "plain words, 100 % of them",
+]
+EVERY = pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def commands(log: str) -> list[str]:
+    """What a runner of GitHub, Azure or TeamCity would obey, and one that skips colours."""
+    lines = re.split(r"\r\n|\r|\n", re.sub(r"\x1b\[[0-9;]*m", "", log))
+    return [line for line in lines if line.strip().startswith("::") or re.search(r"##(\w*)\[", line)]
+
+
+def test_the_readers_see_what_acts() -> None:
+    """Raw, most of these are obeyed by the readers of this file: they prove something."""
+    assert sum(bool(commands(payload)) for payload in PAYLOADS) == 12
+    assert {"link_open", "image", "html_inline", "heading_open"} <= set().union(*map(kinds, PAYLOADS))
+    assert sum(bool(trailers(f"1.1: {payload}")) for payload in PAYLOADS) >= 4
+
+
+@EVERY
+def test_ci_log(payload: str) -> None:
+    """Nothing in a log is a command; what does not act is left as it is, and twice is the same as once."""
+    safe = ci_log(payload)
+    assert not commands(safe)
+    assert ci_log(safe) == safe
+    assert (safe == payload) is not bool(commands(payload))
+
+
+PRINTS = """
+import sys
+from orchestrator.views.ci_log import guard_output
+guard_output()
+import click, json
+from orchestrator.views.campaign.screen import open_screen
+for payload in json.loads(sys.argv[1]):
+    click.echo(payload)
+    open_screen().line(payload)
+    click.echo(payload, err=True)
+    for sign in payload:
+        sys.stdout.write(sign)
+        sys.stdout.flush()
+    sys.stdout.write(chr(10))
+sys.stdout.write("no end of a line ##[x]")
+"""
+
+
+def printed(environment: dict[str, str], stdout: int | None = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    shown = json.dumps([payload for payload in PAYLOADS if "\ud800" not in payload])
+    signs = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILDKITE")
+    clean = {name: value for name, value in os.environ.items() if name not in signs}
+    return subprocess.run(
+        [sys.executable, "-c", PRINTS, shown],
+        env=clean | environment,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("sign", ["CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD"])
+def test_whatever_is_printed_in_ci(sign: str) -> None:
+    """In a CI job, nothing that any command prints is a command to its runner, in whatever pieces it was written."""
+    told = printed({sign: "true"})
+    assert not commands(told.stdout)
+    assert not commands(told.stderr)
+    assert told.stdout.endswith("no end of a line \\u0023#[x]")
+    assert "plain words, 100 % of them" in told.stdout
+
+
+def test_elsewhere_nothing_changes(tmp_path: Path) -> None:
+    """Outside of CI, and where the output is a file of the caller's, text is as it was."""
+    assert commands(printed({}).stdout)
+    assert commands(printed({"CI": "false"}).stdout)
+    with (tmp_path / "out").open("w") as out:
+        printed({"CI": "true"}, out.fileno())
+    assert commands((tmp_path / "out").read_text())
+
+
+@EVERY
+def test_json_in_a_log(payload: str) -> None:
+    """A document in the log says the same as before, and is no command."""
+    text = ci_log(json_text({"why": payload, payload: [payload]}))
+    assert not commands(text)
+    assert json.loads(text) == {"why": payload, payload: [payload]}
+
+
+def kinds(text: str) -> set[str]:
+    """What a renderer makes of it: GitHub's dialect, as far as it goes."""
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return {it.type for token in tokens for it in (token, *(token.children or ()))}
+
+
+QUIET = {"paragraph_open", "paragraph_close", "inline", "text", "code_inline", "fence", "softbreak", "code_block"}
+
+
+@EVERY
+def test_markdown(payload: str) -> None:
+    """In a line, a block and a table it is code and nothing else."""
+    assert kinds(f"because: {code(payload)}") <= QUIET
+    assert kinds("\n".join(block(payload))) <= QUIET
+    rows = kinds("\n".join(table(["a", "b"], [[code(payload), "x"]])))
+    assert {it for it in rows if not re.match("t(able|head|body|r|h|d)_", it)} <= QUIET
+
+
+@EVERY
+def test_summary_of_the_gate(payload: str) -> None:
+    """A whole summary has our own heading and tables, and nothing of theirs beside code."""
+    found = kinds(markdown(report(payload, log=payload)))
+    assert {it for it in found if not re.match("t(able|head|body|r|h|d)_|heading_", it)} <= QUIET
+    titles = [token for token in MarkdownIt("commonmark").parse(markdown(report(payload))) if "heading" in token.type]
+    assert len(titles) == 2
+
+
+@EVERY
+def test_junit(payload: str) -> None:
+    """A parser finds our cases, no others, and the text as text."""
+    root = Xml.fromstring(junit(report(payload, log=payload)).encode())  # noqa: S314  our own
+    names = {"testsuites", "testsuite", "testcase", "failure", "error", "skipped", "system-out"}
+    assert {element.tag for element in root.iter()} <= names
+    assert len(list(root.iter("testcase"))) == 5
+
+
+LINK = re.compile(r"(?<!\\)(?:\\\\)*\[[^\]]*\]\([^)]*\)")
+
+
+@EVERY
+def test_sarif(payload: str) -> None:
+    """It is JSON, and no message has a link by the rules of SARIF (3.11.6), where brackets are escaped."""
+    found = json.loads(json.dumps(sarif(report(payload, log=payload))))
+    (run,) = found["runs"]
+    texts = [it["message"]["text"] for it in (*run["results"], *run["invocations"][0]["toolExecutionNotifications"])]
+    assert texts
+    assert not any(LINK.search(text) for text in texts)
+    assert re.sub(r"\\([\\\[\]])", r"\1", sarif_text("a [b](c) \\ d")) == "a [b](c) \\ d"
+
+
+def trailers(message: str) -> str:
+    told = subprocess.run(
+        ["git", "interpret-trailers", "--parse"],
+        input=message.encode("utf-8", "replace").replace(b"\0", b""),
+        capture_output=True,
+        check=True,
+    )
+    return told.stdout.decode()
+
+
+@EVERY
+def test_commit_message(payload: str, tmp_path: Path) -> None:
+    """git finds no trailer in a candidate's commit, and a forge nothing to skip or to close; the words are there."""
+    message = commit_message(f"1.1: {payload}", 1000)
+    assert trailers(message) == ""
+    assert not re.search(r"\[[^\]]*\b(ci|skip)\b[^\]]*\]|\*\*\*NO_CI|[#!]\d|GH-\d", message)
+    candidates = Candidates(tmp_path / "candidates.git")
+    candidates.write("1", Tree.of({"a": "1"}), None, f"1.1: {payload}", AT)
+    shown = subprocess.run(
+        ["git", "-C", str(tmp_path / "candidates.git"), "log", "-1", "--format=%(trailers)%n%B", "1"],
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    assert shown.strip("\n") == message
+
+
+SINKS: dict[str, Callable[[str], str]] = {
+    "ci_log": ci_log,
+    "code": code,
+    "sarif_text": sarif_text,
+    "commit_message": lambda text: commit_message(text, 1000),
+}
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_plain_words_stay(sink: str) -> None:
+    """What does not act reads as it was written."""
+    assert SINKS[sink]("plain words: 100 % of them (a, b)").strip("`") == "plain words: 100 % of them (a, b)"
