@@ -47,7 +47,16 @@ def report(
     )
     return Report(
         task="guess",
-        gated=Gated(decision, why, steps, Ending.SCORED, verdict(1.0), verdict(0.5), "f" * 64, {"cpu": "x"}),
+        gated=Gated(
+            decision,
+            why,
+            steps,
+            Ending.SCORED,
+            baseline=verdict(1.0),
+            candidate=verdict(0.5),
+            tree="f" * 64,
+            fingerprint={"cpu": "x"},
+        ),
         change_sha256="e" * 64,
         change_bytes=12,
         must_improve=False,
