@@ -151,6 +151,13 @@ class Side:
         return self._process.wait()
 
 
+def empty_calls(*sides: Side) -> tuple[float, float]:
+    """The smaller median, and the larger jitter."""
+    taken = [side.nulls() for side in sides]
+    jitters = (sorted(abs(it - statistics.median(one)) for it in one)[28] for one in taken)
+    return min(map(statistics.median, taken)), max(jitters)
+
+
 def judged(folder: Path, under: Sequence[str], values: Any) -> dict[str, Any]:
     """What the judge publishes, with its calls carried and timed as the orchestrator would."""
     out = folder.parent / "out"
@@ -170,13 +177,15 @@ def judged(folder: Path, under: Sequence[str], values: Any) -> dict[str, Any]:
     load_s, told = candidate.ask(b"L")
     if told[:1] != b"L":
         raise SystemExit(f"not loaded: {values.decode(told[1:])}")
-    pair = [side.nulls() for side in (judge, candidate)]
-    median = min(map(statistics.median, pair))
-    jitter = max(sorted(abs(it - statistics.median(one)) for it in one)[28] for one in pair)
+    median, jitter = empty_calls(judge, candidate)
     begun = {"median": median, "jitter": jitter, "functions": values.decode(told[1:])}
     _, wish = judge.ask(b"B" + values.encode(begun))
     calls = 0
     while wish[:1] != b"F":
+        if wish[:1] == b"M":
+            median, jitter = map(min, (median, jitter), empty_calls(judge, candidate))
+            _, wish = judge.ask(b"R" + struct.pack("<d", 0.0) + values.encode({"median": median, "jitter": jitter}))
+            continue
         calls += 1
         elapsed, answer = candidate.ask(wish)
         _, wish = judge.ask(b"R" + struct.pack("<d", elapsed) + answer)

@@ -22,7 +22,7 @@ class Rule(StrEnum):
 class Metric:
     """`binds` are the fingerprint's fields that must be equal to compare it; past `ceiling` it is not believed.
 
-    `timing` marks seconds that were measured over a channel: less than its jitter is no measurement.
+    `timing` marks seconds that were measured over a channel: less than that can tell is no measurement.
     """
 
     name: str = "score"
@@ -77,9 +77,15 @@ class Ranking:
     def too_good(self, values: Mapping[str, float]) -> list[str]:
         return [metric.name for metric in self.metrics if metric.too_good(values[metric.name])]
 
-    def drowned(self, values: Mapping[str, float], jitter: float) -> list[str]:
-        """The times that a channel of this jitter can not tell from none."""
-        return [it.name for it in self.metrics if it.timing and values[it.name] < jitter]
+    @property
+    def times(self) -> list[str]:
+        """The metrics that were measured over a channel."""
+        return [metric.name for metric in self.metrics if metric.timing]
+
+    def drowned(self, values: Mapping[str, float], least: float) -> list[str]:
+        """The times, less being better, that are less than what their channel can tell from none."""
+        of_time = (it.name for it in self.metrics if it.timing and it.goal is Goal.LOWER)
+        return [name for name in of_time if values[name] < least]
 
     def reached(self, values: Mapping[str, float]) -> bool:
         """Whether every target that is set is reached; False where none is."""

@@ -32,7 +32,10 @@ class Mode(StrEnum):
 
 
 class Verdict(BaseModel, extra="forbid", frozen=True):
-    """The judge's result with all that is needed to compare it; `directions` are those of single tasks."""
+    """The judge's result with all that is needed to compare it; `directions` are those of single tasks.
+
+    `at_most` names times that may have been less: so small that their channel can not tell them from none.
+    """
 
     metrics: dict[str, float]
     tasks: dict[str, float] = Field(default_factory=dict)
@@ -43,6 +46,7 @@ class Verdict(BaseModel, extra="forbid", frozen=True):
     valid: bool = True
     notes: str = ""
     suspect: tuple[str, ...] = ()
+    at_most: tuple[str, ...] = ()
 
 
 class NotComparable(Exception):

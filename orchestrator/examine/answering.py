@@ -9,6 +9,8 @@ from orchestrator.judge.cheats import Oracle
 from orchestrator.judge.helpers import CHEAT, CHEAT_ANSWERS
 from orchestrator.loop.workbench import Parts
 
+# The one that gives no answer: what becomes of it does not tell whether the judge looks at answers.
+RAISES = "answers an error"
 _WHY = "the judge takes an answer that solves nothing; it must check what it times"
 
 
@@ -36,4 +38,4 @@ async def try_answers(parts: Parts, runs: Sequence[Rehearsal], findings: Finding
 def _tried(parts: Parts, oracle: Oracle, run: Rehearsal, bar: Bar) -> Tried:
     if run.ending is not None or run.judgement is None:
         return Tried(oracle, Fate.KEPT_OUT, f"{run.ending}: {run.reason}")
-    return fate_of(parts, oracle, run.judgement, bar)
+    return fate_of(parts, oracle, run.judgement, bar, run.verdict.metrics if run.verdict else None)

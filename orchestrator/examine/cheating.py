@@ -103,11 +103,13 @@ async def _try(parts: Parts, oracle: Oracle, baseline: Mapping[str, bytes], bar:
     return fate_of(parts, oracle, await judged(parts, outputs), bar)
 
 
-def fate_of(parts: Parts, oracle: Oracle, judgement: Judgement, bar: Bar) -> Tried:
-    """What the judge's word makes of a cheat."""
+def fate_of(
+    parts: Parts, oracle: Oracle, judgement: Judgement, bar: Bar, counted: Mapping[str, float] | None = None
+) -> Tried:
+    """What the judge's word makes of a cheat; `counted` are its figures where not all that the judge said counts."""
     if judgement.result is None:
         return Tried(oracle, Fate.CRASHED, f"invalid: {judgement.fault}", last_words(judgement))
-    values = judgement.result.values
+    values = judgement.result.values if counted is None else counted
     if not judgement.result.valid:
         return Tried(oracle, Fate.NO_SOLUTION, "invalid: the judge says that it is no solution")
     if missing := parts.ranking.missing(values):

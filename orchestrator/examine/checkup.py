@@ -12,6 +12,7 @@ from orchestrator.change import File, Tree
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.examine.answering import try_answers
 from orchestrator.examine.cheating import tell_cheats, try_cheats
+from orchestrator.examine.dependence import tell_dependence, try_wrecks
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
 from orchestrator.examine.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
@@ -19,6 +20,7 @@ from orchestrator.judge.data import judge_files
 from orchestrator.judge.helpers import judge_helpers
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.loop.guards import guard_record, run_guard
+from orchestrator.loop.relaying import untold
 from orchestrator.loop.workbench import Free, Parts
 from orchestrator.task import GuardSpec
 from orchestrator.text import short
@@ -93,6 +95,9 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
         return False
     values = dict(run.verdict.metrics)
     findings.add(Section.WIRING, Sign.OK, f"the judge scores it: {_scores(parts, values)}", facts={"metrics": values})
+    _tell_calls("the judge", run, findings)
+    if why := untold(run.verdict, run.calibration):
+        findings.add(Section.WIRING, Sign.FAIL, f"nothing faster could be told from the baseline: {why}")
     if run.verdict.suspect:
         text = f"the baseline itself is beyond the ceiling of {', '.join(run.verdict.suspect)}"
         findings.add(Section.WIRING, Sign.FAIL, text, "nothing could ever be kept; correct the ceiling, or the goal")
@@ -100,6 +105,17 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
         text = "tier shared: judge and candidate share a chamber, so a candidate can forge its own score"
         findings.add(Section.WIRING, Sign.WARN, text, 'move the judge out with judge.mode = "data"')
     return True
+
+
+def _tell_calls(who: str, run: Rehearsal, findings: Findings) -> None:
+    """Where a judge is to call, whether it does."""
+    if never_called(run):
+        text = f"{who} never calls the candidate: the score can not depend on it"
+        findings.add(Section.WIRING, Sign.FAIL, text, "ask it something: candidate.call, or candidate.time for a time")
+
+
+def never_called(run: Rehearsal) -> bool:
+    return run.calibration is not None and run.calibration.calls == 0
 
 
 def _advice(parts: Parts, run: Rehearsal) -> str:
@@ -115,7 +131,8 @@ def _what_it_did(run: Rehearsal) -> str:
         return f"the baseline runs and leaves {_names(run.outputs)}"
     channel = f"an empty call takes {run.calibration.median_s:.2g} s, give or take {run.calibration.jitter_s:.2g} s"
     times = "once" if run.calibration.calls == 1 else f"{run.calibration.calls} times"
-    return f"the baseline loads and the judge calls it {times}; {channel}"
+    call = f"; a call takes {run.calibration.call_s:.2g} s with it" if run.calibration.call_s is not None else ""
+    return f"the baseline loads and the judge calls it {times}; {channel}{call}"
 
 
 def _names(outputs: Mapping[str, bytes]) -> str:
@@ -146,6 +163,7 @@ async def _check_tuning(parts: Parts, findings: Findings) -> Rehearsal:
     if run.scored and run.verdict:
         text = f"the cheaper target scores too: {_scores(parts, run.verdict.metrics)} in {run.clock_s:.1f} s"
         findings.add(Section.WIRING, Sign.OK, text)
+        _tell_calls("for the cheaper target, the judge", run, findings)
     else:
         log = run.judgement.log if run.judgement else run.log
         text = f"the cheaper target does not score: {why_not(run)}"
@@ -159,6 +177,7 @@ async def _check_heldout(parts: Parts, first: Rehearsal, findings: Findings) -> 
     run = await rehearse(parts, Mode.HELDOUT)
     if run.scored:
         findings.add(Section.WIRING, Sign.OK, "the held-out split scores the baseline, too")
+        _tell_calls("on the held-out split, the judge", run, findings)
         scores = [[it.verdict.metrics[m.name] for m in parts.ranking.metrics] for it in (first, run) if it.verdict]
         if scores[0] == scores[-1]:
             text = "the baseline scores exactly the same on the held-out split: it may be the development split"
@@ -213,10 +232,15 @@ async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheat
     if parts.tier is Tier.SHARED:
         text = "not tried: in one chamber with the judge, a candidate needs no cheat but a result file of its own"
         findings.add(Section.CHEATS, Sign.WARN, text)
-    elif cheats and parts.tier is Tier.RELAY:
-        tell_cheats(await try_answers(parts, found.runs, findings, width), findings)
+        if cheats:
+            await try_wrecks(parts, found.runs, findings)
+    elif cheats and never_called(found.runs[0]):
+        findings.add(Section.CHEATS, Sign.NOTE, "not tried: the judge calls nobody")
     elif cheats:
-        tell_cheats(await try_cheats(parts, found.runs, findings, width), findings)
+        trying = try_answers if parts.tier is Tier.RELAY else try_cheats
+        tried = await trying(parts, found.runs, findings, width)
+        tell_cheats(tried, findings)
+        tell_dependence(parts, tried, found.runs, findings)
     else:
         findings.add(Section.CHEATS, Sign.WARN, "not tried, as you said", "try them once before a long campaign")
     check_code(parts, findings)

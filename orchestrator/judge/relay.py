@@ -9,6 +9,7 @@ a backstop. A candidate that falls silent while nobody asks it anything fails at
 """
 
 import asyncio
+import math
 import re
 import secrets
 import statistics
@@ -35,6 +36,10 @@ _FUNCTIONS = 1000
 _LOADED_BYTES = 65_536
 SMALL = 65_536
 _RESULT = re.compile(r"result\.json|metrics\.csv|traces/[A-Za-z0-9_.-]{1,200}")
+# Beside the result, where the judge's module could not tell a time from none and gave the least that it can tell.
+AT_MOST = "at-most"
+# So many calls are remembered, for what one takes.
+_REMEMBERED = 10_000
 # Our own timeout comes first, the channel's only if the event loop is late.
 _LATER_S = 60.0
 
@@ -72,7 +77,8 @@ class Met:
     """How a meeting went. `files` is the judge's result; without one, somebody is to blame.
 
     `late` is whose turns took too long, `unloaded` why the candidate could not be asked at all, `broken` what the judge
-    said that no judge may say, `judgement` what its result comes to.
+    said that no judge may say, `judgement` what its result comes to. `at_most` is set where the judge says that a
+    time may have been less; `measured` counts how often the channel was.
     """
 
     seed: str
@@ -84,15 +90,32 @@ class Met:
     broken: str = ""
     judgement: Judgement | None = None
     calls: int = 0
+    taken_s: list[float] = field(default_factory=list)
     functions: tuple[str, ...] = ()
     median_s: float | None = None
     jitter_s: float = 0.0
+    measured: int = 0
+    at_most: bool = False
+
+    @property
+    def resolution_s(self) -> float:
+        """The least that so many calls tell from nothing, at about two standard errors of two medians: theirs, and that
+        of the empty calls. The judge's module reckons the same.
+        """
+        return self.jitter_s * min(1.0, 2 * math.sqrt(1 / max(1, self.calls) + 1 / _NULLS))
 
     @property
     def calibration(self) -> Calibration | None:
         if self.median_s is None:
             return None
-        return Calibration(seed=self.seed, median_s=self.median_s, jitter_s=self.jitter_s, calls=self.calls)
+        return Calibration(
+            seed=self.seed,
+            median_s=self.median_s,
+            jitter_s=self.jitter_s,
+            calls=self.calls,
+            call_s=statistics.median(self.taken_s) if self.taken_s else None,
+            measured=self.measured,
+        )
 
     @property
     def judge_log(self) -> bytes:
@@ -182,6 +205,7 @@ class _Conversation:
         whole = self._judge.left_s
         try:
             self._met.median_s, self._met.jitter_s = await self._empty_calls(Side.JUDGE)
+            self._met.measured = 1
         except (_TooLate, _Refused, ChannelClosed):
             return False
         finally:
@@ -239,6 +263,16 @@ class _Conversation:
         self._met.median_s = min(median, self._met.median_s or median)
         self._met.jitter_s = max(jitter, self._met.jitter_s)
 
+    async def _measure_again(self) -> bytes:
+        """Both channels once more, where the machine was busy the first time."""
+        ours, own = await self._empty_calls(Side.JUDGE), await self._empty_calls(Side.CANDIDATE)
+        met = self._met
+        met.median_s, met.jitter_s = quieter(
+            (met.median_s or 0.0, met.jitter_s), (min(ours[0], own[0]), max(ours[1], own[1]))
+        )
+        met.measured += 1
+        return b"R" + struct.pack("<d", 0.0) + encode({"median": met.median_s, "jitter": met.jitter_s})
+
     async def _empty_calls(self, side: Side) -> tuple[float, float]:
         times = []
         for number in range(_WARM_UP + _NULLS):
@@ -255,10 +289,15 @@ class _Conversation:
         if kind == b"F":
             self._met.files = await self._result(request)
             return b""
+        if kind == b"M":
+            return await self._measure_again()
         if kind not in (b"C", b"N"):
             self._break(Side.JUDGE, "a request that nobody knows")
-        self._met.calls += 1
         reply = await self._ask(Side.CANDIDATE, request if kind == b"C" else b"N")
+        if kind == b"C":
+            self._met.calls += 1
+            if self._met.calls <= _REMEMBERED:
+                self._met.taken_s.append(reply.elapsed_s)
         return b"R" + struct.pack("<d", reply.elapsed_s) + reply.payload
 
     async def _result(self, request: bytes) -> Mapping[str, bytes]:
@@ -269,6 +308,7 @@ class _Conversation:
             files = str(error)
         if not isinstance(files, dict) or not all(type(data) is bytes for data in files.values()):
             self._break(Side.JUDGE, f"its result is no set of files ({short(str(files), 100)})")
+        self._met.at_most = files.pop(AT_MOST, None) is not None
         if odd := [name for name in files if not _RESULT.fullmatch(name) or ".." in name]:
             self._break(Side.JUDGE, f"a file of its result has a name that none has: {short(odd[0], 60)}")
         if len(files) > self._limits.output_files or sum(map(len, files.values())) > self._limits.output_bytes:
@@ -288,6 +328,18 @@ def spread(times: Sequence[float]) -> tuple[float, float]:
     median = statistics.median(times)
     off = sorted(abs(taken - median) for taken in times)
     return median, off[int(0.9 * (len(off) - 1))]
+
+
+def quieter(before: tuple[float, float], again: tuple[float, float]) -> tuple[float, float]:
+    """A channel's median and jitter after it was measured again: what is clearly less counts.
+
+    Never what is more: while the candidate is there it can make either channel slower, and neither of them faster. And
+    not what is a little less: the least of many medians would be less than an empty call takes.
+    """
+    calmer = again[1] < before[1] / 2
+    if not calmer and before[0] - again[0] < 2 * before[1] / math.sqrt(_NULLS):
+        return before
+    return min(before[0], again[0]), min(before[1], again[1])
 
 
 def judgement_of(met: Met) -> Judgement:

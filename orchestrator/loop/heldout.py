@@ -13,7 +13,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Role, Spent
-from orchestrator.domain.verdict import Aim, Mode, Tier
+from orchestrator.domain.verdict import Aim, Mode, Tier, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement
 from orchestrator.loop import relaying
@@ -176,9 +176,11 @@ async def _called(bench: Workbench, name: str) -> _Scored:
     if ended := relaying.ended_by(met, bench.task.target(Mode.HELDOUT).limits.wall):
         return _Scored(spent, cohort, fault=str(ended.ending))
     found = relaying.scored(bench, met, fingerprint, Mode.HELDOUT)
-    if found.fault is not None:
-        return _Scored(spent, cohort, fault="judge broke" if found.judge_broke else "below the channel's jitter")
-    merit, fault = _merit(bench, found.judgement, fingerprint)
+    if found.verdict is None:
+        return _Scored(spent, cohort, fault="judge broke")
+    if bench.state.nodes[name].role is Role.BASELINE and found.verdict.at_most:
+        return _Scored(spent, cohort, fault="below what the channel can tell")
+    merit, fault = _merit_of(bench, found.verdict)
     return _Scored(spent, cohort, merit, fault)
 
 
@@ -186,7 +188,10 @@ def _merit(bench: Workbench, judgement: Judgement, fingerprint: Fingerprint) -> 
     """The first metric of a score that counts, or the fixed code of why there is none."""
     if judgement.result is None:
         return None, judgement.fault or "no result"
-    verdict = verdict_of(bench, judgement.result, fingerprint, Mode.HELDOUT)
+    return _merit_of(bench, verdict_of(bench, judgement.result, fingerprint, Mode.HELDOUT))
+
+
+def _merit_of(bench: Workbench, verdict: Verdict) -> tuple[float | None, str]:
     if not verdict.valid:
         return None, "no solution"
     if missing := bench.ranking.missing(verdict.metrics):

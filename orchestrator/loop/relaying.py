@@ -1,12 +1,12 @@
 """A trial in which the judge calls the candidate: both chambers at once, and whose fault it is if nothing comes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint
-from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.records import Calibration, Purpose, Role, Spent
 from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement, contract_variables
@@ -103,7 +103,7 @@ def ended_by(met: Met, wall_s: float) -> Ended | None:
 
 
 def scored(parts: Parts, met: Met, fingerprint: Fingerprint, mode: Mode) -> Scored:
-    """What the judge made of it. A time that drowns in the channel's jitter is a fault, and nobody's break-down."""
+    """What the judge made of it."""
     judgement = met.judgement or judgement_of(met)
     if judgement.result is None:
         return Scored(None, judgement.fault, judgement, judge_broke=True)
@@ -112,10 +112,32 @@ def scored(parts: Parts, met: Met, fingerprint: Fingerprint, mode: Mode) -> Scor
         return Scored(verdict, None, judgement, judge_broke=False)
     if missing := parts.ranking.missing(verdict.metrics):
         return Scored(None, f"metric missing: {missing[0]}", judgement, judge_broke=True)
-    if drowned := parts.ranking.drowned(verdict.metrics, met.jitter_s):
-        what = f"{drowned[0]} is below the channel's jitter of {met.jitter_s:.3g} s"
-        return Scored(None, f"{what}; let the judge time more work", judgement, judge_broke=False)
-    return Scored(verdict, None, judgement, judge_broke=False)
+    return Scored(_as_far_as_told(parts, verdict, met), None, judgement, judge_broke=False)
+
+
+def _as_far_as_told(parts: Parts, verdict: Verdict, met: Met) -> Verdict:
+    """A time that the channel can not tell from none counts as the least that it can, and never as no solution: being
+    fast is no fault. A candidate that makes its own channel worse makes that larger, so it gains nothing.
+    """
+    drowned = parts.ranking.drowned(verdict.metrics, met.resolution_s)
+    if not drowned and not met.at_most:
+        return verdict
+    metrics = {**verdict.metrics, **dict.fromkeys(drowned, met.resolution_s)}
+    at_most = tuple(parts.ranking.times if met.at_most else drowned)
+    suspect = tuple(parts.ranking.too_good(metrics))
+    return verdict.model_copy(update={"metrics": metrics, "suspect": suspect, "at_most": at_most})
+
+
+def untold(verdict: Verdict | None, calibration: Calibration | None) -> str | None:
+    """Why a verdict is no measure for others: nothing that is faster could be told from it."""
+    if verdict is None or calibration is None or not verdict.at_most:
+        return None
+    name = verdict.at_most[0]
+    found = (
+        f"{verdict.metrics[name]:.3g} s after {calibration.calls} calls, at a jitter of {calibration.jitter_s:.3g} s"
+    )
+    mend = "let the judge time more work, or try again when the machine is less busy"
+    return f"{name} is below what the channel can tell ({found}); {mend}"
 
 
 async def run_relay(bench: Workbench, intent: e.TrialIntended, tree: Tree, listener: Listener) -> None:
@@ -132,6 +154,8 @@ async def run_relay(bench: Workbench, intent: e.TrialIntended, tree: Tree, liste
         over.without_result(ended.ending, ended.reason)
         return
     found = scored(bench, met, over.fingerprint, mode)
+    if _is_first_of_baseline(bench, intent) and (why := untold(found.verdict, met.calibration)):
+        found = replace(found, verdict=None, fault=why)
     if found.fault is not None:
         bench.complaints[intent.node] = found.judgement.detail
     if found.judge_broke and _baseline_is_known(bench, intent.node, mode):
@@ -196,6 +220,10 @@ class _Over:
             fingerprint=self.fingerprint,
             spent=self._spent,
         )
+
+
+def _is_first_of_baseline(bench: Workbench, intent: e.TrialIntended) -> bool:
+    return bench.state.nodes[intent.node].role is Role.BASELINE and intent.purpose is Purpose.SUBMIT
 
 
 def _baseline_is_known(bench: Workbench, node: str, mode: Mode) -> bool:

@@ -8,7 +8,6 @@ after the candidate has answered. The seconds come from the orchestrator, which 
 import array
 import os
 import random
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,38 +51,32 @@ def answers_of(value: Any, count: int) -> list[int]:
     return found
 
 
-def asked(candidate: Any, values: Numbers, keys: Numbers, checked: int) -> Any:
-    """One call, and as many of its answers checked as is said; which, is drawn when they are there."""
-    reply = candidate.call("solve", values, keys)
-    answers = answers_of(reply.value, len(keys))
+def check(answer: Any, values: Numbers, keys: Numbers, checked: int = CHECKED) -> None:
+    """As many answers as is said; which ones, is drawn when they are there."""
+    answers = answers_of(answer, len(keys))
     for at in candidate.rng().sample(range(len(keys)), min(checked, len(keys))):
         if answers[at] != twisted_sum(values, keys[at]):
             raise BadOutput(f"{len(values)} values, {len(keys)} keys: an answer is wrong")
-    return reply
 
 
-def small(candidate: Any) -> None:
+def small() -> None:
     """Every answer of every small size."""
     for value_count, key_count in SMALL:
         rng = candidate.rng()
-        asked(candidate, numbers(rng, value_count), numbers(rng, key_count), key_count)
+        values, keys = numbers(rng, value_count), numbers(rng, key_count)
+        check(candidate.call("solve", values, keys).value, values, keys, key_count)
 
 
-def large(candidate: Any) -> Any:
+def large(rng: random.Random) -> tuple[Numbers, Numbers]:
     """Of no round size: what is left over at the end must be added too."""
-    rng = candidate.rng()
     values = array.array("I", rng.randbytes(4 * (VALUES - rng.randrange(VALUES // 1000 + 1))))
     keys = array.array("I", rng.randbytes(4 * (KEYS - rng.randrange(KEYS // 1000 + 1))))
-    return asked(candidate, values, keys, CHECKED)
+    return values, keys
 
 
 with relay() as candidate:
-    small(candidate)
-    large(candidate)  # what is set up at the first call of this size is not timed
-    times = []
-    for number in range(CALLS):
-        times.append(large(candidate).net)
-        trace(str(number), times[-1])
-    small(candidate)
-    seconds = statistics.median(times)
-    publish(seconds, metrics={"seconds": seconds, "slowest": max(times)})
+    small()
+    timing = candidate.time("solve", large, check, calls=CALLS)
+    trace("solve", timing.seconds, summary=f"the median of {timing.calls} calls")
+    small()
+    publish(timing.seconds, metrics={"seconds": timing.seconds, "slowest": timing.slowest})

@@ -11,13 +11,16 @@ from orchestrator.domain.verdict import Verdict
 class Calibration(BaseModel, extra="forbid", frozen=True):
     """Of a judging that called the candidate: what an empty call took and how far nine of ten differed from that.
 
-    `seed` is what the judge was given to draw from, so that its inputs can be drawn again.
+    `seed` is what the judge was given to draw from, so that its inputs can be drawn again. `call_s` is what a call
+    took, the way there and back included; `measured` is how often the channel was.
     """
 
     seed: str
     median_s: float
     jitter_s: float
     calls: int = 0
+    call_s: float | None = None
+    measured: int = 1
 
 
 class Trial(BaseModel, extra="forbid", frozen=True):

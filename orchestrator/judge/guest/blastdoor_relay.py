@@ -3,26 +3,36 @@
     from blastdoor_judge import BadOutput, publish
     from blastdoor_relay import relay
 
-    with relay() as candidate:                         # BadOutput inside means: no solution, no score
-        reply = candidate.call("solve", [3, 1, 2])     # in another chamber; only plain values cross
-        if reply.value != [1, 2, 3]:
-            raise BadOutput("not sorted")
-        publish(reply.net, metrics={"seconds": reply.net})
+    def question(rng):                                 # the arguments of one call, from a generator of its own
+        return ([rng.random() for _ in range(1000)],)
 
-`reply.elapsed` is measured by the orchestrator's clock, outside of both chambers; `reply.net` is that without what an
-empty call takes, and refuses to be less than the channel's jitter. Draw the inputs one after the other, each from a
-`candidate.rng()` of its own: its seed is new each time, and the candidate does not know it. The result is handed over
-when the block is left; what is published after that, and an error that leaves the block, is no result.
+    def check(answer, numbers):
+        if answer != sorted(numbers):
+            raise BadOutput("not sorted")
+
+    with relay() as candidate:                         # BadOutput inside means: no solution, no score
+        timing = candidate.time("solve", question, check)
+        publish(timing.seconds, metrics={"seconds": timing.seconds})
+
+`candidate.call("solve", [3, 1, 2])` is a single call in another chamber; only plain values cross. Times are measured by
+the orchestrator's clock, outside of both chambers. What an empty call takes is taken off, and what is so short that the
+channel can not tell it from nothing is called again, with new questions, and again, before the least that it can tell
+is given in its place. Where you call by hand, draw each question from a `candidate.rng()` of its own: its seed is new
+each time, and the candidate does not know it. The result is handed over when the block is left; what is published after
+that, and an error that leaves the block, is no result.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import random
+import statistics
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +40,26 @@ from blastdoor_frames import Frames
 from blastdoor_judge import BadOutput, invalid
 from blastdoor_values import Malformed, NotPlain, decode, encode
 
-__all__ = ["BadReply", "BelowJitter", "Candidate", "Channel", "NoFunction", "NotPlain", "Raised", "Reply", "relay"]
+__all__ = [
+    "BadReply",
+    "BelowJitter",
+    "Candidate",
+    "Channel",
+    "NoFunction",
+    "NotPlain",
+    "Raised",
+    "Reply",
+    "Timing",
+    "relay",
+]
+
+# So often a channel is measured again in one judging: it costs some dozens of empty calls each time.
+_MEASURES = 4
+# A time is clear once it is so many times the least that the calls so far can tell.
+_CLEAR = 2
+# So many empty calls the channel's figures are from; the orchestrator has the same number.
+_EMPTY_CALLS = 32
+_AT_MOST = "at-most"
 
 
 class BadReply(BadOutput):  # type: ignore[misc]  # the helper beside it has no types where this is checked
@@ -46,7 +75,7 @@ class Raised(BadReply):
 
 
 class BelowJitter(BadOutput):  # type: ignore[misc]  # as above
-    """A time that the channel can not tell from none. Let one call do more work, or call more often."""
+    """For judges that name it. It is no longer raised: a call that is too short to be timed is nobody's fault."""
 
 
 class Channel(NamedTuple):
@@ -56,27 +85,52 @@ class Channel(NamedTuple):
     jitter: float
 
 
-class Reply(NamedTuple):
-    """`elapsed` is from the request leaving the orchestrator to the answer being there."""
-
+class _Answer(NamedTuple):
     value: Any
     elapsed: float
     channel: Channel
 
+
+class Reply(_Answer):
+    """`elapsed` is from the request leaving the orchestrator to the answer being there."""
+
+    _least: Callable[[float], Channel] | None = None
+
     @property
     def net(self) -> float:
-        """The seconds that are the candidate's own. Raises BelowJitter where they drown in the channel's."""
-        own = self.elapsed - self.channel.median
-        if own < self.channel.jitter:
-            raise BelowJitter(
-                f"a call took {max(0.0, own):.3g} s, less than the channel's jitter of {self.channel.jitter:.3g} s; "
-                "time more work in one call"
-            )
-        return own
+        """The seconds that are the candidate's own, and never less than the channel's jitter: what is shorter is not
+        known any better from a single call. `Candidate.time` is for that.
+        """
+        channel = self._least(self.elapsed) if self._least else self.channel
+        return max(self.elapsed - channel.median, channel.jitter)
+
+
+def _resolution(jitter: float, calls: int) -> float:
+    """The least that the median of so many calls tells from nothing; the orchestrator reckons the same. A call tells no
+    less than the jitter, and many tell less, as far as it is known what an empty call takes.
+    """
+    return jitter * min(1.0, 2 * math.sqrt(1 / calls + 1 / _EMPTY_CALLS))
+
+
+class Timing(NamedTuple):
+    """`seconds` is what a call takes, the median of `calls`; `slowest` is the longest of them.
+
+    `resolution` is the least that so many calls can tell from nothing over their channel. Where `seconds` is no more
+    than that, the candidate may have been faster.
+    """
+
+    seconds: float
+    slowest: float
+    calls: int
+    resolution: float
+
+    @property
+    def resolved(self) -> bool:
+        return self.seconds > self.resolution
 
 
 class Candidate:
-    """Whom the judge calls. `functions` are those that it says it has."""
+    """Whom the judge calls. `functions` are those that it says it has, `channel` the best that was measured."""
 
     def __init__(self) -> None:
         self._frames = Frames()
@@ -90,6 +144,8 @@ class Candidate:
         self.functions: tuple[str, ...] = tuple(begun["functions"])
         self.seed = int(os.environ["BLASTDOOR_SEED"])
         self._drawn = 0
+        self._measures = _MEASURES
+        self._at_most = False
 
     def rng(self) -> random.Random:
         """A generator for one question. Take a new one for each: whoever sees enough of what one generator drew can
@@ -109,23 +165,90 @@ class Candidate:
         except Malformed as error:
             raise BadReply(f"{function}: the answer is no plain value: {error}") from None
         if kind == b"V":
-            return Reply(value, elapsed, self.channel)
+            reply = Reply(value, elapsed, self.channel)
+            reply._least = self._channel_for
+            return reply
         if kind != b"E" or not isinstance(value, list) or len(value) != 2 or not all(type(it) is str for it in value):
             raise BadReply(f"{function}: neither a value nor an error")
         told = {"missing": NoFunction, "raised": Raised}.get(value[0], BadReply)
         raise told(f"{function}: {value[1][:500]}")
 
+    def time(
+        self,
+        function: str,
+        question: Callable[[random.Random], Sequence[Any]],
+        check: Callable[..., Any],
+        *,
+        calls: int = 7,
+        most: int = 256,
+        seconds: float = 5.0,
+    ) -> Timing:
+        """What a call takes. `question(rng)` gives the arguments of one, drawn anew for each; `check(answer, ...)` gets
+        the answer and these arguments, and raises BadOutput for a wrong one. The first call of all is not timed.
+
+        At least so many `calls` are made. As long as what they take is not clear, the channel is measured again and
+        there are twice as many, up to `most` of them, or until `seconds` have passed, drawing and checking included.
+        """
+        self._checked(function, question, check)
+        until = time.monotonic() + seconds
+        taken: list[float] = []
+        goal = max(1, calls)
+        while True:
+            while len(taken) < goal and (len(taken) < calls or time.monotonic() < until):
+                taken.append(self._checked(function, question, check))
+            timing = self._timing(taken)
+            if timing.seconds >= _CLEAR * timing.resolution or len(taken) >= most or time.monotonic() >= until:
+                self._at_most |= not timing.resolved
+                return timing
+            before = self.channel
+            if self._measures and self.measure() != before:
+                taken, goal = [], max(1, calls)  # they are of a busier moment than what is taken off
+            else:
+                goal = min(2 * len(taken), most)
+
+    def _checked(self, function: str, question: Callable[..., Sequence[Any]], check: Callable[..., Any]) -> float:
+        arguments = question(self.rng())
+        reply = self.call(function, *arguments)
+        check(reply.value, *arguments)
+        return reply.elapsed
+
+    def _timing(self, taken: Sequence[float]) -> Timing:
+        resolution = _resolution(self.channel.jitter, len(taken))
+        own = max(statistics.median(taken) - self.channel.median, resolution)
+        return Timing(own, max(own, max(taken) - self.channel.median), len(taken), resolution)
+
     def null(self) -> float:
         """The seconds that a call takes which does nothing."""
         return self._ask(b"N")[0]
 
+    def measure(self) -> Channel:
+        """Measure the channel again: the machine may have been busy when it was measured before. What is clearly less
+        than before counts from then on.
+        """
+        self._measures = max(0, self._measures - 1)
+        found = decode(self._ask(b"M")[1])
+        self.channel = Channel(found["median"], found["jitter"])
+        return self.channel
+
+    def _channel_for(self, elapsed: float) -> Channel:
+        """The channel, measured again if it can not tell a call that took so long from nothing."""
+        while elapsed - self.channel.median < self.channel.jitter and self._measures:
+            self.measure()
+        self._at_most |= elapsed - self.channel.median < self.channel.jitter
+        return self.channel
+
     def _ask(self, *parts: bytes) -> tuple[float, memoryview]:
         self._frames.send(self._nonce, *parts)
-        self._nonce, answer = self._frames.receive()
-        return struct.unpack_from("<d", answer, 1)[0], answer[9:]
+        while True:
+            self._nonce, answer = self._frames.receive()
+            if bytes(answer[:1]) != b"N":
+                return struct.unpack_from("<d", answer, 1)[0], answer[9:]
+            self._frames.send(self._nonce, b"N")
 
     def _finish(self) -> None:
-        self._frames.send(self._nonce, b"F", encode(_results()))
+        self._measures = 0
+        files = _results()
+        self._frames.send(self._nonce, b"F", encode({**files, _AT_MOST: b""} if self._at_most else files))
 
 
 @contextlib.contextmanager

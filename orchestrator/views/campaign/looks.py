@@ -62,6 +62,17 @@ def look_of(node: Node) -> Look:
     return CONTROL if node.role is Role.CONTROL else DISCARDED
 
 
+def doubt_of(node: Node) -> str:
+    """What there is to say about a verdict beside its figures: why it is no solution, or what was too short to time."""
+    verdict = node.verdict
+    if verdict is None:
+        return ""
+    if not verdict.valid:
+        return verdict.notes if node.ending is Ending.INVALID else ""
+    names = ", ".join(verdict.at_most)
+    return f"{names} may be less: the channel can not tell a shorter call from none" if names else ""
+
+
 def legend(looks: Iterable[Look], unicode: bool, width: int, more: Sequence[Text] = ()) -> list[Text]:
     """Every look that occurs, with its count; as many lines as it takes, none cut inside an entry."""
     counts = Counter(looks)

@@ -49,6 +49,7 @@ from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
 _CHART = (100, 24)
+_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -124,9 +125,15 @@ def _summary(material: Material) -> list[str]:
         lines.append(f"{offers}.")
     if (tested := certified(state, in_order(state, run))).tested:
         lines.append(f"{tested.words}.")
+    if short := [node.id for node in in_order(state, run) if node.verdict and node.verdict.at_most]:
+        lines.append(f"Their calls were too short for the channel, so they may be faster than is said: {_few(short)}.")
     if state.campaign.stopped and run is state.run:
         lines.append(f"It stopped: {code(state.campaign.stopped)}.")
     return lines
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _winner(material: Material) -> list[str]:

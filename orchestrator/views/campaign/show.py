@@ -14,7 +14,7 @@ from rich.text import Text
 from orchestrator.domain.drift import asked_about
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import path_to, run_of
-from orchestrator.domain.records import Draft, Node, Role, Trial
+from orchestrator.domain.records import Calibration, Draft, Node, Role, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.steering import unheard
@@ -157,6 +157,7 @@ def _verdict(node: Node, metrics: Sequence[Metric], best: Sequence[str]) -> Rend
     rows |= {"tier": verdict.tier, "mode": verdict.mode, "cohort": verdict.cohort}
     rows |= {"valid": "" if verdict.valid else "no: the judge says that it is no solution"}
     rows |= {"not believed": ", ".join(verdict.suspect)}
+    rows |= {"may be less": ", ".join(verdict.at_most)}
     rows |= {f"cohort {name}": figures.metrics(other.metrics, metrics) for name, other in _others(node, verdict)}
     notes = list(printable_lines(verdict.notes))
     more = [f"and {len(notes) - _NOTES} lines more"] if len(notes) > _NOTES else []
@@ -177,10 +178,16 @@ def _channel(state: State, node: Node) -> RenderableType | None:
     found = [(trial.id, trial.calibration) for trial in state.trials_of(node.id) if trial.calibration]
     told = {
         name: f"an empty call takes {it.median_s * 1e3:.3g} ms, jitter {it.jitter_s * 1e3:.3g} ms; "
-        f"{figures.plural(it.calls, 'call')}; seed {it.seed}"
+        f"{figures.plural(it.calls, 'call')}{_each(it)}; seed {it.seed}"
         for name, it in found
     }
     return _facts(told)
+
+
+def _each(it: Calibration) -> str:
+    """What a call took, the way there and back included, and whether the channel was measured more than once."""
+    took = f" of {it.call_s * 1e3:.3g} ms" if it.call_s is not None else ""
+    return took + (f", measured {it.measured} times" if it.measured > 1 else "")
 
 
 def _trials(state: State, node: Node, history: History) -> RenderableType | None:

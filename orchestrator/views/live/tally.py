@@ -19,7 +19,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.happenings import line_of
-from orchestrator.views.campaign.looks import look_of
+from orchestrator.views.campaign.looks import doubt_of, look_of
 from orchestrator.views.campaign.points import Point, Step, point_of, points_of, stair_of
 from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.live.pace import PACED, Pace
@@ -207,4 +207,6 @@ def ended_line(node: Node, metrics: Sequence[Metric], unicode: bool) -> Text:
     text = Text.assemble((look.mark(unicode), look.style), f" {node.id} {word}")
     text.append(f"  {scored}" if scored else "")
     text.append(f"  {short(node.why, 100)}" if not scored and node.why else "")
+    if doubt := doubt_of(node):
+        text.append(f": {short(doubt, 200)}" if not scored and node.why else f"  {short(doubt, 200)}")
     return text.append(f"  {short(node.description, 160)}" if node.description else "", "bright_black")

@@ -1,0 +1,100 @@
+"""Does the score depend on the candidate at all? A judge that never looks gives its score to anything.
+
+No search can find anything with such a judge, and all that it says is luck. A judge that refuses cheats looks at them,
+and so does one that scores them otherwise than the baseline: a few that come out alike prove nothing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from orchestrator.change import File, Refusal, Tree
+from orchestrator.examine.answering import RAISES
+from orchestrator.examine.cheating import Bar, Fate, Tried, bar_of
+from orchestrator.examine.findings import Findings, Section, Sign
+from orchestrator.examine.rehearsal import Rehearsal, rehearse
+from orchestrator.loop.workbench import Parts
+
+# One that looks like the baseline may do so by chance, also where nothing else could be judged.
+_FEWEST = 2
+_MANY = 4
+# With noise, one in ten may fall outside of what a few runs of the baseline have shown.
+_NEARLY_ALL = 0.9
+_WRECKS = {"emptied": b"", "overwritten": b"\0 this solves nothing \xff\n"}
+_LOOK = "let the score come from what the candidate did; what is no solution gets valid = false"
+
+
+def tell_dependence(parts: Parts, tried: Sequence[Tried], runs: Sequence[Rehearsal], findings: Findings) -> None:
+    """A row where the cheats that have nothing of the baseline's get its score; none where all is well."""
+    bar = bar_of(parts, runs)
+    judged = [one for one in tried if one.fate is not Fate.KEPT_OUT and _is_other(one, runs[0].outputs)]
+    scored = [one for one in judged if one.values is not None]
+    alike = [one for one in scored if one.values is not None and is_alike(bar, one.values)]
+    enough = len(judged) if not _is_noisy(bar) else math.ceil(_NEARLY_ALL * len(judged))
+    told = {"cheats": [{"name": one.oracle.name, "code": one.code, "said": one.said} for one in alike]}
+    if len(judged) >= _FEWEST and len(scored) == len(judged) and len(alike) >= enough:
+        count = "every cheat" if len(alike) == len(judged) else f"{len(alike)} of {len(judged)} cheats"
+        text = f"the judge gives {count} {_score_of(bar)}: it does not depend on the candidate"
+        findings.add(Section.CHEATS, Sign.FAIL, text, _LOOK, facts=told)
+    elif len(alike) >= _MANY and len(alike) == len(scored):
+        text = f"the judge gives {_score_of(bar)} to every cheat that it takes, {len(alike)} of {len(judged)}"
+        advice = f"see that it looks at more than the form: {_LOOK}"
+        findings.add(Section.CHEATS, Sign.WARN, text, advice, facts=told)
+
+
+async def try_wrecks(parts: Parts, runs: Sequence[Rehearsal], findings: Findings) -> None:
+    """Where judge and candidate share a chamber: a candidate whose every editable file is ruined must not score alike.
+
+    Raises Unavailable when the engine fails.
+    """
+    bar, alike = bar_of(parts, runs), []
+    for done, (word, data) in enumerate(_WRECKS.items()):
+        findings.doing(f"the candidate {word}: {done + 1} of {len(_WRECKS)}")
+        run = await rehearse(parts, tree=_wrecked(parts, data))
+        alike.append(run.scored and run.verdict is not None and is_alike(bar, run.verdict.metrics))
+    if all(alike):
+        text = f"with every editable file {' or '.join(_WRECKS)}, the judge gives {_score_of(bar)}"
+        text += ": it does not depend on the candidate"
+        findings.add(Section.CHEATS, Sign.FAIL, text, _LOOK)
+    else:
+        text = f"a candidate whose every editable file is {' or '.join(_WRECKS)} does not get the baseline's score"
+        findings.add(Section.CHEATS, Sign.OK, text)
+
+
+def is_alike(bar: Bar, values: Mapping[str, float]) -> bool:
+    """Whether these are the baseline's own figures, as near as its runs were to each other."""
+    return all(_is_near(values[metric.name], [run[metric.name] for run in bar.runs]) for metric in bar.ranking.metrics)
+
+
+def _is_near(value: float, known: Sequence[float]) -> bool:
+    low, high = min(known), max(known)
+    if low == high:
+        return math.isclose(value, low, rel_tol=1e-9, abs_tol=0.0)
+    return 2 * low - high <= value <= 2 * high - low
+
+
+def _is_noisy(bar: Bar) -> bool:
+    return any(len({run[metric.name] for run in bar.runs}) > 1 for metric in bar.ranking.metrics)
+
+
+def _is_other(one: Tried, baseline: Mapping[str, bytes]) -> bool:
+    """Whether nothing of the baseline is left in a cheat. One that raises an error has no answer to look at."""
+    if one.oracle.name == RAISES:
+        return False
+    return not any(one.oracle.outputs.get(name) == data for name, data in baseline.items())
+
+
+def _score_of(bar: Bar) -> str:
+    figures = ", ".join(f"{metric.name} = {bar.runs[0][metric.name]:.6g}" for metric in bar.ranking.metrics)
+    return f"the baseline's score{', as near as its noise tells' * _is_noisy(bar)} ({figures})"
+
+
+def _wrecked(parts: Parts, data: bytes) -> Tree:
+    def may_be_changed(path: str) -> bool:
+        try:
+            parts.task.policy().check(path)
+        except Refusal:
+            return False
+        return True
+
+    tree = parts.jobs.snapshot.tree
+    return Tree({path: File(data, file.executable) if may_be_changed(path) else file for path, file in tree.items()})
