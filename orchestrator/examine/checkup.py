@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestrator.change import File, Tree
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.examine.answering import try_answers
-from orchestrator.examine.cheating import tell_cheats, try_cheats
+from orchestrator.examine.cheating import bar_of, tell_cheats, try_cheats
 from orchestrator.examine.dependence import tell_dependence, try_wrecks
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
@@ -240,7 +240,7 @@ async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheat
         trying = try_answers if parts.tier is Tier.RELAY else try_cheats
         tried = await trying(parts, found.runs, findings, width)
         tell_cheats(tried, findings)
-        tell_dependence(parts, tried, found.runs, findings)
+        tell_dependence(bar_of(parts, found.runs), tried, found.runs[0].outputs, findings)
     else:
         findings.add(Section.CHEATS, Sign.WARN, "not tried, as you said", "try them once before a long campaign")
     check_code(parts, findings)

@@ -23,10 +23,9 @@ _WRECKS = {"emptied": b"", "overwritten": b"\0 this solves nothing \xff\n"}
 _LOOK = "let the score come from what the candidate did; what is no solution gets valid = false"
 
 
-def tell_dependence(parts: Parts, tried: Sequence[Tried], runs: Sequence[Rehearsal], findings: Findings) -> None:
-    """A row where the cheats that have nothing of the baseline's get its score; none where all is well."""
-    bar = bar_of(parts, runs)
-    judged = [one for one in tried if one.fate is not Fate.KEPT_OUT and _is_other(one, runs[0].outputs)]
+def tell_dependence(bar: Bar, tried: Sequence[Tried], baseline: Mapping[str, bytes], findings: Findings) -> None:
+    """A row where the cheats that have nothing of the baseline's outputs get its score; none where all is well."""
+    judged = [one for one in tried if one.fate is not Fate.KEPT_OUT and _is_other(one, baseline)]
     scored = [one for one in judged if one.values is not None]
     alike = [one for one in scored if one.values is not None and is_alike(bar, one.values)]
     enough = len(judged) if not _is_noisy(bar) else math.ceil(_NEARLY_ALL * len(judged))

@@ -106,7 +106,7 @@ async def test_right_answers_have_a_time() -> None:
     assert run.verdict
     assert run.verdict.tier is Tier.RELAY
     assert run.calibration
-    assert run.calibration.calls == CALLS
+    assert run.calibration.calls >= CALLS
     assert 0 < run.verdict.metrics["seconds"] <= run.verdict.metrics["slowest"]
 
 
@@ -156,7 +156,7 @@ async def test_in_real_chambers(tmp_path: Path) -> None:
         run = await judged_on(site, STAND_IN)
     assert run.scored, (run.reason, run.judgement)
     assert run.calibration
-    assert run.calibration.calls == CALLS
+    assert run.calibration.calls >= CALLS
 
 
 @pytest.mark.docker

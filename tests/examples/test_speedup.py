@@ -76,13 +76,14 @@ def test_every_way_of_counting_is_right() -> None:
 @pytest.mark.alone
 @pytest.mark.parametrize("method", ["every pair", "sweep", "cells"])
 async def test_measured_from_outside(method: str) -> None:
-    """It is called eight times, its count is right each time, and there is a time that the channel can tell."""
+    """It is called eight times or more, its count is right each time, and there is a time that the channel can tell."""
     run = await judged(params_json=json.dumps(BASELINE | {"method": method}))
     assert run.scored, (run.reason, run.judgement)
     assert run.verdict
     assert run.verdict.tier is Tier.RELAY
     assert run.calibration
-    assert run.calibration.calls == 8
+    assert run.calibration.calls >= 8
+    assert run.verdict.at_most == ()
     assert 0 < run.verdict.metrics["seconds"] <= run.verdict.metrics["slowest"]
 
 

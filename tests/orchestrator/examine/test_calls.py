@@ -114,12 +114,13 @@ async def test_what_is_wrong(tmp_path: Path, solve: str, judge: str, says: str) 
 
 
 async def test_a_time_below_the_jitter(tmp_path: Path) -> None:
-    """It is said which metric, how large the jitter is, and what to do."""
+    """Of a baseline that is too fast to be timed it is said which metric, how large the jitter is, and what to do."""
     judge = JUDGE.replace('{"seconds": seconds}', '{"seconds": 0.0}')
     findings = await examined(write(tmp_path, TIMED, judge))
     (text,) = texts(findings, Section.WIRING, Sign.FAIL)
-    assert text.startswith("the judge gives no score: seconds is below the channel's jitter of ")
-    assert "let the judge time more work" in text
+    assert text.startswith("nothing faster could be told from the baseline: seconds is below what the channel can tell")
+    assert " after 5 calls, at a jitter of " in text
+    assert "let the judge time more work, or try again when the machine is less busy" in text
 
 
 @pytest.mark.parametrize("rule", ["strict", "noisy"])
@@ -132,11 +133,71 @@ async def test_times_need_the_noisy_rule(tmp_path: Path, rule: str) -> None:
 
 
 async def test_net_times(tmp_path: Path) -> None:
-    """A call whose own time drowns in the channel's is no measurement, and the judge's module says so."""
-    judge = JUDGE.replace("reply.elapsed", "reply._replace(elapsed=0.0).net")
-    findings = await examined(write(tmp_path, judge=judge))
+    """A call whose own time drowns in the channel's takes the jitter at most; no judge breaks by it."""
+    judge = JUDGE.replace("reply.elapsed", "reply._replace(elapsed=0.0).net").replace("seconds += ", "seconds = ")
+    findings = await examined(write(tmp_path, judge=judge + "    assert seconds == reply.channel.jitter\n"))
+    assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
+
+
+NEVER_CALLS = "from blastdoor_judge import publish\nfrom blastdoor_relay import relay\nwith relay() as candidate:\n"
+IGNORES = NEVER_CALLS + "    candidate.call('solve', [1, 2])\n    publish(1.0)\n"
+NEVER_CALLS += "    candidate.null()\n    publish(1.0)\n"
+NO_CEILING = TASK.replace("ceiling = 0.5\n", "")
+DEPENDS_NOT = "it does not depend on the candidate"
+
+
+@pytest.mark.parametrize("cheats", [True, False])
+async def test_a_judge_that_never_calls(tmp_path: Path, cheats: bool) -> None:
+    """Its score can not depend on the candidate: not ready, with one line that says what to do, cheats or no cheats."""
+    stage = Stage()
+    findings = await examined(write(tmp_path, NO_CEILING, NEVER_CALLS), stage, cheats=cheats)
+    [row] = [row for row in findings.rows if row.sign is Sign.FAIL]
+    assert (row.section, row.text) == (
+        Section.WIRING,
+        "the judge never calls the candidate: the score can not depend on it",
+    )
+    assert "candidate.call" in row.advice
+    assert not any("blastdoor_cheat" in job for job in stage.jobs), "no cheat tells more than that"
+
+
+@pytest.mark.parametrize("section", ["tune", "heldout"])
+async def test_a_judge_that_does_not_call_elsewhere(tmp_path: Path, section: str) -> None:
+    """The cheaper target and the held-out split are looked at, too."""
+    judge = "import sys\nif '--other' in sys.argv:\n" + "".join(f"    {line}\n" for line in NEVER_CALLS.splitlines())
+    judge += "else:\n" + "".join(f"    {line}\n" for line in JUDGE.splitlines())
+    keys = {"tune": "trials = 1", "heldout": "step = 0.5"}[section]
+    more = f'[{section}]\n{keys}\njudge = ["python3", "judge.py", "--other"]\n'
+    findings = await examined(write(tmp_path, NO_CEILING + more, judge))
     (text,) = texts(findings, Section.WIRING, Sign.FAIL)
-    assert "a call took 0 s, less than the channel's jitter of " in text
+    assert text.endswith("the judge never calls the candidate: the score can not depend on it")
+
+
+async def test_a_judge_that_ignores_the_answer(tmp_path: Path) -> None:
+    """Whatever is answered, the score is the baseline's: not ready. That an error is no answer does not hide it."""
+    findings = await examined(write(tmp_path, NO_CEILING, IGNORES), cheats=True, runs=2)
+    (row,) = [row for row in findings.rows if row.sign is Sign.FAIL]
+    assert row.text == f"the judge gives every cheat the baseline's score (score = 1): {DEPENDS_NOT}"
+    assert row.advice == "let the score come from what the candidate did; what is no solution gets valid = false"
+
+
+SEES = JUDGE.replace("off.append(abs(number(reply.value) - sum(numbers)))", "off.append({score})")
+
+
+@pytest.mark.parametrize(
+    "score",
+    ["100 if reply.value in (0, 1, sum(numbers) - 100) else 700", "abs(checked(reply.value, numbers) - sum(numbers))"],
+    ids=["zero and one as the baseline", "all cheats invalid"],
+)
+async def test_a_judge_that_looks(tmp_path: Path, score: str) -> None:
+    """Some answers that happen to score as the baseline does, or none that is a solution: all is well."""
+    checked = (
+        "\ndef checked(value, numbers):\n    if type(value) is not int or value < sum(numbers) - 800:\n"
+        "        raise BadOutput('far off')\n    return value\n"
+    )
+    judge = SEES.replace("{score}", score).replace("\nwith relay", f"{checked}\nwith relay")
+    findings = await examined(write(tmp_path, judge=judge), cheats=True, runs=2)
+    assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
+    assert texts(findings, Section.CHEATS, Sign.WARN) == []
 
 
 async def test_a_backend_without_relay(tmp_path: Path) -> None:

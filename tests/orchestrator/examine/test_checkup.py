@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Goal, Metric, Ranking
-from orchestrator.examine.cheating import Bar
+from orchestrator.examine.cheating import Bar, Fate, Tried
 from orchestrator.examine.checkup import copies_of_gold
+from orchestrator.examine.dependence import tell_dependence
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.probes import _measured
+from orchestrator.judge.cheats import Oracle
 from orchestrator.loop.backstop import walls_of_search
 from orchestrator.loop.money import worst_of_search
 from orchestrator.settings import Settings
@@ -122,6 +125,69 @@ async def test_a_baseline_beyond_its_own_ceiling(tmp_path: Path) -> None:
 
 
 HELDOUT = '[heldout]\nstep = 0.5\njudge = ["python3", "judge.py", "--held"]\n'
+
+
+def deaf(_: Mapping[str, bytes]) -> object:
+    return {"score": -1.0}
+
+
+def sound(outputs: Mapping[str, bytes]) -> object:
+    """All cheats are no solution."""
+    values = json.loads(outputs["answers.json"])["values"]
+    return {"score": -1.0, "valid": values == [1.0, 2.0, 3.0]}
+
+
+def lucky(outputs: Mapping[str, bytes]) -> object:
+    """Zeros and ones happen to score as the baseline does."""
+    values = json.loads(outputs["answers.json"])["values"]
+    return {"score": -1.0 if values in ([0, 0, 0], [1, 1, 1], [1.0, 2.0, 3.0]) else -5.0}
+
+
+def formal(outputs: Mapping[str, bytes]) -> object:
+    """What can be read scores, whatever it says."""
+    try:
+        return {"score": -1.0, "valid": bool(json.loads(outputs["answers.json"]))}
+    except (KeyError, ValueError, RecursionError):
+        return {"valid": False}
+
+
+@pytest.mark.parametrize(("judge", "sign"), [(deaf, Sign.FAIL), (formal, Sign.WARN), (sound, None), (lucky, None)])
+async def test_whether_the_score_depends_on_the_candidate(tmp_path: Path, judge: Judge, sign: Sign | None) -> None:
+    """A judge that gives every cheat the baseline's score never looks; one that does so for all that can be read may
+    look at the form alone. One that refuses cheats, or scores a few of them alike, is well.
+    """
+    findings = await examined(write_task(tmp_path), Stage(judge=judge), cheats=True)
+    found = [row for row in rows(findings, Section.CHEATS) if "the baseline's score" in row.text]
+    assert [row.sign for row in found] == ([sign] if sign else [])
+    assert findings.good is (sign is not Sign.FAIL)
+    assert all("valid = false" in row.advice for row in found)
+
+
+ALIKE = [0.4, 0.55, 0.6, 0.35, 0.62, 0.5, 0.45, 0.58, 0.52, 0.41, 0.49]
+
+
+@pytest.mark.parametrize(
+    ("values", "sign"),
+    [
+        (ALIKE, Sign.FAIL),
+        ([*ALIKE[:10], -3.0], Sign.FAIL),
+        ([*ALIKE[:8], -3.0, -3.0, -3.0], None),
+        ([-3.0] * 11, None),
+        ([*ALIKE[:10], None], Sign.WARN),
+    ],
+    ids=["noise alone", "one outside", "three outside", "all outside", "one refused"],
+)
+def test_a_judge_that_is_noisy(values: list[float | None], sign: Sign | None) -> None:
+    """Scores that differ no more than those of the baseline's own runs are its score; one in ten may be further off."""
+    bar = Bar(Ranking((Metric("score"),)), [{"score": it} for it in (0.5, 0.4, 0.6)])
+    tried = [
+        Tried(Oracle(str(place), {"a": b"x"}, ""), Fate.NO_BETTER, "", values=None if it is None else {"score": it})
+        for place, it in enumerate(values)
+    ]
+    findings = Findings()
+    tell_dependence(bar, [*tried, replace(tried[0], fate=Fate.KEPT_OUT)], {"a": b"y"}, findings)
+    assert [row.sign for row in findings.rows] == ([sign] if sign else [])
+    assert all("as near as its noise tells" in row.text for row in findings.rows)
 
 
 async def test_a_held_out_split(tmp_path: Path) -> None:
@@ -315,10 +381,32 @@ async def test_a_cap_that_holds_no_attempt(tmp_path: Path) -> None:
     assert "not one attempt fits" in row.advice
 
 
+SHARED = """import json, os
+from pathlib import Path
+found = (Path(os.environ["BLASTDOOR_CANDIDATE"]) / "solve.py").read_bytes()
+with open(os.environ["BLASTDOOR_RESULT_PATH"], "w") as file:
+    json.dump({"score": -1.0 - found.count(b"9") - 5 * (b"values" not in found)}, file)
+"""
+
+
+@pytest.mark.parametrize(
+    ("judge", "good"),
+    [(SHARED, True), (SHARED.replace("5 *", "0 *"), False), (SHARED.replace("found.count", "0 * found.count"), True)],
+    ids=["looks", "looks for what is not there", "tells a ruin"],
+)
+async def test_a_shared_judge_that_does_not_look(tmp_path: Path, judge: str, good: bool) -> None:
+    """Where every editable file may be ruined and the score stays, it does not depend on the candidate: not ready."""
+    folder = write_task(tmp_path, METRIC, judge='mode = "shared"', files={"judge/judge.py": judge})
+    findings = await examined(folder, cheats=True)
+    told = rows(findings, Section.CHEATS, Sign.FAIL)
+    assert findings.good is good is (not told)
+    assert all(row.text.endswith("(score = -1): it does not depend on the candidate") for row in told)
+    assert all(row.advice.startswith("let the score come from what the candidate did") for row in told)
+
+
 async def test_shared_is_told_as_what_it_is(tmp_path: Path) -> None:
     """In tier shared the candidate can forge its score; nothing here pretends otherwise."""
-    judge = "import json, os\nopen(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write(json.dumps({'score': -1.0}))\n"
-    given = {"judge": 'mode = "shared"', "trial": 'outputs = ["answers.json"]', "files": {"judge/judge.py": judge}}
+    given = {"judge": 'mode = "shared"', "trial": 'outputs = ["answers.json"]', "files": {"judge/judge.py": SHARED}}
     findings = await examined(write_task(tmp_path, METRIC, **given), cheats=True)  # type: ignore[arg-type]
     assert findings.good, "the result file must get through, whatever the task names of the candidate's outputs"
     told = [row.text for row in findings.rows if row.sign is Sign.WARN]

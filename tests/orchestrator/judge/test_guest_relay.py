@@ -168,7 +168,7 @@ def test_every_answer_is_checked(guest: ModuleType, monkeypatch: pytest.MonkeyPa
 
 
 def test_too_fast_for_any_number_of_calls(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets the least that can be told, never less and never nothing, and the orchestrator is told that it is that."""
+    """It gets the least that can be told, never less and never nothing, and the orchestrator is told so."""
     for work, at_most in ((0.0, True), (FAST_S, False)):
         channel = Channel(work=lambda _, work=work: work, jitter=lambda _: 0.001)  # type: ignore[misc]  # binds it
         candidate = candidate_of(guest, channel, monkeypatch)
@@ -181,7 +181,7 @@ def test_too_fast_for_any_number_of_calls(guest: ModuleType, monkeypatch: pytest
 
 
 def test_t27_empty_calls_that_dawdle(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T27, T80: a candidate that is slow or erratic over empty calls gains no time by it, however often they are asked."""
+    """T27, T80: a candidate that is slow or erratic over empty calls gains no time by it, measured again or not."""
     rng = random.Random(3)
     for null in (lambda: 0.005, lambda: 0.05 * rng.random()):
         channel = Channel(jitter=lambda _: 0.002, null=null)

@@ -32,9 +32,13 @@ def write_relay_task(folder: Path, *more: str) -> Path:
 
 @dataclass
 class RelayScript(Script):
-    """`seconds` is what the judge says that it measured; `begun` what it was told, `seeds` what it was given."""
+    """`seconds` is what the judge says that it measured, `at_most` that it may have been less; `begun` what it was
+    told, `seeds` what it was given, `measured` what it was told of the channel when it asked again.
+    """
 
     seconds: float = 1.0
+    at_most: bool = False
+    measured: list[dict[str, float]] = field(default_factory=list)
     begun: list[dict[str, Any]] = field(default_factory=list)
     seeds: list[str] = field(default_factory=list)
     elapsed: list[float] = field(default_factory=list)
@@ -106,6 +110,13 @@ class RelayScript(Script):
             await asyncio.sleep(0.2)
             guest.reply(nonce, b"C" + encode(["solve", 2]))
             nonce, payload = await _asked(guest)
+        if does == "measures":
+            guest.reply(nonce, b"M")
+            nonce, payload = await _asked(guest)
+            while payload == b"N":
+                guest.reply(nonce, b"N")
+                nonce, payload = await _asked(guest)
+            self.measured.append(decode(payload[9:]))
         await self._finish(guest, nonce, does, value)
         return 0
 
@@ -136,6 +147,7 @@ class RelayScript(Script):
                 guest.reply(nonce, b"F" + encode({"result.json": json.dumps(result).encode()}))
             case _:
                 files = {"result.json": json.dumps(result).encode(), "traces/task_1.json": b"{}"}
+                files |= {"at-most": b""} if self.at_most else {}
                 guest.reply(nonce, b"F" + encode(files))
         await asyncio.sleep(60)
 
@@ -143,7 +155,7 @@ class RelayScript(Script):
 # The judge is told what to do by the answer: numbers from 100 on.
 JUDGE_DOES = (
     "crash", "think", "babble", "no files", "odd name", "too much", "no metric", "no solution", "cut", "wait",
-    "calls again",
+    "calls again", "measures",
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Where the judge calls the candidate: how it ends, who pays, and what is on record of it."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -8,17 +9,20 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.judge.relay import _Conversation
 from orchestrator.loop.money import worst_of_trial
+from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.views.cli import cli
+from orchestrator.views.live.tally import ended_line
 from orchestrator.wiring import Flags, How
 from orchestrator.wiring.planning import plan_campaign
 from sandbox import Job, Unavailable
 from tests.clicking import runner
 from tests.orchestrator.loop.relay_script import TIMING, WALL_S, RelayScript, judge, write_relay_task
 from tests.orchestrator.loop.script import ScriptedBackend
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, make_site, scripted, worst_of
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Point, make_site, scripted, worst_of
 
 
 @pytest.fixture
@@ -293,23 +297,129 @@ async def test_t80_the_other_sides_time(task: Path) -> None:
         assert (state.nodes["1.1"].ending, state.nodes["1.2"].ending) == (Ending.TIMED_OUT, Ending.SCORED)
 
 
-async def test_below_the_jitter(tmp_path: Path) -> None:
-    """A time that the channel can not tell from none is refused in one line, and the judge is not suspected."""
+SECONDS = '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
+MAY_BE_LESS = "seconds may be less: the channel can not tell a shorter call from none"
+
+
+@pytest.mark.parametrize("jitter_ms", [0.02, 1.0, 20.0])
+async def test_t27_too_fast_to_be_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jitter_ms: float) -> None:
+    """A time that the channel can not tell from none counts as the least that it can: the candidate is scored, it wins,
+    and run, show and report say that it may be faster still. Never as no solution, and never as less.
+    """
+    script = RelayScript(seconds=0.035)
+    task = write_relay_task(tmp_path / "task", SECONDS)
+    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, jitter_ms / 1e3)))
+    async with scripted(task, script, {"value": 3}) as session:
+
+        def shrink(event: e.AttemptEnded) -> None:
+            script.seconds = -0.001
+
+        session.when(e.AttemptEnded, shrink)
+        finished = await session.run()
+        node, trial = session.bench.state.nodes["1.1"], session.bench.state.trials["1.1-1"]
+        assert finished.champion == node
+        assert (node.ending, session.charged) == (Ending.SCORED, 1)
+        assert trial.verdict
+        assert trial.verdict.metrics["seconds"] == pytest.approx(jitter_ms / 1e3)
+        assert trial.verdict.at_most == ("seconds",)
+        assert MAY_BE_LESS in ended_line(node, session.bench.ranking.metrics, True).plain
+    shown = runner().invoke(cli, ["show", "1.1", str(task)], env={"COLUMNS": "200"})
+    assert "may be less" in shown.output
+    told = runner().invoke(cli, ["report", str(task)])
+    assert "so they may be faster than is said: 1.1." in told.output
+
+
+@pytest.mark.parametrize("baseline_too", [False, True])
+async def test_held_out_and_too_fast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, baseline_too: bool) -> None:
+    """On held-out data, too, the least that can be told counts; a ladder that begins with such a time is refused."""
+    script = RelayScript(seconds=0.035)
+    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, 0.02)))
+    task = write_relay_task(tmp_path / "task", SECONDS, HELDOUT.replace("step = 1", "step = 0.001"))
+    async with scripted(task, script, {"value": 3}) as session:
+
+        def shrink(event: e.AttemptEnded | e.HeldOutIntended) -> None:
+            script.seconds = -0.001
+
+        session.when(e.HeldOutIntended if baseline_too else e.AttemptEnded, shrink)
+        if baseline_too:
+            with pytest.raises(BaselineFailed, match="on the held-out split: below what the channel can tell; correct"):
+                await session.run()
+            return
+        await session.run()
+        assert session.bench.state.nodes["1.1"].kept
+        assert [(it.better, it.released) for it in session.of(e.HeldOutAsked)] == [(False, 0.035), (True, 0.02)]
+
+
+async def test_a_time_that_the_judge_calls_a_bound(tmp_path: Path) -> None:
+    """The judge's module knows best which of its times may have been less; its word is on record with the verdict."""
     script = RelayScript()
     async with scripted(write_relay_task(tmp_path / "task", TIMING), script, {"value": 3}) as session:
 
-        def shrink(event: e.AttemptEnded) -> None:
-            script.seconds = 0.0
+        def bound(event: e.AttemptEnded) -> None:
+            script.at_most = True
 
-        session.when(e.AttemptEnded, shrink)
+        session.when(e.AttemptEnded, bound)
         await session.run()
-        node, trial = session.bench.state.nodes["1.1"], session.bench.state.trials["1.1-1"]
-        assert node.ending is Ending.INVALID
-        assert trial.calibration
-        jitter = f"{trial.calibration.jitter_s:.3g}"
-        told = f"seconds is below the channel's jitter of {jitter} s; let the judge time more work"
-        assert node.why == f"the judge can not score it: {told}"
-        assert script.commands == ["judge", "trial"] * 2
+        verdict = session.bench.state.trials["1.1-1"].verdict
+        assert verdict
+        assert (verdict.at_most, verdict.metrics["seconds"]) == (("seconds",), 1.0)
+
+
+@pytest.mark.parametrize("how", ["below", "said by the judge"])
+async def test_a_baseline_that_is_too_fast(tmp_path: Path, how: str) -> None:
+    """Nothing faster could be told from it, so a campaign does not begin: what to do is said, and nobody is charged."""
+    script = RelayScript(seconds=-1.0 if how == "below" else 1.0, at_most=how != "below")
+    async with scripted(write_relay_task(tmp_path / "task", SECONDS), script, {"value": 3}) as session:
+        with pytest.raises(
+            BaselineFailed, match=r"seconds is below what the channel can tell \(.* after 1 calls, at a"
+        ):
+            await session.run()
+        assert session.charged == 0
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [
+        ((0.001, 0.0001), (0.001, 0.0001)),
+        ((0.05, 0.00001), (0.005, 0.00001)),
+        ((0.009, 0.03), (0.005, 0.02)),
+        ((0.0049, 0.019), (0.005, 0.02)),
+    ],
+    ids=["calm", "slowed down", "busier", "much the same"],
+)
+async def test_t27_the_channel_is_measured_again(
+    task: Path, monkeypatch: pytest.MonkeyPatch, again: tuple[float, float], told: tuple[float, float]
+) -> None:
+    """T27, T80: what is clearly less than before counts; what a candidate makes slower while it is there does not."""
+    script = RelayScript()
+    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of(*[(0.005, 0.02)] * 4, again))
+    async with scripted(task, script, {"value": judge("measures")}) as session:
+        await session.run()
+        calibration = session.bench.state.trials["1.1-1"].calibration
+        assert calibration
+        assert (calibration.median_s, calibration.jitter_s) == told
+
+
+async def test_a_judge_that_measures_again(task: Path) -> None:
+    """It answers the empty calls, is told the channel's figures, and goes on; that is no call of the candidate's."""
+    script = RelayScript()
+    async with scripted(task, script, {"value": judge("measures")}) as session:
+        await session.run()
+        calibration = session.bench.state.trials["1.1-1"].calibration
+        assert calibration
+        assert script.measured[0] == {"median": calibration.median_s, "jitter": calibration.jitter_s}
+        assert (calibration.measured, calibration.calls) == (2, 1)
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+def channel_of(*figures: tuple[float, float]) -> Callable[[object, object], Awaitable[tuple[float, float]]]:
+    """Median and jitter of empty calls, one after the other; the last for ever."""
+    left = list(figures)
+
+    async def empty_calls(_: object, __: object) -> tuple[float, float]:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return empty_calls
 
 
 async def test_tuning(tmp_path: Path) -> None:
@@ -347,4 +457,5 @@ async def test_show_tells_the_channel(task: Path) -> None:
     assert shown.exit_code == 0, shown.output
     lines = [line for line in shown.output.splitlines() if "an empty call takes" in line]
     assert [line.split()[0] for line in lines] == ["1.1-1", "1.1-2"]
-    assert lines[0].rstrip().endswith(f"1 call; seed {script.seeds[1]}")
+    assert lines[0].rstrip().endswith(f" ms; seed {script.seeds[1]}")
+    assert "; 1 call of " in lines[0]
