@@ -45,9 +45,8 @@ class CertifyRule(StrEnum):
 class Certify:
     """`error` is the probability that a whole campaign keeps anything at all that is no improvement.
 
-    With `screen` a candidate whose first score is not past the median of the champion's latest `champion` measurements
-    is not tested. With `both` a test may also end with the candidate proven worse, at the same level: a gate wants to
-    know that. Both are for who builds a `Certify`; a task has no such keys.
+    A candidate is measured `repeats` times at most in one test, and not tested unless its first score is past the
+    median of the champion's latest `champion` measurements.
     """
 
     rule: CertifyRule = CertifyRule.STRICT
@@ -55,8 +54,6 @@ class Certify:
     repeats: int = 24
     champion: int = 5
     replay: bool = True
-    screen: bool = True
-    both: bool = False
 
     @property
     def noisy(self) -> bool:

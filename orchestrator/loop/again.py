@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from orchestrator.budget import Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Node, Purpose, Trial
 from orchestrator.domain.verdict import Mode
@@ -24,20 +25,33 @@ async def run_again(bench: Workbench, name: str, purpose: Purpose, hold: str) ->
     A trial that only waits for its judge, since somebody died there, is not run again. On Free, or when it is
     cancelled, the hold stays open: whoever owns the node closes it.
     """
-    amounts = worst_of_trial(bench, Mode.SUBMIT)
+    async with set_aside(bench, name, hold, 1, f"one more {purpose} of {name}"):
+        await run_once(bench, name, purpose)
+
+
+@asynccontextmanager
+async def set_aside(bench: Workbench, name: str, hold: str, runs: int, what: str) -> AsyncIterator[None]:
+    """Reserve the worst case of so many trials, and settle what they did cost. On an exception the hold stays open."""
+    amounts = sum([worst_of_trial(bench, Mode.SUBMIT)] * runs, Amounts())
     if shortage := bench.book.accounts.shortage(amounts):
-        raise CanNotCompare(f"the caps leave no room for one more {purpose} of {name} ({shortage})")
-    node = bench.state.nodes[name]
+        raise CanNotCompare(f"the caps leave no room for {what} ({shortage})")
+    before = bench.state.nodes[name].spent
     bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
-    trial = _unjudged(bench, node, purpose)
+    yield
+    # Only its own part: what else the node spent belongs to its attempt.
+    spent = usage(bench.state.nodes[name].spent - before)
+    bench.book.record(e.Settled(hold=hold, node=name, spent=spent.as_row()))
+
+
+async def run_once(bench: Workbench, name: str, purpose: Purpose, subject: str = "") -> None:
+    """One trial and its judging, for which money is set aside."""
+    trial = _unjudged(bench, bench.state.nodes[name], purpose, subject)
     if trial is None:
-        done = await run_trial(bench, name, purpose, node.promoted or 0, bench.tree(name))
+        whose = bench.state.nodes[subject or name]
+        done = await run_trial(bench, name, purpose, whose.promoted or 0, bench.tree(whose.id), subject=subject)
         trial = bench.state.trials[done]
     if trial.ending is None:
         await judge_trial(bench, trial.id)
-    # Only its own part: what else the node spent belongs to its attempt.
-    spent = usage(bench.state.nodes[name].spent - node.spent)
-    bench.book.record(e.Settled(hold=hold, node=name, spent=spent.as_row()))
 
 
 async def run_ended_again(bench: Workbench, name: str, purpose: Purpose) -> None:
@@ -63,7 +77,7 @@ async def for_another(bench: Workbench, name: str, hold: str) -> AsyncIterator[N
         raise
 
 
-def _unjudged(bench: Workbench, node: Node, purpose: Purpose) -> Trial | None:
-    trials = [trial for trial in bench.state.trials_of(node.id) if trial.purpose is purpose]
+def _unjudged(bench: Workbench, node: Node, purpose: Purpose, subject: str) -> Trial | None:
+    trials = [it for it in bench.state.trials_of(node.id) if (it.purpose, it.subject) == (purpose, subject)]
     last = trials[-1] if trials else None
     return last if last and last.ended and last.ending is None and not last.judged else None

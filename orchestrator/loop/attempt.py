@@ -15,7 +15,7 @@ from orchestrator.loop import steps
 from orchestrator.loop.again import CanNotCompare
 from orchestrator.loop.book import stamp
 from orchestrator.loop.certification import certify
-from orchestrator.loop.certifying import JudgeReplay, OpenTest, Repeat, RepeatChampion, Replay
+from orchestrator.loop.certifying import JudgeReplay, MeasureChampion, OpenTest, Replay, RunBlock
 from orchestrator.loop.cohorts import open_cohort
 from orchestrator.loop.guards import check_guard
 from orchestrator.loop.heldout import ask_heldout
@@ -105,7 +105,7 @@ class Attempt:
                 await judge_trial(bench, trial)
             case OpenCohort(cohort, trial):
                 await open_cohort(bench, cohort, trial)
-            case Replay() | JudgeReplay() | OpenTest() | Repeat() | RepeatChampion():
+            case Replay() | JudgeReplay() | OpenTest() | RunBlock() | MeasureChampion():
                 await certify(bench, node.id, step)
             case CheckGuard(name):
                 guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == name)

@@ -2,15 +2,16 @@
 
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Purpose
-from orchestrator.loop.again import run_again, run_ended_again
+from orchestrator.loop.again import run_again, run_once, set_aside
 from orchestrator.loop.certifying import (
     CertifyStep,
     JudgeReplay,
+    MeasureChampion,
     OpenTest,
-    Repeat,
-    RepeatChampion,
     Replay,
-    samples,
+    RunBlock,
+    fresh,
+    next_in_test,
 )
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of
@@ -19,7 +20,7 @@ from orchestrator.loop.workbench import Workbench
 
 
 async def certify(bench: Workbench, name: str, step: CertifyStep) -> None:
-    """Take one step for a node. Raises Free, or CanNotCompare where the caps leave no room for a repeat."""
+    """Take one step for a node. Raises Free, or CanNotCompare where the caps leave no room for what has to be run."""
     node = bench.state.nodes[name]
     match step:
         case Replay() if any(it.purpose is Purpose.REPLAY and it.judged for it in bench.state.trials_of(name)):
@@ -29,33 +30,56 @@ async def certify(bench: Workbench, name: str, step: CertifyStep) -> None:
             await run_trial(bench, name, Purpose.REPLAY, node.promoted or 0, bench.tree(name))
         case JudgeReplay(trial):
             await judge_trial(bench, trial)
-        case OpenTest(champion, cohort):
-            _open_test(bench, name, champion, cohort)
-        case Repeat():
-            await run_again(bench, name, Purpose.REPEAT, f"{hold_of(node)}/repeat")
-        case RepeatChampion():
-            await _repeat_champion(bench, step)
+        case OpenTest():
+            _open_test(bench, name, step)
+        case RunBlock():
+            await _run_block(bench, name, step)
+        case MeasureChampion():
+            await _measure_champion(bench, name, step)
 
 
-def _open_test(bench: Workbench, name: str, champion: str, cohort: str) -> None:
-    holder = bench.state.nodes[champion]
-    reference, against = holder.references[cohort], holder.challenged.get(cohort, 0) + 1
+def _open_test(bench: Workbench, name: str, step: OpenTest) -> None:
+    holder = bench.state.nodes[step.champion]
+    reference, against = holder.references[step.cohort], holder.challenged.get(step.cohort, 0) + 1
     bench.book.record(
         e.CertificationOpened(
             node=name,
-            champion=champion,
-            cohort=cohort,
+            champion=step.champion,
+            cohort=step.cohort,
             number=bench.state.campaign.tests + 1,
             reference=reference,
             against=against,
             level=bench.certify.level(reference, against),
+            blocks=bench.certify.blocks,
+            both=step.both,
         )
     )
 
 
-async def _repeat_champion(bench: Workbench, step: RepeatChampion) -> None:
+async def _run_block(bench: Workbench, name: str, first: RunBlock) -> None:
+    """What is left of a block, one run right after the other, all paid for beforehand.
+
+    Nobody waits for anybody here, so a champion's run and a candidate's meet the same neighbours.
+    """
+    what = f"a block of {first.left} more runs of {name} and {first.champion}"
+    async with set_aside(bench, name, f"{hold_of(bench.state.nodes[name])}/block", first.left, what):
+        step: RunBlock | None = first
+        for _ in range(first.left):
+            if step is None or (step.champion, step.block) != (first.champion, first.block):
+                break
+            if step.mine:
+                await run_once(bench, name, Purpose.REPEAT)
+            else:
+                await run_once(bench, name, Purpose.REFERENCE, step.champion)
+            step = next_in_test(bench.state, name, bench.ranking)
+
+
+async def _measure_champion(bench: Workbench, name: str, step: MeasureChampion) -> None:
     """Of several attempts that want it, each measures it once in turn, until it is measured often enough."""
     async with bench.cohort_lock:
         champion = bench.state.nodes[step.champion]
-        if len(samples(bench.state, champion, step.cohort)) < step.count:
-            await run_ended_again(bench, champion.id, Purpose.REPEAT)
+        if len(fresh(bench.state, champion, step.cohort, bench.certify)) >= bench.certify.champion:
+            return
+        hold = f"{hold_of(bench.state.nodes[name])}/reference"
+        async with set_aside(bench, name, hold, 1, f"one more run of {champion.id}"):
+            await run_once(bench, name, Purpose.REFERENCE, champion.id)

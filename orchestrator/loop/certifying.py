@@ -1,16 +1,24 @@
 """What a candidate with a better score still has to show before it is kept. Pure, as steps are."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orchestrator.domain.certify import Certify, Evidence, Stand, Standing, look, median
+from orchestrator.domain.certify import EACH, Block, Certify, Evidence, Stand, look, look_at_blocks, median, turns
 from orchestrator.domain.metric import Ranking
-from orchestrator.domain.records import Certification, Node, Purpose, Trial
+from orchestrator.domain.records import Certification, Node, Purpose, Role, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim, Decision, Verdict, better, decide, objection, tolerate
 
 # So often it is tried again where a run landed on other hardware, or where the champion itself did not run.
 _TRIES = 3
+# For each measurement that screening looks at, so many attempts may pass before it is too old.
+_FRESH = 4
+_WORDS = {
+    (Stand.PROVEN, False): "proven better than",
+    (Stand.FUTILE, False): "not proven better than",
+    (Stand.PROVEN, True): "proven better than",
+    (Stand.WORSE, True): "proven worse than",
+    (Stand.FUTILE, True): "proven neither better nor worse than",
+}
 
 
 @dataclass(frozen=True)
@@ -20,24 +28,29 @@ class Replay:
 
 @dataclass(frozen=True)
 class OpenTest:
-    """Fix the level of a test before anything is measured for it."""
+    """Fix the level of a test before anything is measured for it. `both`: it may also prove the candidate worse."""
 
     champion: str
     cohort: str
+    both: bool = False
 
 
 @dataclass(frozen=True)
-class Repeat:
-    """Measure the candidate once more."""
+class RunBlock:
+    """Run what is `left` of a block, of which it is the candidate's turn, or the champion's."""
+
+    champion: str
+    block: int
+    left: int
+    mine: bool
 
 
 @dataclass(frozen=True)
-class RepeatChampion:
-    """Measure the champion once more, while it has been measured fewer than `count` times."""
+class MeasureChampion:
+    """Measure the champion once more, while too few of its measurements are fresh enough to screen by."""
 
     champion: str
     cohort: str
-    count: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ class JudgeReplay:
     trial: str
 
 
-CertifyStep = Replay | JudgeReplay | OpenTest | Repeat | RepeatChampion
+CertifyStep = Replay | JudgeReplay | OpenTest | RunBlock | MeasureChampion
 
 
 def certified(
@@ -59,19 +72,27 @@ def certified(
 ) -> CertifyStep | Decision:
     """The decision, or what has to be run before there can be one."""
     if certify.noisy:
-        return _tested(state, node, verdict, champion, ranking, certify)
+        return _tested(state, node, verdict, champion, ranking, certify, aim)
     return _replayed(state, node, verdict, champion, ranking, certify, aim)
 
 
 def samples(state: State, node: Node, cohort: str) -> list[Verdict]:
-    """A node's fresh measurements in a cohort: since its last test began, so none of them had a part in an earlier one.
-
-    As a champion it keeps those of the test that it passed. They are too high rather than too low: that they were high
-    is why it passed.
+    """A node's measurements in a cohort, from the oldest on: its repeats since its last test began, so that none of
+    them had a part in an earlier one, and its runs as the reference of others.
     """
-    since = node.certification.since if node.certification else 0
-    found = (trial.verdict for trial in _repeats(state, node, since) if trial.judged)
-    return [verdict for verdict in found if verdict and verdict.valid and verdict.cohort == cohort]
+    return [trial.verdict for trial in _measurements(state, node, cohort) if trial.verdict]
+
+
+def fresh(state: State, champion: Node, cohort: str, certify: Certify) -> list[Verdict]:
+    """The champion's latest measurements that a first score may be held against, `certify.champion` at most.
+
+    Those of long ago are of another machine, as it were: one that got slower would have every first score fall behind
+    them, and no test would ever be opened that measures the champion again.
+    """
+    now = state.count_all(Role.SEARCH) + state.count_all(Role.INJECTED)
+    least = now - _FRESH * certify.champion
+    found = [it.verdict for it in _measurements(state, champion, cohort) if it.verdict and it.attempts >= least]
+    return found[-certify.champion :]
 
 
 def evidence(state: State, node: Node, ranking: Ranking, certify: Certify) -> Evidence | None:
@@ -79,13 +100,26 @@ def evidence(state: State, node: Node, ranking: Ranking, certify: Certify) -> Ev
     test = node.certification
     if test is None:
         return None
-    theirs = _standings(state, state.nodes[test.champion], test.cohort, ranking)[: certify.champion]
-    # A node that is champion by now was measured again as such; its own test saw no more than its repeats.
-    mine = _standings(state, node, test.cohort, ranking)[: certify.repeats]
-    for count in range(len(mine) + 1):
-        found = look(theirs, mine[:count], test.level, certify.repeats)
-        if found.stand is Stand.PROVEN:
-            return found
+    if test.blocks:
+        return look_at_blocks(blocks_of(state, node, ranking), test.level, test.blocks, both=test.both)
+    theirs = [ranking.standing(it.metrics) for it in _of_old_test(state, state.nodes[test.champion], test.cohort)]
+    mine = [ranking.standing(it.metrics) for it in _of_old_test(state, node, test.cohort)]
+    looks = (look(theirs, mine[:count], test.level, len(mine)) for count in range(1, len(mine) + 1))
+    # One that was kept was measured again as champion; its own test saw no more than proved it.
+    return next((it for it in looks if it.stand is Stand.PROVEN), look(theirs, mine, test.level, len(mine)))
+
+
+def blocks_of(state: State, node: Node, ranking: Ranking) -> list[Block]:
+    """What was measured in the node's last test, in the order of its turns; the last block may be incomplete."""
+    told = [(trial.purpose is Purpose.REPEAT, trial.verdict) for trial in _in_test(state, node) if _counts(trial, node)]
+    found = []
+    for at in range(0, len(told), 2 * EACH):
+        of_block = told[at : at + 2 * EACH]
+        sides = [
+            tuple(ranking.standing(it.metrics) for mine, it in of_block if it and mine is side)
+            for side in (False, True)
+        ]
+        found.append(Block(*sides))
     return found
 
 
@@ -148,61 +182,101 @@ def _did_not_stand(first: Verdict, again: Verdict, ranking: Ranking) -> str:
 
 
 def _tested(
-    state: State, node: Node, verdict: Verdict, champion: Node, ranking: Ranking, certify: Certify
+    state: State, node: Node, verdict: Verdict, champion: Node, ranking: Ranking, certify: Certify, aim: Aim
 ) -> CertifyStep | Decision:
+    """Only who has to be better is screened: one score says nothing of whether a candidate is worse."""
     cohort = verdict.cohort
     if refused := objection(verdict, champion.verdicts[cohort], lower_tier=state.run.lower_tier):
         return Decision(False, refused)
-    theirs = _standings(state, champion, cohort, ranking)
-    if len(theirs) < certify.champion:
-        if missed := _champion_fails(state, node, champion, cohort):
-            return Decision(False, missed, undecided=True)
-        return RepeatChampion(champion.id, cohort, certify.champion)
-    theirs = theirs[: certify.champion]
-    test = node.certification
-    if test is None or (test.champion, test.cohort) != (champion.id, cohort):
-        # Also where the champion changed in the middle: another one to beat is another test, measured anew.
+    test, both = node.certification, aim is Aim.NOT_WORSE
+    if test and test.blocks and (test.champion, test.cohort, test.both) == (champion.id, cohort, both):
+        return _looked_at(state, node, test, ranking)
+    # Also where the champion changed in the middle: another one to beat is another test, measured anew.
+    if not both:
+        theirs = [ranking.standing(it.metrics) for it in fresh(state, champion, cohort, certify)]
+        if len(theirs) < certify.champion:
+            missed = _champion_fails(state, node, champion, cohort, 0)
+            return Decision(False, missed, undecided=True) if missed else MeasureChampion(champion.id, cohort)
         if ranking.standing(verdict.metrics) <= median(theirs):
             return Decision(False, f"no better than what {champion.id} has at the median")
-        return OpenTest(champion.id, cohort)
-    return _looked_at(state, node, test, theirs, ranking, certify)
+    return OpenTest(champion.id, cohort, both)
 
 
-def _looked_at(
-    state: State, node: Node, test: Certification, theirs: list[Standing], ranking: Ranking, certify: Certify
-) -> CertifyStep | Decision:
-    repeats = [trial for trial in _repeats(state, node, test.since) if not _is_free(trial)]
+def next_in_test(state: State, name: str, ranking: Ranking) -> RunBlock | None:
+    """The next run of a node's test; None when it is over, or its champion is none any more."""
+    node = state.nodes[name]
+    test = node.certification
+    if test is None or state.run.champions.get(test.cohort) != test.champion:
+        return None
+    found = _looked_at(state, node, test, ranking)
+    return found if isinstance(found, RunBlock) else None
+
+
+def _looked_at(state: State, node: Node, test: Certification, ranking: Ranking) -> RunBlock | Decision:
+    """Where it is enough not to be worse, a candidate passes unless it is proven worse."""
+    repeats = [it for it in _in_test(state, node) if it.purpose is Purpose.REPEAT and not _is_free(it)]
     for trial in repeats:
         if (trial.judged or trial.ending) and (failed := _bad(trial)):
             return Decision(False, f"it did not run again: {failed}")
-    found = look(theirs, _standings(state, node, test.cohort, ranking), test.level, certify.repeats)
-    if found.stand is Stand.PROVEN:
-        return Decision(True, f"proven better than the champion: {found.words}")
-    if found.stand is Stand.FUTILE:
-        return Decision(False, f"not proven better than the champion: {found.words}")
-    return _elsewhere(repeats, test.cohort) or Repeat()
+    blocks = blocks_of(state, node, ranking)
+    found = look_at_blocks(blocks, test.level, test.blocks, both=test.both)
+    if found.stand is not Stand.OPEN:
+        kept = found.stand is Stand.PROVEN or (test.both and found.stand is not Stand.WORSE)
+        return Decision(kept, f"{_WORDS[found.stand, test.both]} the champion: {found.words}")
+    if missed := _champion_fails(state, node, state.nodes[test.champion], test.cohort, test.since):
+        return Decision(False, missed, undecided=True)
+    done = sum(len(it.champion) + len(it.candidate) for it in blocks)
+    block, at = divmod(done, 2 * EACH)
+    mine = turns(f"{state.run.seed}/{test.number}", block)[at]
+    return _elsewhere(repeats, test.cohort) or RunBlock(test.champion, block, 2 * EACH - at, mine)
 
 
-def _champion_fails(state: State, node: Node, champion: Node, cohort: str) -> str | None:
-    """Its repeats that came to nothing are missing data; too many in a row, on this attempt's account, are too many."""
-    told = [it for it in _repeats(state, champion, 0) if it.started_at >= node.opened_at and (it.judged or _bad(it))]
-    last = [trial for trial in told if not _is_free(trial)][-_TRIES:]
+def _champion_fails(state: State, node: Node, champion: Node, cohort: str, since: int) -> str | None:
+    """Its runs that came to nothing are missing data; too many in a row, for this attempt, are too many."""
+    told = [it for it in _of_purpose(state, node, Purpose.REFERENCE, since) if it.subject == champion.id]
+    last = [it for it in told if (it.judged or _bad(it)) and not _is_free(it)][-_TRIES:]
     if len(last) < _TRIES or any(it.verdict and it.verdict.valid and it.verdict.cohort == cohort for it in last):
         return None
     failed = _bad(last[-1]) or "it landed on other hardware"
     return f"the champion {champion.id} could not be measured again, so nothing can be proven: {failed}"
 
 
-def _repeats(state: State, node: Node, since: int) -> Iterator[Trial]:
-    """The repeats of a node that were begun after so many trials."""
-    for number in range(since + 1, node.trials + 1):
-        trial = state.trials[f"{node.id}-{number}"]
-        if trial.purpose is Purpose.REPEAT:
-            yield trial
+def _measurements(state: State, node: Node, cohort: str) -> list[Trial]:
+    own = _of_purpose(state, node, Purpose.REPEAT, node.certification.since if node.certification else 0)
+    others = (state.trials[name] for name in node.measured)
+    return [
+        it for it in (*own, *others) if it.judged and it.verdict and it.verdict.valid and it.verdict.cohort == cohort
+    ]
 
 
-def _standings(state: State, node: Node, cohort: str, ranking: Ranking) -> list[Standing]:
-    return [ranking.standing(verdict.metrics) for verdict in samples(state, node, cohort)]
+def _in_test(state: State, node: Node) -> list[Trial]:
+    """The runs of the node's last test, of both sides, in their order."""
+    test = node.certification
+    found = (trial for trial in state.trials_of(node.id) if test and _number(trial) > test.since)
+    sides = {(Purpose.REPEAT, ""), (Purpose.REFERENCE, test.champion if test else "")}
+    return [trial for trial in found if (trial.purpose, trial.subject) in sides]
+
+
+def _counts(trial: Trial, node: Node) -> bool:
+    """Whether a run is a measurement of its node's test; else its turn comes again."""
+    test, verdict = node.certification, trial.verdict
+    return bool(test and trial.judged and verdict and verdict.valid and verdict.cohort == test.cohort)
+
+
+def _of_old_test(state: State, node: Node, cohort: str) -> list[Verdict]:
+    """Measurements as they were made when a champion was measured beforehand, as repeats of its own node."""
+    since = node.certification.since if node.certification else 0
+    found = (trial.verdict for trial in _of_purpose(state, node, Purpose.REPEAT, since) if trial.judged)
+    return [verdict for verdict in found if verdict and verdict.valid and verdict.cohort == cohort]
+
+
+def _of_purpose(state: State, node: Node, purpose: Purpose, since: int) -> list[Trial]:
+    """The trials of a node that were begun after so many."""
+    return [it for it in state.trials_of(node.id) if it.purpose is purpose and _number(it) > since]
+
+
+def _number(trial: Trial) -> int:
+    return int(trial.id.rpartition("-")[2])
 
 
 def _is_free(trial: Trial) -> bool:

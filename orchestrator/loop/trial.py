@@ -24,16 +24,19 @@ from sandbox import Bundle, Job
 from sandbox import Ending as ChamberEnding
 
 
-async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree) -> str:
-    """The trial's id, its end recorded. Raises Free when the ending is not the candidate's to pay."""
+async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree, *, subject: str = "") -> str:
+    """The trial's id, its end recorded. Raises Free when the ending is not the candidate's to pay.
+
+    `subject` is the node that the files are of, where they are not the node's own.
+    """
     trial = f"{node}-{bench.state.nodes[node].trials + 1}"
+    intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft, subject=subject)
     if bench.tier is Tier.RELAY:
-        intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft)
         with closing(LiveLog(bench.live / f"{trial}.log")) as live:
             await run_relay(bench, intent, tree, Hearing(live.line, lambda _: None))
         return trial
     job, bundle = job_of(bench, node, purpose.mode, tree)
-    bench.book.record(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft))
+    bench.book.record(intent)
     log = LiveLog(bench.live / f"{trial}.log")
     limit = bench.task.stall.heartbeat
     heartbeat = Heartbeat(limit) if limit else None

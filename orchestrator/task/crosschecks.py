@@ -76,8 +76,8 @@ def _check_certify(task: Task) -> None:
         raise Wrong(("certify", "rule"), text)
     if not certify.can_prove():
         text = (
-            f"{certify.repeats} repeats against {certify.champion} of the champion can not prove anything at an error "
-            f"of {certify.error:g}; raise repeats and champion"
+            f"{certify.repeats} repeats, in turn with the champion, can not prove anything at an error of "
+            f"{certify.error:g}; raise repeats"
         )
         raise Wrong(("certify", "repeats"), text)
 

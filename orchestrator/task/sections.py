@@ -120,8 +120,8 @@ class CertifySpec(Section):
 
     rule: CertifyRule = CertifyRule.STRICT
     error: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
-    repeats: int = Field(default=20, ge=1, le=10_000)
-    champion: int = Field(default=20, ge=1, le=10_000)
+    repeats: int = Field(default=24, ge=1, le=10_000)
+    champion: int = Field(default=5, ge=1, le=10_000)
     replay: bool = True
 
     def certify(self) -> Certify:

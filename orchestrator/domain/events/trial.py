@@ -12,11 +12,14 @@ from orchestrator.domain.verdict import Verdict
 
 
 class TrialIntended(OneEvent):
+    """`subject` is the node whose files run where that is not the node itself."""
+
     kind: Literal["trial intended"] = "trial intended"
     trial: str
     node: str
     purpose: Purpose
     draft: int
+    subject: str = ""
 
 
 class TrialEnded(OneEvent):
@@ -61,7 +64,10 @@ class JudgingEnded(OneEvent):
 
 
 class CertificationOpened(OneEvent):
-    """A test whether the node is better than the champion. Its level is fixed before the first repeat is run."""
+    """A test whether the node is better than the champion. Its level, and how many blocks it has at most, are fixed
+    before the first of them is run; 0 blocks are those of a champion that was measured beforehand. With `both` it may
+    also prove the node worse.
+    """
 
     kind: Literal["certification opened"] = "certification opened"
     node: str
@@ -71,6 +77,8 @@ class CertificationOpened(OneEvent):
     reference: int
     against: int
     level: float
+    blocks: int = 0
+    both: bool = False
 
 
 class GuardIntended(OneEvent):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain import events as e
 from orchestrator.domain.folding.base import Handlers, fields_of
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Certification, HeldOut, Purpose, Trial
+from orchestrator.domain.records import Certification, HeldOut, Purpose, Role, Trial
 from orchestrator.domain.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def _trial_intended(state: "State", event: e.TrialIntended, at: str) -> None:
-    record = Trial(id=event.trial, node=event.node, purpose=event.purpose, draft=event.draft, started_at=at)
+    attempts = state.count_all(Role.SEARCH) + state.count_all(Role.INJECTED)
+    record = Trial(id=event.trial, started_at=at, attempts=attempts, **fields_of(event, "kind", "trial"))
     state.new("trial", event.trial, record)
     more: dict[str, Any] = {"trials": state.nodes[event.node].trials + 1}
     if event.purpose is Purpose.SUBMIT:
@@ -48,6 +49,9 @@ def _take_verdict(state: "State", trial: Trial, verdict: Verdict) -> None:
     node = state.nodes[trial.node]
     if trial.purpose is Purpose.TUNE:
         state.put("draft", f"{node.id}#{trial.draft}", verdict=verdict)
+    elif trial.purpose is Purpose.REFERENCE:
+        subject = state.nodes[trial.subject]
+        state.set_node(subject.id, measured=(*subject.measured, trial.id))
     else:
         first = {"verdict": verdict} if trial.purpose is Purpose.SUBMIT else {}
         # The first one of a cohort stands: a re-run that lands there again must not move the bar.

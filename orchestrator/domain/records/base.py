@@ -18,7 +18,7 @@ class Role(StrEnum):
 
 class Purpose(StrEnum):
     """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a score stands, a
-    repeat measures once more what is noisy.
+    repeat measures once more what is noisy, a reference the champion beside it.
     """
 
     TUNE = "tune"
@@ -26,6 +26,7 @@ class Purpose(StrEnum):
     RERUN = "rerun"
     REPLAY = "replay"
     REPEAT = "repeat"
+    REFERENCE = "reference"
 
     @property
     def mode(self) -> Mode:

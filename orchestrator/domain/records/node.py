@@ -64,6 +64,8 @@ class Draft(BaseModel, extra="forbid", frozen=True):
 class Certification(BaseModel, extra="forbid", frozen=True):
     """A test whether a candidate is better than a champion. `since` is how many trials its node had before it: only
     later ones count. `number` is the test's in the campaign; `reference` and `against` are what its level comes from.
+    `blocks` is how many of them it has at most; 0 for a test of older ledgers, whose champion was measured beforehand.
+    `both`: it may also prove the candidate worse.
     """
 
     champion: str
@@ -73,13 +75,16 @@ class Certification(BaseModel, extra="forbid", frozen=True):
     against: int
     level: float
     since: int = 0
+    blocks: int = 0
+    both: bool = False
 
 
 class Node(BaseModel, extra="forbid", frozen=True):
     """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have.
 
     `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
-    it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there.
+    it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there;
+    `measured` names the trials of other nodes in which it was run as their reference.
     `agent` is the one at work in a chamber right now; `finding` is the verifier's, of the promoted draft or the worst;
     `promotion` a person's answer, to what was asked at `promotion_since`. `playbook` is the version that it was made
     with, or is being made with; `paid` the micro-dollars of its calls to models, by role.
@@ -115,6 +120,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     certification: Certification | None = None
     references: dict[str, int] = Field(default_factory=dict)
     challenged: dict[str, int] = Field(default_factory=dict)
+    measured: tuple[str, ...] = ()
     asking: int | None = None
     asking_since: str = ""
     heldout: dict[str, HeldOut] = Field(default_factory=dict)

@@ -24,13 +24,17 @@ class Calibration(BaseModel, extra="forbid", frozen=True):
 
 
 class Trial(BaseModel, extra="forbid", frozen=True):
-    """One chamber's life for one candidate, and what the judge made of it."""
+    """One chamber's life for one candidate, and what the judge made of it. `subject` is the node whose files ran where
+    that is not its own: the champion's, for a reference. `attempts` is how many the search had opened by then.
+    """
 
     id: str
     node: str
     purpose: Purpose
     draft: int
     started_at: str
+    subject: str = ""
+    attempts: int = 0
     ended: bool = False
     ending: Ending | None = None
     reason: str = ""

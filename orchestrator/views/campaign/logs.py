@@ -64,7 +64,7 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, Path]:
 
 
 def last_logged(state: State, node: Node) -> Trial | None:
-    logged = [trial for trial in state.trials_of(node.id) if trial.log]
+    logged = [trial for trial in state.trials_of(node.id) if trial.log and not trial.subject]
     return logged[-1] if logged else None
 
 

@@ -23,6 +23,7 @@ _PURPOSES = {
     Purpose.RERUN: "running again",
     Purpose.REPLAY: "replaying",
     Purpose.REPEAT: "repeating",
+    Purpose.REFERENCE: "measuring the champion",
 }
 
 

@@ -6,16 +6,16 @@ import pytest
 
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
+from orchestrator.domain.certify import turns
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose
-from orchestrator.loop.certifying import samples
 from orchestrator.wiring import How, ask
 from sandbox import Job
 from tests.orchestrator.loop.noise import gaussian, noisy, scripted_scores
 from tests.orchestrator.loop.script import Script, failing
 from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
 
-CHAMPION = 8
+CHAMPION = 4
 REPEATS = 12
 WORST_S = 3 * (5 + 1 + 100)
 
@@ -29,6 +29,22 @@ def repeats(session: Scripted, node: str) -> int:
     return sum(trial.purpose is Purpose.REPEAT for trial in session.bench.state.trials_of(node))
 
 
+def references(session: Scripted, node: str) -> int:
+    """How often the champion was run for a node."""
+    return sum(trial.purpose is Purpose.REFERENCE for trial in session.bench.state.trials_of(node))
+
+
+def in_turn(session: Scripted, node: str) -> bool:
+    """Whether the runs that a node's last test counts were run in the order that the coin decided."""
+    state = session.bench.state
+    test = state.nodes[node].certification
+    assert test is not None
+    runs = [it for it in state.trials_of(node) if it.verdict and it.verdict.cohort == test.cohort]
+    told = [it.purpose is Purpose.REPEAT for it in runs if int(it.id.split("-")[1]) > test.since]
+    due = [mine for block in range(test.blocks) for mine in turns(f"{state.run.seed}/{test.number}", block)]
+    return bool(told) and told == due[: len(told)]
+
+
 async def test_proven(folder: Path) -> None:
     """Far better than the noise: kept after a few repeats, and the level was on record before the first of them."""
     script = Script()
@@ -38,8 +54,10 @@ async def test_proven(folder: Path) -> None:
         node = session.bench.state.nodes["1.1"]
         assert finished.champion == node
         assert node.why.startswith("proven better than the champion: evidence ")
-        assert repeats(session, "1") == CHAMPION
-        assert 2 <= repeats(session, "1.1") < REPEATS
+        assert repeats(session, "1") == 0
+        assert repeats(session, "1.1") == 6
+        assert references(session, "1.1") == CHAMPION + 6
+        assert in_turn(session, "1.1")
         kinds = [event for event in session.events if getattr(event, "node", "") == "1.1"]
         (opened,) = session.of(e.CertificationOpened)
         first = next(it for it in kinds if isinstance(it, e.TrialIntended) and it.purpose is Purpose.REPEAT)
@@ -54,7 +72,7 @@ async def test_lucky_once(folder: Path) -> None:
     script = Script()
     async with scripted(folder, script, {"value": 1}) as session:
         noise = gaussian(session.bench.state, 0.5)
-        lucky = scripted_scores(session.bench.state, {"1.1": (50.0, -1.0)})
+        lucky = scripted_scores(session.bench.state, {"1.1": (50.0, -2.0)})
         script.noise = lambda node: noise(node) + lucky(node)
         await session.run()
         node = session.bench.state.nodes["1.1"]
@@ -72,15 +90,16 @@ async def test_below_the_median(folder: Path) -> None:
         (opened,) = session.of(e.CertificationOpened)
         assert (opened.node, opened.number, opened.against) == ("1.2", 1, 1)
         assert repeats(session, "1.1") == 0
+        assert references(session, "1.1") == CHAMPION
         assert "at the median" in session.bench.state.nodes["1.1"].why
 
 
 async def test_levels(folder: Path) -> None:
-    """Every test has a level of its own; a new champion is another reference, with its own repeats as measurements."""
+    """Every test has a level of its own; a new champion is another reference, screened by its own repeats at first."""
     points: list[Point] = [{"value": 0.2}, {"value": 9}, {"value": 9.1}, {"value": 30}]
     script = Script()
     async with scripted(folder, script, *points) as session:
-        lucky = scripted_scores(session.bench.state, {"1.1": (5.0, -1.0), "1.3": (5.0, -1.0)})
+        lucky = scripted_scores(session.bench.state, {"1.1": (5.0, -2.0), "1.3": (5.0, -2.0)})
         noise = gaussian(session.bench.state, 0.5)
         script.noise = lambda node: noise(node) + lucky(node)
         finished = await session.run()
@@ -93,7 +112,8 @@ async def test_levels(folder: Path) -> None:
         ]
         assert [it.level for it in opened] == pytest.approx([0.05 / 4, 0.05 / 12, 0.05 / 12, 0.05 / 36])
         assert finished.champion == session.bench.state.nodes["1.4"]
-        assert repeats(session, "1.2") == CHAMPION
+        assert all(in_turn(session, it.node) for it in opened)
+        assert [it.blocks for it in opened] == [REPEATS / 2] * 4
 
 
 @pytest.mark.parametrize("value", [19, 5])
@@ -115,10 +135,7 @@ async def test_champion_changes_in_the_middle(folder: Path, value: int) -> None:
             return
         assert node.kept
         assert [(it.champion, it.reference, it.against) for it in tests[1:]] == [("1.2", 2, 1)]
-        assert node.certification is not None
-        measured = samples(state, node, state.run.cohort or "")
-        assert len(measured) == repeats(session, "1.1") - 1
-        assert node.certification.since == 2
+        assert in_turn(session, "1.1")
 
 
 @pytest.mark.parametrize(
@@ -132,38 +149,41 @@ async def test_repeat_that_ends_badly(folder: Path, again: str, why: str) -> Non
         await session.run()
         node = session.bench.state.nodes["1.1"]
         assert (node.ending, node.kept, repeats(session, "1.1")) == (Ending.SCORED, False, 1)
+        assert references(session, "1.1") <= CHAMPION + 2
+        assert not session.bench.book.accounts.holds
         assert node.why.startswith("it did not run again: ")
         assert why in node.why
 
 
 async def test_champion_that_fails_now_and_then(tmp_path: Path) -> None:
-    """Its repeats that come to nothing are missing data; where none comes to anything, nothing is kept."""
+    """Its runs that come to nothing are missing data, and so are a candidate's on other hardware: they come again."""
     folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION), CPU)
     ran = 0
 
     async def on_open(job: Job) -> None:
         nonlocal ran
         ran += job.command[0] == "trial"
-        script.cpu = "another" if ran in (3, 6, 7) or ran > 40 else "pretended"
+        script.cpu = "another" if ran in (3, 6, 7, 11, 13) else "pretended"
 
     script = Script(on_open=on_open)
     async with scripted(folder, script, {"value": 9}) as session:
         script.noise = gaussian(session.bench.state, 0.5)
         finished = await session.run()
-        assert repeats(session, "1") == CHAMPION + 3
+        assert repeats(session, "1.1") + references(session, "1.1") == CHAMPION + 12 + 5
+        assert in_turn(session, "1.1")
         assert finished.champion == session.bench.state.nodes["1.1"]
 
 
-async def test_champion_that_can_not_be_measured(tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", [0, 6])
+async def test_champion_that_can_not_be_measured(tmp_path: Path, after: int) -> None:
     """After a few tries the attempt ends as scored and not kept; the next attempt tries anew."""
     folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION), CPU)
 
     async def on_open(job: Job) -> None:
         state = session.bench.state
-        first = state.nodes.get("1.1")
-        champion = list(state.trials_of("1")) if "1" in state.nodes else []
-        waits = bool(first and not first.ended_at and champion and not champion[-1].ended)
-        script.cpu = "another" if waits and job.command[0] == "trial" and champion[-1].purpose == "repeat" else "same"
+        mine = list(state.trials_of("1.1")) if "1.1" in state.nodes else []
+        fails = bool(mine and mine[-1].subject and not mine[-1].ended and len(mine) > after)
+        script.cpu = "another" if fails and job.command[0] == "trial" else "same"
 
     script = Script(on_open=on_open)
     async with scripted(folder, script, {"value": 9}, {"value": 10}) as session:
@@ -177,24 +197,24 @@ async def test_champion_that_can_not_be_measured(tmp_path: Path) -> None:
 
 
 async def test_caps_leave_no_room(tmp_path: Path) -> None:
-    """Repeats are paid for one by one; where a cap leaves no room, the attempt ends as scored and says so."""
+    """A block is paid for before it begins; where a cap leaves no room, the attempt ends as scored and says so."""
     folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION))
     script = Script()
-    async with scripted(folder, script, {"value": 9}, seconds=WORST_S * 1.5) as session:
+    async with scripted(folder, script, {"value": 9}, seconds=WORST_S * 4.5) as session:
         script.noise = gaussian(session.bench.state, 0.5)
         await session.run()
         node, accounts = session.bench.state.nodes["1.1"], session.bench.book.accounts
         assert (node.ending, node.kept) == (Ending.SCORED, False)
-        assert "the caps leave no room for one more repeat of 1 " in node.why
+        assert "the caps leave no room for a block of 4 more runs of 1.1 and 1 " in node.why
         assert not accounts.holds
         assert accounts.used(Account.SECONDS) == sum(it.spent.milliseconds for it in session.bench.state.nodes.values())
 
 
 async def test_five_at_a_time_under_a_cap(folder: Path) -> None:
-    """What is used and set aside never passes a cap; the champion is measured once for all of them."""
+    """What is used and set aside never passes a cap; the champion is measured once for all that want to screen."""
     script = Script()
     points: list[Point] = [{"value": value / 10, "takes": 0.001} for value in range(1, 9)]
-    async with scripted(folder, script, *points, width=5, seconds=WORST_S * 7) as session:
+    async with scripted(folder, script, *points, width=5, seconds=WORST_S * 12) as session:
         script.noise = gaussian(session.bench.state, 0.5)
 
         def look(*_: object) -> None:
@@ -204,18 +224,30 @@ async def test_five_at_a_time_under_a_cap(folder: Path) -> None:
 
         session.bench.book.observers.append(look)
         await session.run()
-        assert repeats(session, "1") == CHAMPION
+        before = {it.node: it for it in session.of(e.CertificationOpened)}
+        screened = [
+            it
+            for node in session.bench.state.nodes.values()
+            for it in session.bench.state.trials_of(node.id)
+            if it.subject and (node.certification is None or int(it.id.split("-")[1]) <= node.certification.since)
+        ]
+        assert len(screened) == CHAMPION
+        assert before
         assert all(node.ending is Ending.SCORED for node in session.bench.state.nodes.values())
         assert not session.bench.book.accounts.holds
 
 
-@pytest.mark.parametrize("at", [4, 9, 11, 13])
-async def test_stopped_and_resumed(folder: Path, at: int) -> None:
-    """A stop among the repeats, the champion's or the candidate's: the resume goes on with what was measured."""
+@pytest.mark.parametrize(
+    ("kind", "at"), [*((e.TrialIntended, at) for at in (4, 8, 10, 13)), (e.TrialEnded, 9), (e.JudgingIntended, 11)]
+)
+async def test_stopped_and_resumed(folder: Path, kind: type[e.Event], at: int) -> None:
+    """A stop while the champion is screened by, or anywhere in a block: the resume goes on with what was measured, in
+    the order that was due.
+    """
     script = Script()
     async with scripted(folder, script, {"value": 9}) as session:
         script.noise = gaussian(session.bench.state, 0.5)
-        session.stop_at(e.TrialIntended, at)
+        session.stop_at(kind, at)
         await session.run()
         assert not session.bench.book.accounts.holds
     script = Script()
@@ -225,20 +257,23 @@ async def test_stopped_and_resumed(folder: Path, at: int) -> None:
         assert finished.champion == session.bench.state.nodes["1.1"]
         assert session.charged == 1
         state = session.bench.state
-        lost = sum(trial.ending is Ending.INTERRUPTED for trial in state.trials_of("1"))
-        assert repeats(session, "1") - lost == CHAMPION
-        assert len(samples(state, state.nodes["1"], state.run.cohort or "")) == CHAMPION
+        lost = sum(trial.ending is Ending.INTERRUPTED for trial in state.trials_of("1.1"))
+        assert lost <= 1
+        assert repeats(session, "1.1") + references(session, "1.1") - lost == CHAMPION + 12
+        assert in_turn(session, "1.1")
+        assert not session.bench.book.accounts.holds
 
 
 async def test_provider_fails_at_a_repeat(folder: Path) -> None:
     """No chamber for a repeat, the champion's or the candidate's: free, queued again, and it goes on."""
-    for after in (4, 12):
+    for after in (4, 12, 16):
         async with scripted(folder, failing(1, after=after), {"value": 9}, how=How.START) as session:
             session.script.noise = gaussian(session.bench.state, 0.5)
             finished = await session.run()
             assert finished.champion == session.bench.state.nodes["1.1"]
             assert len(session.of(e.AttemptRequeued)) == 1
             assert session.charged == 1
+            assert in_turn(session, "1.1")
         folder = write_task(folder.parent / f"task-{after}", noisy(REPEATS, CHAMPION))
 
 
@@ -249,7 +284,7 @@ async def test_cancelled_at_a_repeat_of_the_champion(folder: Path) -> None:
         cancelled: list[str] = []
 
         def cancel(event: e.TrialIntended) -> None:
-            if event.node == "1" and event.purpose is Purpose.REPEAT and not cancelled:
+            if event.subject == "1" and not cancelled:
                 cancelled.append("1.1")
                 ask(folder, "cancel", {"node": "1.1"})
 
