@@ -141,6 +141,11 @@ class State:
         """How many nodes of a role all runs have."""
         return sum(self.campaign.counts.get(count_key(run, role), 0) for run in self.runs)
 
+    @property
+    def attempts(self) -> int:
+        """How many attempts all runs have opened, a person's included."""
+        return self.count_all(Role.SEARCH) + self.count_all(Role.INJECTED)
+
     def count_paid(self, role: Role) -> int:
         """The same without those that were cancelled."""
         return self.count(role) - self.campaign.counts.get(dropped_key(str(self.campaign.run), role), 0)

@@ -192,7 +192,7 @@ class _Told:
         return f"it stands when it is run again ({first} {again[-1].metrics[first]:.6g})" if again else ""
 
     def _repeats(self) -> str:
-        found = evidence(self._bench.state, self._node, self._bench.ranking, self._bench.certify)
+        found = evidence(self._bench.state, self._node, self._bench.ranking)
         mine, theirs = (headline(self._bench.state, it) for it in (self._node, self._root))
         if found is None or mine is None or theirs is None:
             return self._node.why

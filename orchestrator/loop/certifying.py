@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orchestrator.domain.certify import EACH, Block, Certify, Evidence, Stand, look, look_at_blocks, median, turns
 from orchestrator.domain.metric import Ranking
-from orchestrator.domain.records import Certification, Node, Purpose, Role, Trial
+from orchestrator.domain.records import Certification, Node, Purpose, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim, Decision, Verdict, better, decide, objection, tolerate
 
@@ -89,24 +89,34 @@ def fresh(state: State, champion: Node, cohort: str, certify: Certify) -> list[V
     Those of long ago are of another machine, as it were: one that got slower would have every first score fall behind
     them, and no test would ever be opened that measures the champion again.
     """
-    now = state.count_all(Role.SEARCH) + state.count_all(Role.INJECTED)
-    least = now - _FRESH * certify.champion
+    least = state.attempts - _FRESH * certify.champion
     found = [it.verdict for it in _measurements(state, champion, cohort) if it.verdict and it.attempts >= least]
     return found[-certify.champion :]
 
 
-def evidence(state: State, node: Node, ranking: Ranking, certify: Certify) -> Evidence | None:
+def evidence(state: State, node: Node, ranking: Ranking) -> Evidence | None:
     """How the node's last test stands; None where there was none."""
     test = node.certification
     if test is None:
         return None
     if test.blocks:
         return look_at_blocks(blocks_of(state, node, ranking), test.level, test.blocks, both=test.both)
-    theirs = [ranking.standing(it.metrics) for it in _of_old_test(state, state.nodes[test.champion], test.cohort)]
-    mine = [ranking.standing(it.metrics) for it in _of_old_test(state, node, test.cohort)]
+    theirs, mine = ([ranking.standing(it.metrics) for it in side] for side in sides(state, node))
     looks = (look(theirs, mine[:count], test.level, len(mine)) for count in range(1, len(mine) + 1))
     # One that was kept was measured again as champion; its own test saw no more than proved it.
     return next((it for it in looks if it.stand is Stand.PROVEN), look(theirs, mine, test.level, len(mine)))
+
+
+def sides(state: State, node: Node) -> tuple[list[Verdict], list[Verdict]]:
+    """What the node's last test compares: the champion's measurements, and its own."""
+    test = node.certification
+    if test is None:
+        return [], []
+    if not test.blocks:
+        return _of_old_test(state, state.nodes[test.champion], test.cohort), _of_old_test(state, node, test.cohort)
+    told = [trial for trial in _in_test(state, node) if _counts(trial, node)]
+    theirs = [it.verdict for it in told if it.purpose is Purpose.REFERENCE and it.verdict]
+    return theirs, [it.verdict for it in told if it.purpose is Purpose.REPEAT and it.verdict]
 
 
 def blocks_of(state: State, node: Node, ranking: Ranking) -> list[Block]:

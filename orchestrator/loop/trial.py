@@ -30,7 +30,8 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     `subject` is the node that the files are of, where they are not the node's own.
     """
     trial = f"{node}-{bench.state.nodes[node].trials + 1}"
-    intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft, subject=subject)
+    opened = bench.state.attempts
+    intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft, subject=subject, attempts=opened)
     if bench.tier is Tier.RELAY:
         with closing(LiveLog(bench.live / f"{trial}.log")) as live:
             await run_relay(bench, intent, tree, Hearing(live.line, lambda _: None))

@@ -12,7 +12,9 @@ from orchestrator.domain.verdict import Verdict
 
 
 class TrialIntended(OneEvent):
-    """`subject` is the node whose files run where that is not the node itself."""
+    """`subject` is the node whose files run where that is not the node itself; `attempts` is how many the search had
+    opened by then.
+    """
 
     kind: Literal["trial intended"] = "trial intended"
     trial: str
@@ -20,6 +22,7 @@ class TrialIntended(OneEvent):
     purpose: Purpose
     draft: int
     subject: str = ""
+    attempts: int = 0
 
 
 class TrialEnded(OneEvent):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain import events as e
 from orchestrator.domain.folding.base import Handlers, fields_of
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Certification, HeldOut, Purpose, Role, Trial
+from orchestrator.domain.records import Certification, HeldOut, Purpose, Trial
 from orchestrator.domain.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 
 def _trial_intended(state: "State", event: e.TrialIntended, at: str) -> None:
-    attempts = state.count_all(Role.SEARCH) + state.count_all(Role.INJECTED)
-    record = Trial(id=event.trial, started_at=at, attempts=attempts, **fields_of(event, "kind", "trial"))
+    record = Trial(id=event.trial, started_at=at, **fields_of(event, "kind", "trial"))
     state.new("trial", event.trial, record)
     more: dict[str, Any] = {"trials": state.nodes[event.node].trials + 1}
     if event.purpose is Purpose.SUBMIT:

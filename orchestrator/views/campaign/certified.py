@@ -1,6 +1,6 @@
 """What a candidate had to show before it was kept, in words and numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.domain.certify import Certify, median
@@ -9,7 +9,7 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Purpose, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
-from orchestrator.loop.certifying import evidence, samples
+from orchestrator.loop.certifying import evidence, samples, sides
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import ranking_of, task_of
 from orchestrator.wiring import Reading
@@ -59,28 +59,26 @@ def facts_of(state: State, node: Node, ranking: Ranking, certify: Certify) -> di
 
 def _test(state: State, node: Node, ranking: Ranking, certify: Certify) -> dict[str, str]:
     test = node.certification
-    found = evidence(state, node, ranking, certify)
+    found = evidence(state, node, ranking)
     if test is None or found is None:
         return {}
-    against = state.nodes[test.champion]
-    both = {"its median": node, f"median of {test.champion}": against}
-    medians = {name: _median(state, it, test.cohort, ranking) for name, it in both.items()}
-    theirs = figures.plural(min(len(samples(state, against, test.cohort)), certify.champion), "measurement")
+    theirs, mine = sides(state, node)
+    medians = {"its median": _median(mine, ranking), f"median of {test.champion}": _median(theirs, ranking)}
+    when = ", in turn" if test.blocks else " beforehand"
     return {
         "test": f"{test.number} of the campaign, number {test.against} against {test.champion}",
         "level": f"{test.level:.3g} of the {certify.error:g} that the whole campaign has",
         "evidence": f"{found.words} ({found.stand})",
-        "measured": f"{figures.plural(found.repeats, 'time')}, against {theirs} of {test.champion}",
+        "measured": f"{figures.plural(found.repeats, 'time')}; the champion {test.champion} {len(theirs)} times{when}",
         **medians,
     }
 
 
-def _median(state: State, node: Node, cohort: str, ranking: Ranking) -> str:
-    found = [ranking.standing(verdict.metrics) for verdict in samples(state, node, cohort)]
-    if not found:
+def _median(measured: Sequence[Verdict], ranking: Ranking) -> str:
+    if not measured:
         return ""
-    middle = median(found)
-    by_standing = {ranking.standing(verdict.metrics): verdict for verdict in samples(state, node, cohort)}
+    by_standing = {ranking.standing(verdict.metrics): verdict for verdict in measured}
+    middle = median([ranking.standing(verdict.metrics) for verdict in measured])
     return figures.metrics(by_standing[middle].metrics, ranking.metrics)
 
 

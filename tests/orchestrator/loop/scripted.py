@@ -13,6 +13,7 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.verdict import Aim
 from orchestrator.door import Door
 from orchestrator.loop.book import utc_now
 from orchestrator.loop.campaign import Finished
@@ -199,6 +200,7 @@ async def scripted(
     branching: bool = False,
     site: Site | None = None,
     settings: Settings | None = None,
+    aim: Aim = Aim.BETTER,
     **flags: Any,
 ) -> AsyncIterator[Scripted]:
     """Open a campaign; what is proposed comes from the list, or from the task's own proposer where there is none."""
@@ -206,7 +208,7 @@ async def scripted(
     site = site or make_site(script)
     given = Flags(**{"rate": 1e6, "width": 1, **flags} if how is not How.RESUME else flags)
     try:
-        async with open_campaign(folder, site, how=how, flags=given, start=start, settings=settings) as opened:
+        async with open_campaign(folder, site, how=how, flags=given, start=start, settings=settings, aim=aim) as opened:
             if proposed:
                 proposer: Proposer = Proposing(*proposed, branching=branching)
                 opened.bench.proposers[Role.SEARCH] = proposer

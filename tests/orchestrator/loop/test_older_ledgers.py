@@ -33,7 +33,7 @@ async def test_resumed(folder: Path) -> None:
     async with scripted(folder, script, *points, how=How.RESUME) as session:
         state, bench = session.bench.state, session.bench
         script.noise = gaussian(state, 0.5)
-        before = evidence(state, state.nodes["1.1"], bench.ranking, bench.certify)
+        before = evidence(state, state.nodes["1.1"], bench.ranking)
         assert before is not None
         assert (before.stand, before.repeats) == (Stand.PROVEN, 3)
         assert state.nodes["1.1"].why.endswith(before.words)
@@ -49,6 +49,6 @@ async def test_resumed(folder: Path) -> None:
         anew = state.nodes["1.3"].certification
         assert anew is not None
         assert anew.since >= trials
-        again = evidence(state, state.nodes["1.1"], bench.ranking, bench.certify)
+        again = evidence(state, state.nodes["1.1"], bench.ranking)
         assert again == before
         assert not bench.book.accounts.holds

@@ -58,7 +58,7 @@ def test_tested(noisy: Stage) -> None:
         "1 of the campaign, number 1 against 1",
         "0.0125 of the 0.05 that the whole campaign has",
         "in 2 repeats, 80 needed",
-        "2 times, against 5 measurements of 1",
+        "2 times; the champion 1 5 times beforehand",
         "score=1.15",
         "median of 1",
         "1.1 is tested against 1 (test 1, level 0.0125)",
