@@ -12,8 +12,8 @@ from tests.orchestrator.loop.noise import drifting, noisy
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, scripted, write_task
 
-# By how many of its deviations the so-manieth run is off: under the rule that measured the champion beforehand, each
-# of these kept no-ops.
+# By how many of its deviations the so-manieth run is off. Where the champion is measured once, beforehand, the first
+# and the last of these keep no-ops.
 DRIFTS: dict[str, Callable[[int], float]] = {
     "linear": lambda at: 0.2 * at,
     "season": lambda at: 4.0 * math.sin(at / 12),
