@@ -20,7 +20,8 @@ _ALONE = """\
 You work alone on one change to a program, in a chamber without network. Nobody answers questions.
 In {workspace} you may edit, create and delete only these paths: {paths}
 (* stands for any characters within one name, ** for any folders.) All else there is for reading; what you do to it is
-left out. Only text files are taken over, at most {files} of them with {size} bytes in all.
+left out. So is what tools leave behind (caches, histories, swap files), unless a path above has its name in it.
+Only text files are taken over, at most {files} of them with {size} bytes in all.
 {tools}
 You have {minutes} for all of it{caps}. What is in {workspace} when the time is over is handed in as it is.
 What you print, and what you write about scores, counts for nothing: a judge that neither you nor the program can reach

@@ -1,8 +1,9 @@
 """From what an agent left in its workspace to a proposal: a diff of the paths that it may change, and no other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from orchestrator.agents.litter import is_litter
 from orchestrator.agents.messages import Work
 from orchestrator.change import File, Policy, Refusal, Tree, check_sizes, difference, shown
 from orchestrator.change.size import lines_changed
@@ -13,10 +14,27 @@ _NAMES = 3
 _SAID = 300
 
 
-class NoOffer(Exception):
-    """Nothing of it can be taken. One line; `left_out` names what it changed and may not."""
+@dataclass(frozen=True)
+class LeftOut:
+    """What differs and is not taken, escaped: what may not be changed, and what tools left behind."""
 
-    def __init__(self, why: str, left_out: tuple[str, ...]) -> None:
+    forbidden: tuple[str, ...] = ()
+    litter: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.forbidden) + len(self.litter)
+
+    def told(self, who: str) -> str:
+        """In one line; empty where there is nothing."""
+        parts = [f"{listed(self.forbidden)}, which {who} may not change"] if self.forbidden else []
+        parts += [f"{listed(self.litter)}, which tools leave behind"] if self.litter else []
+        return f"left out: {'; '.join(parts)}" if parts else ""
+
+
+class NoOffer(Exception):
+    """Nothing of it can be taken. One line."""
+
+    def __init__(self, why: str, left_out: LeftOut) -> None:
         super().__init__(why)
         self.left_out = left_out
 
@@ -24,19 +42,23 @@ class NoOffer(Exception):
 class NothingDone(NoOffer):
     """Nothing that it may change is different."""
 
-    def __init__(self, left_out: tuple[str, ...]) -> None:
-        instead = f"; it changed {listed(left_out)}, which it may not" if left_out else ""
-        super().__init__(f"the agent changed nothing that it may change{instead}", left_out)
+    def __init__(self, left_out: LeftOut) -> None:
+        told = "the agent changed nothing that it may change"
+        if left_out.forbidden:
+            told += f"; it changed {listed(left_out.forbidden)}, which it may not"
+        if left_out.litter:
+            told += f"; {listed(left_out.litter)} is what tools leave behind"
+        super().__init__(told, left_out)
 
 
 @dataclass(frozen=True)
 class Offer:
-    """`text` is a unified diff; `left_out` names what it changed and may not, escaped."""
+    """`text` is a unified diff."""
 
     text: str
     lines: int
     changed: tuple[str, ...]
-    left_out: tuple[str, ...]
+    left_out: LeftOut
 
     def proposal(self, agent: str, model: str, said: str) -> Proposal:
         """`said` is the agent's own word for it."""
@@ -49,8 +71,9 @@ def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
     """Raises NoOffer. What is too large is refused before it is compared, which would take as long as it is large."""
     touched = {path: File(data, _executable(tree, path)) for path, data in work.files.items()}
     gone = [path for path in work.deleted if path in tree and not policy.hides(path) and path not in touched]
-    mine = {path for path in (*touched, *gone) if _may_change(path, policy)}
-    left_out = tuple(sorted(shown(path) for path in {*touched, *gone} - mine))
+    litter = {path for path in touched if is_litter(path, tree, policy)}
+    mine = {path for path in (*touched, *gone) if path not in litter and _may_change(path, policy)}
+    left_out = LeftOut(_shown({*touched, *gone} - mine - litter), _shown(litter))
     after = dict(_without(tree, mine & set(gone)))
     after.update({path: file for path, file in touched.items() if path in mine})
     new = Tree(after)
@@ -61,14 +84,17 @@ def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
         check_sizes({path: new[path] for path in differs if path in new}, policy.caps)
     except Refusal as refusal:
         raise NoOffer(str(refusal), left_out) from None
-    changed = tuple(sorted(shown(path) for path in differs))
     text = difference(tree, new).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return Offer(text, lines_changed(tree, new), changed, left_out)
+    return Offer(text, lines_changed(tree, new), _shown(differs), left_out)
 
 
 def listed(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(names[:_NAMES]) + more
+
+
+def _shown(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(map(shown, paths)))
 
 
 def _executable(tree: Mapping[str, File], path: str) -> bool:

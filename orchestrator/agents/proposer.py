@@ -11,8 +11,9 @@ from typing import Protocol
 
 from orchestrator.agents.briefing import brief_of, rules_of
 from orchestrator.agents.exchange import DOWN_BYTES
+from orchestrator.agents.litter import unwalked
 from orchestrator.agents.messages import BODY_BYTES, FILE_BYTES, FILES, ToolCall, Work
-from orchestrator.agents.offers import NoOffer, Offer, listed, offer_of
+from orchestrator.agents.offers import LeftOut, NoOffer, Offer, offer_of
 from orchestrator.agents.presets import OURS, ROOT, WORKSPACE, Agent, Told
 from orchestrator.agents.session import Session
 from orchestrator.agents.session import Told as ToolTold
@@ -116,7 +117,7 @@ class _Left:
 
     offer: Offer | None = None
     said: str = ""
-    left_out: tuple[str, ...] = ()
+    left_out: LeftOut = field(default_factory=LeftOut)
     why: str = ""
 
 
@@ -161,7 +162,9 @@ class _Attempt:
         editable = editable_paths(brief.tree, proposer.policy)
         env = {**start.env, **proposer.agent.env, **self._variables()}
         ours = {
-            "plan.json": json.dumps(_plan(start.command, env, editable, self._limits)).encode(),
+            "plan.json": json.dumps(
+                _plan(start.command, env, editable, unwalked(proposer.policy), self._limits)
+            ).encode(),
             **{name: (GUEST / name).read_bytes() for name in _GUESTS},
             "bin/blastdoor": (GUEST / "blastdoor_tool.py").read_bytes(),
             **{name: file.data for name, file in helpers(_FRAMES).items()},
@@ -196,7 +199,7 @@ class _Attempt:
             return ToolTold(1, f"refused: {why}")
         if call.name == "submit" or self._brief.tune is None:
             self._submitted = (offer, call.said)
-            return ToolTold(0, "it is handed in", done=True)
+            return ToolTold(0, "it is handed in" + _not_taken(offer), done=True)
         return ToolTold(0, _told_back(await self._brief.tune(proposal)) + _not_taken(offer))
 
     async def _offer(self, work: Work) -> Offer:
@@ -208,8 +211,9 @@ class _Attempt:
     async def conclude(self, ran: Ran) -> Proposal:
         """Book its end, and say what came of it."""
         left = await self._left(ran)
-        note = f"left out: {listed(left.left_out)}, which it may not change" if left.left_out else ""
-        end = End(self._ending(ran), left.why or note, ran.outcome.log_tail, len(left.left_out), ran.spent)
+        end = End(
+            self._ending(ran), left.why or left.left_out.told("it"), ran.outcome.log_tail, len(left.left_out), ran.spent
+        )
         self._proposer.journal.ended(self._brief.node, end)
         if self.session.error:
             raise self.session.error
@@ -248,12 +252,15 @@ class _Attempt:
         return "out of time" if self.session.overtime else f"exited with {self.session.exited.code}"
 
 
-def _plan(command: tuple[str, ...], env: Mapping[str, str], editable: list[str], limits: Limits) -> dict[str, object]:
+def _plan(
+    command: tuple[str, ...], env: Mapping[str, str], editable: list[str], caches: list[str], limits: Limits
+) -> dict[str, object]:
     return {
         "command": command,
         "env": dict(env),
         "workspace": WORKSPACE,
         "editable": editable,
+        "caches": caches,
         "log_bytes": int(limits.log_bytes * _LOG_PART),
         "body_bytes": _carried(limits, BODY_BYTES),
         "caps": [FILES, _carried(limits, FILE_BYTES)],
@@ -277,4 +284,5 @@ def _told_back(tuned: Tuned) -> str:
 
 
 def _not_taken(offer: Offer) -> str:
-    return f"\nleft out: {listed(offer.left_out)}, which you may not change" if offer.left_out else ""
+    told = offer.left_out.told("you")
+    return f"\n{told}" if told else ""

@@ -33,7 +33,7 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from blastdoor_forwarder import Handler, Post, Server
@@ -42,29 +42,34 @@ from blastdoor_values import decode, encode
 
 HERE = Path(__file__).resolve().parent
 GRACE_S = 5.0
-# What tools leave behind, and nobody means as a change.
-LITTER = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"}
 
 
 class Workspace:
     """The files as they were delivered, so that only what differs travels back."""
 
-    def __init__(self, folder: Path, editable: set[str]) -> None:
+    def __init__(self, folder: Path, editable: set[str], caches: set[str]) -> None:
+        """`caches` are names of folders that tools fill: looked into only where they were delivered."""
         self._folder = folder
+        self._caches: set[str] = set()
         self._was = {name: _mark(path) for name, path in self._walk()}
+        self._delivered = {str(above) for name in self._was for above in PurePosixPath(name).parents}
         for name, path in self._walk():
             if name not in editable:
                 # A hint to well-meaning agents; what counts is decided when the change is applied.
                 path.chmod(0o555 if os.access(path, os.X_OK) else 0o444)
+        self._caches = caches
 
     def _walk(self) -> Any:
         for folder, folders, names in os.walk(self._folder):
-            folders[:] = sorted(set(folders) - LITTER)
+            folders[:] = sorted(it for it in folders if it not in self._caches or self._was_there(Path(folder, it)))
             for name in sorted(names):
                 path = Path(folder, name)
                 with contextlib.suppress(OSError):
                     if stat.S_ISREG(path.lstat().st_mode):
                         yield path.relative_to(self._folder).as_posix(), path
+
+    def _was_there(self, folder: Path) -> bool:
+        return folder.relative_to(self._folder).as_posix() in self._delivered
 
     def changed(self, file_cap: int, byte_cap: int) -> tuple[dict[str, bytes], list[str]]:
         """Files that differ, and the names of those that are gone. What is over a cap is cut: the rest says enough."""
@@ -165,7 +170,7 @@ def _say_exit(agent: Agent, post: Post, workspace: Workspace, caps: list[int]) -
 def main() -> None:
     frames, post = Frames(), Post()
     plan = json.loads((HERE / "plan.json").read_text("utf-8"))
-    workspace = Workspace(Path(plan["workspace"]), set(plan["editable"]))
+    workspace = Workspace(Path(plan["workspace"]), set(plan["editable"]), set(plan["caches"]))
     Handler.body_bytes = plan["body_bytes"]
     Handler.post, Handler.tools = post, staticmethod(_tool(post, workspace, plan["caps"]))
     server = Server(("127.0.0.1", 0), Handler)

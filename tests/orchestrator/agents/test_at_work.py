@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.agents.presets import agent_of
-from orchestrator.change import apply_text
+from orchestrator.change import File, Tree, apply_text
 from orchestrator.proposers.base import Tuned, Unanswered
 from orchestrator.watch.signals import Hold, Kind
 from tests.orchestrator.agents.local import TREE, Line, Scene, task
@@ -290,3 +290,54 @@ print(open("../BRIEF.md").read())
     assert "use less memory" not in questions[2][4]
     assert "in the brief already" not in "".join(questions[2])
     assert "- in the brief already" in scene.journal.lines
+
+
+LEAVES = """
+import os, subprocess
+os.makedirs("lib/__pycache__"), os.makedirs(".aider.tags.cache.v4"), os.makedirs("node_modules/x")
+for name in ("lib/__pycache__/a.pyc", ".aider.chat.history.md", ".aider.tags.cache.v4/cache.db", "node_modules/x/i.js"):
+    open(name, "wb").write(b"x\\0" * 100)
+def blastdoor(*words):
+    done = subprocess.run(["blastdoor", *words], capture_output=True, text=True)
+    print((done.stdout + done.stderr).strip())
+"""
+LEFT = "left out: .aider.chat.history.md, .aider.tags.cache.v4/cache.db, which tools leave behind"
+
+
+@pytest.mark.parametrize("word", ["submit", ""], ids=["submitted", "at its end"])
+async def test_what_its_tools_leave_behind(word: str) -> None:
+    """However an agent hands in, histories and caches are no part of it, tuned or submitted; it is told."""
+    tuned: list[str] = []
+
+    async def tune(proposal: Any) -> Tuned:
+        tuned.append(proposal.text)
+        return Tuned(0.25, "scored", 3)
+
+    script = LEAVES + EDIT + 'blastdoor("tune")\n' + (f'blastdoor("{word}")\n' if word else "")
+    scene = Scene(task=task(editable=["**"]), script=script, brief={"tune": tune})
+    text = await scene.run()
+    assert tuned == [text]
+    assert text.count("diff --git") == 1
+    assert scene.proposal.description == "changed solve.py (2 lines)"
+    assert scene.journal.lines[:2] == ["score 0.25; 3 left", LEFT]
+    assert (scene.journal.ends[0].why, scene.journal.ends[0].left_out) == (LEFT, 2)
+
+
+async def test_a_cache_that_was_delivered() -> None:
+    """What lies in a folder of such a name and was there before is edited like any other file."""
+    script = (
+        'import os\nopen("node_modules/mine.js", "w").write("2\\n")\nopen("node_modules/new.js", "w").write("3\\n")\n'
+    )
+    tree = Tree({**TREE, "node_modules/mine.js": File(b"1\n")})
+    scene = Scene(task=task(editable=["**"]), script=script, brief={"tree": tree})
+    changed = apply_text(tree, await scene.run(), scene.task.policy())
+    assert changed["node_modules/mine.js"].data == b"2\n"
+    assert "node_modules/new.js" not in changed
+
+
+async def test_a_cache_that_the_task_names() -> None:
+    """Where `editable` has its name, it is looked into and taken."""
+    script = 'import os\nos.makedirs("node_modules")\nopen("node_modules/new.js", "w").write("3\\n")\n'
+    scene = Scene(task=task(editable=["solve.py", "node_modules/*.js"]), script=script)
+    changed = apply_text(TREE, await scene.run(), scene.task.policy())
+    assert changed["node_modules/new.js"].data == b"3\n"

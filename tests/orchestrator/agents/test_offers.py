@@ -1,13 +1,16 @@
 """From what an agent left to a change: whatever it did, applying the offer gives its editable files and no other."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.agents import offers
+from orchestrator.agents.litter import CACHES, LEFTOVERS, unwalked
 from orchestrator.agents.messages import Work
-from orchestrator.agents.offers import NoOffer, NothingDone, offer_of
-from orchestrator.change import File, Tree, apply_text
+from orchestrator.agents.offers import LeftOut, NoOffer, NothingDone, offer_of
+from orchestrator.change import File, Policy, Tree, apply_text
 from tests.orchestrator.agents.local import TREE, task
 
 POLICY = task().policy()
@@ -65,4 +68,84 @@ def test_too_large_to_be_compared(monkeypatch: pytest.MonkeyPatch, files: dict[s
     monkeypatch.setattr(offers, "difference", never)
     with pytest.raises(NoOffer, match=said) as refused:
         offer_of(TREE, Work(files, ()), POLICY)
-    assert refused.value.left_out == tuple(name for name in files if name == "other.py")
+    assert refused.value.left_out == LeftOut(tuple(name for name in files if name == "other.py"))
+
+
+LITTER = {
+    ".aider.chat.history.md": b"said\n",
+    ".aider.tags.cache.v4/cache.db": b"\x00\x01",
+    "__pycache__/solve.cpython-311.pyc": b"\x00",
+    "lib/__pycache__/a.cpython-311.pyc": b"\x00",
+    "lib/a.pyc": b"\x00",
+    ".pytest_cache/v/cache/lastfailed": b"{}",
+    ".mypy_cache/3.11/x.json": b"{}",
+    ".ruff_cache/x": b"x",
+    "node_modules/.cache/x": b"x",
+    ".claude/settings.local.json": b"{}",
+    ".solve.py.swp": b"\x00",
+    "solve.py~": b"old",
+    "lib/#a.py#": b"x",
+    "solve.py.orig": b"x",
+    ".DS_Store": b"\x00",
+}
+ALL = Policy(("**",))
+
+
+@pytest.mark.parametrize("name", LITTER)
+def test_what_tools_leave_behind(name: str) -> None:
+    """It is no part of the change, of its size or of its diff, though ** reaches it; the agent is told its name."""
+    alone = offer_of(TREE, Work({"solve.py": b"print(2)\n"}, ()), ALL)
+    offer = offer_of(TREE, Work({"solve.py": b"print(2)\n", name: LITTER[name]}, ()), ALL)
+    assert (offer.text, offer.lines, offer.changed) == (alone.text, alone.lines, alone.changed)
+    assert offer.left_out == LeftOut((), (name,))
+    assert offer.left_out.told("you") == f"left out: {name}, which tools leave behind"
+    with pytest.raises(NothingDone, match="is what tools leave behind"):
+        offer_of(TREE, Work({name: LITTER[name]}, ()), ALL)
+
+
+def test_much_of_it_refuses_nothing() -> None:
+    """More of it than a change may have files or bytes does not keep the change from being taken."""
+    many = {f"__pycache__/{number}.pyc": b"\x00" * 100_000 for number in range(100)}
+    offer = offer_of(TREE, Work({"solve.py": b"print(2)\n", **many}, ()), ALL)
+    assert (offer.changed, len(offer.left_out)) == (("solve.py",), 100)
+
+
+@pytest.mark.parametrize(
+    ("name", "editable"),
+    [
+        (".aider.conf.yml", ".aider.conf.yml"),
+        (".aider.conf.yml", ".aider*"),
+        (".claude/commands/a.md", ".claude/**"),
+        ("lib/__pycache__/a.txt", "**/__pycache__/*"),
+        ("lib/patch.orig", "lib/*.orig"),
+    ],
+)
+def test_named_by_the_task(name: str, editable: str) -> None:
+    """A path or a glob that has the name itself in it makes it part of a change, and only that one."""
+    policy = Policy(("**", editable))
+    offer = offer_of(TREE, Work({name: b"x\n", "a.swp": b"x\n"}, ()), policy)
+    assert (offer.changed, offer.left_out) == ((name,), LeftOut((), ("a.swp",)))
+    with pytest.raises(NothingDone):
+        offer_of(TREE, Work({name: b"x\n"}, ()), Policy(("**", "*", "lib/**", ".*", "lib/*", ".claude-code/**")))
+
+
+def test_there_before() -> None:
+    """A file of the workspace may be changed and deleted as usual, whatever its name is."""
+    tree = Tree.of({".aider.conf.yml": "a\n", "lib/patch.orig": "b\n"})
+    offer = offer_of(tree, Work({".aider.conf.yml": b"c\n"}, ("lib/patch.orig",)), ALL)
+    assert (offer.changed, len(offer.left_out)) == ((".aider.conf.yml", "lib/patch.orig"), 0)
+
+
+def test_what_is_not_looked_into() -> None:
+    """An agent's chamber leaves out the caches, but for those that the task names."""
+    assert unwalked(ALL) == list(CACHES)
+    assert set(CACHES) - set(unwalked(Policy(("**/__pycache__/*", "node_modules/mine/x.js")))) == {
+        "__pycache__",
+        "node_modules",
+    }
+
+
+def test_the_page_has_the_list() -> None:
+    """docs/agents.md shows every name."""
+    page = (Path(__file__).parents[3] / "docs" / "agents.md").read_text()
+    assert not [name for name in (*CACHES, *LEFTOVERS) if f"`{name}`" not in page]
