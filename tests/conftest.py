@@ -1,11 +1,13 @@
 """Shared by all tests."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import private_slurm
 from private_postgres import PrivatePostgres, postgres
@@ -14,6 +16,40 @@ from tests.messages import MessagesServer
 from tests.modal_emulator import ModalEmulator
 
 MEMORY = Path("/dev/shm")
+ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
+
+# `make thorough` takes the second one. A test that wants more says how many times as many: `settings().max_examples`.
+settings.register_profile("test", max_examples=30)
+settings.register_profile("thorough", max_examples=100)
+settings.load_profile("test")
+
+
+def pytest_configure() -> None:
+    """Folders of tests, and so every ledger, are in memory where that can be: the same code, and a disk that is quick.
+
+    A library for matrices gets one thread: tests run beside each other, and threads that wait for the others spin.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if _can_hold_folders(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def _can_hold_folders(place: Path) -> bool:
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        return False
+    found = os.statvfs(place)
+    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > ROOM
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests are made and none goes: looking for garbage among them takes a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -43,7 +43,7 @@ async def _work(folder: Path, url: str) -> None:
     flags: dict[str, Any] = {} if how is How.RESUME else {"proposer": "llm", "attempts": ATTEMPTS}
     settings = Settings(api_url=url, api_key=SecretStr(KEY))
     async with scripted(folder, None, *[_ask] * ATTEMPTS, how=how, settings=settings, **flags) as session:
-        await session.run(60)
+        await session.run()
 
 
 async def _ask(brief: Brief) -> Sequence[Proposal]:

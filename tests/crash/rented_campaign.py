@@ -100,7 +100,7 @@ async def _work(folder: Path, fate: Fate) -> None:
     points = [{"value": 5}, {"value": 3}]
     async with scripted(folder, backend._script, *points, how=how, site=site, **flags) as session:
         await backend.rented.stand()
-        await session.run(60)
+        await session.run()
     tenancy.release()
 
 

@@ -86,7 +86,7 @@ async def _work(folder: Path, kind: Kind) -> None:
         script.on_open = _moving(session.bench.state, script, kind.changes_at)
         for event in (e.PromotionAsked, e.AttemptResumed):
             session.when(event, partial(_answer, folder, session.bench.state))
-        await session.run(60)
+        await session.run()
 
 
 def _answer(folder: Path, state: State, event: e.PromotionAsked | e.AttemptResumed) -> None:

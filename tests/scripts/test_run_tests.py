@@ -34,7 +34,7 @@ def test_own_marks_narrow_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said at greater length is run where somebody asks for it."""
+    """What is said at greater length is run where somebody asks for it, and draws more."""
     asked: list[tuple[str, list[str]]] = []
 
     def stage(marks: str, more: tuple[str, ...], rest: list[str]) -> int:
@@ -43,7 +43,8 @@ def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(run_tests, "stage", stage)
     assert run_tests.main(["--thorough", "-x"]) == 0
-    assert asked == [("alone and not slurm", ["-x"]), ("not alone and not slurm", ["-x"])]
+    rest = ["--hypothesis-profile", "thorough", "-x"]
+    assert asked == [("alone and not slurm", rest), ("not alone and not slurm", rest)]
 
 
 def test_slurm_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,7 +267,7 @@ class Campaign(RuleBasedStateMachine):
 
 
 TestBooksBalance = Campaign.TestCase
-TestBooksBalance.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+TestBooksBalance.settings = settings(max_examples=settings().max_examples, stateful_step_count=50, deadline=None)
 
 
 @pytest.mark.fuzz

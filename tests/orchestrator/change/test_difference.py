@@ -25,7 +25,7 @@ TREES = st.dictionaries(PATHS, FILES, max_size=5).map(Tree)
 
 
 @given(old=TREES, new=TREES)
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_round_trip(old: Tree, new: Tree) -> None:
     """Applied to the old tree, the difference gives the new one exactly, whatever the lines look like."""
     text = difference(old, new)

@@ -89,7 +89,7 @@ def check(text: str | bytes, form: Form) -> None:
 
 @pytest.mark.parametrize("form", list(Form))
 @given(text=SOUP)
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 def test_soup_of_pieces(form: Form, text: str) -> None:
     """Pieces of every form in any order."""
     check(text, form)
@@ -104,7 +104,7 @@ def test_arbitrary_text(form: Form, text: str | bytes) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_scribbled_changes(seed: int) -> None:
     """Changes that were good before somebody scribbled on them."""
     rng = random.Random(seed)

@@ -77,28 +77,28 @@ def test_arbitrary_bytes(result: bytes, table: bytes, trace: bytes) -> None:
 
 
 @given(RESULTS, VALUES)
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_arbitrary_values(result: dict[str, object], trace: object) -> None:
     """JSON of the right shape with anything in it."""
     check({"result.json": json.dumps(result).encode(), "traces/a.json": json.dumps(trace).encode()})
 
 
 @given(st.lists(PIECES, max_size=20).map("".join))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_pieces(text: str) -> None:
     """Pieces of results in any order."""
     check({"result.json": text.encode()})
 
 
 @given(TABLES.map("".join))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_tables(text: str) -> None:
     """Pieces of tables in any order."""
     check({"result.json": b'{"score": 1}', "metrics.csv": text.encode()})
 
 
 @given(RESULTS)
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_the_standard_parser_agrees(result: dict[str, object]) -> None:
     """What is taken means what any JSON parser says that it means."""
     data = json.dumps(result).encode()

@@ -135,7 +135,7 @@ WRITTEN = st.recursive(
 
 
 @given(data=st.one_of(SOUP, WRITTEN, st.binary(max_size=30)))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_both_parsers_agree(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     """The helper refuses what the orchestrator refuses, and reads the same values."""
     folder = tmp_path_factory.getbasetemp() / "agree"

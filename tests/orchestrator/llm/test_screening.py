@@ -191,7 +191,11 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None,
+    max_examples=3 * settings().max_examples // 2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.builds(lambda fields: {**ASKED, **fields}, FIELDS) | JSON)
 async def test_any_body_is_forwarded_or_refused(messages_server: MessagesServer, body: Any) -> None:
     """Whatever JSON comes in, it is forwarded, or refused in the API's own form as the fault of who sent it."""

@@ -171,7 +171,7 @@ async def test_exhausted_when_asked(folder: Path) -> None:
         raise Exhausted("that was all")
 
     async with scripted(folder, None, {"value": 1}, *[no_more] * 50) as session:
-        finished = await session.run(10)
+        finished = await session.run()
         assert finished.reason == "that was all"
         assert session.charged == 1
         cancelled = [node for node in session.bench.state.nodes.values() if node.ending is Ending.CANCELLED]
@@ -186,7 +186,7 @@ async def test_exhausted_while_others_run(folder: Path) -> None:
 
     slow: Point = {"value": 5, "takes": 0.3}
     async with scripted(folder, None, slow, no_more, *[no_more] * 50, width=2) as session:
-        finished = await session.run(10)
+        finished = await session.run()
         assert (finished.reason, session.bench.state.nodes["1.1"].ending) == ("that was all", Ending.SCORED)
 
 

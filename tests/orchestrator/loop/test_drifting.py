@@ -37,7 +37,7 @@ async def test_t85_no_ops_on_a_drifting_machine(folder: Path, drift: str, width:
     points: list[Point] = [{"value": 0, "a": number} for number in range(1, 21)]
     async with scripted(folder, script, *points, width=width, attempts=20) as session:
         script.noise = drifting(session.bench.state, DRIFTS[drift], 1.0)
-        finished = await session.run(120)
+        finished = await session.run()
         assert len(session.of(e.CertificationOpened)) >= 3
         assert finished.champion == session.bench.state.nodes["1"]
 
@@ -61,7 +61,7 @@ async def test_screened_by_fresh_measurements(folder: Path) -> None:
         slower: list[e.Event] = []
         session.when(e.AttemptEnded, lambda event: slower.append(event) if event.node == "1.2" else None)
         script.noise = drifting(session.bench.state, lambda _: -30.0 if slower else 0.0, 0.5)
-        finished = await session.run(60)
+        finished = await session.run()
         assert finished.champion == session.bench.state.nodes["1.21"]
         # One of the champion's runs for every four attempts at most, and as many at first as screening needs.
         untested = [node for node in session.bench.state.nodes.values() if node.certification is None]

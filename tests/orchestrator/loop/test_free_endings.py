@@ -93,7 +93,7 @@ async def test_proposer_that_offers_nothing(folder: Path) -> None:
         return []
 
     async with scripted(folder, None, nothing, {"value": 1}) as session:
-        await session.run(10)
+        await session.run()
         assert session.bench.state.nodes["1.1"].ending is Ending.STALLED
         assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
 

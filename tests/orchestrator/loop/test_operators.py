@@ -55,7 +55,7 @@ def history(state: State) -> list[tuple[str, str, str]]:
 async def test_a_campaign_finds_a_number(tmp_path: Path) -> None:
     """Every attempt is another tree, says what it did, and the number is found to one part in a hundred."""
     async with scripted(code_task(tmp_path), Reading(), proposer="operators", attempts=120, seed=1) as session:
-        await session.run(120)
+        await session.run()
         state = session.bench.state
         champion = state.champion()
         assert champion is not None
@@ -71,14 +71,14 @@ async def test_a_resume_goes_on_alike(tmp_path: Path) -> None:
     """Stopped and resumed, with a proposer that is new: the same proposals as in one go."""
     flags: dict[str, Any] = {"proposer": "operators", "attempts": 30, "seed": 5}
     async with scripted(code_task(tmp_path / "a"), Reading(), **flags) as session:
-        await session.run(60)
+        await session.run()
         whole = history(session.bench.state)
     task = code_task(tmp_path / "b")
     async with scripted(task, Reading(), **flags) as session:
         session.stop_at(e.AttemptEnded, 12)
-        await session.run(60)
+        await session.run()
     async with scripted(task, Reading(), how=How.RESUME) as session:
-        await session.run(60)
+        await session.run()
         assert history(session.bench.state) == whole
 
 
@@ -88,7 +88,7 @@ async def test_several_drafts_of_one_attempt(tmp_path: Path) -> None:
     with (folder / "blastdoor.toml").open("a") as task:
         task.write('\n[tune]\ntrials = 4\ncommand = ["tune"]\n')
     async with scripted(folder, Reading(), proposer="operators", attempts=5, seed=1) as session:
-        await session.run(60)
+        await session.run()
         drafts = [event for event in session.of(e.Proposed) if event.draft]
         assert len(drafts) == 20
         assert len({draft.tree for draft in drafts}) == 20
@@ -97,7 +97,7 @@ async def test_several_drafts_of_one_attempt(tmp_path: Path) -> None:
 async def test_a_file_with_nothing_to_change_ends_the_campaign(tmp_path: Path) -> None:
     """Nobody is charged, and the reason is said."""
     async with scripted(code_task(tmp_path, "RATE = x \n"), Script(), proposer="operators", attempts=5) as session:
-        finished = await session.run(60)
+        finished = await session.run()
         assert "nothing new on 1" in finished.reason
         assert session.charged == 0
 
@@ -119,15 +119,15 @@ async def test_a_step_that_went_wrong_is_not_built_on(tmp_path: Path) -> None:
     folder = write_task(tmp_path)
     points = [{"value": value} for value in (5, 1, 2, 7, 3)]
     async with scripted(folder, Script(), *points, branching=True, depth=5, width=1) as session:
-        await session.run(60)
+        await session.run()
         parents = [node.parent for node in session.bench.state.nodes.values() if node.parent]
         assert parents == ["1", "1.1", "1.1", "1.1", "1.1.3"]
     folder = write_task(tmp_path / "worse")
     async with scripted(folder, Script(), {"value": 2}, {"value": -3}, branching=True, depth=1, width=1) as session:
-        await session.run(60)
+        await session.run()
         assert [node.parent for node in session.bench.state.nodes.values() if node.parent] == ["1", "1.1"]
     folder = write_task(tmp_path / "bad")
     wrong = [{"value": value} for value in (-5, -4, -3)]
     async with scripted(folder, Script(), *wrong, branching=True, depth=5, width=1) as session:
-        await session.run(60)
+        await session.run()
         assert [node.parent for node in session.bench.state.nodes.values() if node.parent] == ["1", "1", "1"]

@@ -209,7 +209,7 @@ async def test_no_deadlock_at_width_one(folder: Path) -> None:
     async with scripted(folder, None, {"value": 5}, {"value": 9}, ask=True) as session:
         running = asyncio.create_task(session.run())
         nodes = session.bench.state.nodes
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(240):
             await until(session, lambda: "1.1" in nodes and nodes["1.1"].waits_for_person)
             ask(folder, "pause", {"paused": True})
             await until(session, lambda: session.bench.state.campaign.paused)

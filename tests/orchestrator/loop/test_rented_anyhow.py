@@ -93,7 +93,7 @@ async def _to_the_end(folder: Path, chance: Chance, rents: list[Rent]) -> tuple[
         site = rented_site(script, rent, ceiling=2)
         async with scripted(folder, script, *points, how=how, site=site, **flags) as session:
             chance.disturb(session)
-            await session.run(60)
+            await session.run()
             await asyncio.gather(*chance.tasks)
             accounts, state = session.bench.book.accounts, session.bench.state
             assert not accounts.holds

@@ -302,7 +302,7 @@ async def test_null_campaign(folder: Path, seed: int) -> None:
     points: list[Point] = [{"value": 0, "a": number} for number in range(1, 31)]
     async with scripted(folder, script, *points, width=3, attempts=30) as session:
         script.noise = gaussian(session.bench.state, 1.0, seed)
-        finished = await session.run(120)
+        finished = await session.run()
         opened = session.of(e.CertificationOpened)
         assert len(opened) > 5
         assert [it.against for it in opened] == list(range(1, len(opened) + 1))

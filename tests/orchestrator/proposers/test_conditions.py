@@ -60,7 +60,7 @@ def every_point(space: dict[str, Parameter]) -> set[str]:
 
 
 @given(spaces())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * settings().max_examples // 2, deadline=None)
 def test_a_grid_has_every_point_that_can_be_there_once(space: dict[str, Parameter]) -> None:
     """As many as brute force finds, all of them, none twice."""
     whole = grid(space)
@@ -70,7 +70,7 @@ def test_a_grid_has_every_point_that_can_be_there_once(space: dict[str, Paramete
 
 
 @given(spaces(), st.integers())
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_what_is_drawn_is_a_point(space: dict[str, Parameter], seed: int) -> None:
     """It has a value for all that is there and nothing else, drawn at once or from another point."""
     rng = random.Random(seed)

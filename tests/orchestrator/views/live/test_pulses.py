@@ -183,7 +183,7 @@ def test_odd_files(tmp_path: Path) -> None:
     assert story.state.nodes[node]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.binary(max_size=200) | st.from_type(dict).map(repr).map(str.encode))
 def test_any_bytes(data: bytes) -> None:
     """Nothing raises, and what is a pulse fits its line."""
@@ -193,7 +193,7 @@ def test_any_bytes(data: bytes) -> None:
     assert line.plain.isprintable()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(
     st.builds(
         Pulse,
