@@ -11,6 +11,7 @@ from orchestrator.domain.metric import Metric, Ranking, Rule
 from orchestrator.domain.records import Purpose
 from orchestrator.playbook.contest import can_be_shown, level_of, open_contest
 from orchestrator.playbook.results import NO_GAIN, result_of, tallies
+from tests.chance import at_most
 from tests.orchestrator.views.campaign.builder import COHORT, Story
 
 RANKING = Ranking((Metric(),))
@@ -195,7 +196,10 @@ def test_none_is_written_that_could_not_pass() -> None:
 
 @pytest.mark.parametrize("trend", [0.0, 5.0])
 def test_equal_ones_are_hardly_ever_adopted(trend: float) -> None:
-    """Of 200 campaigns with a challenger that is no other, gains getting smaller or not, at most 5 adopt it."""
+    """Of 200 campaigns with a challenger that is no other, gains getting smaller or not, few adopt it.
+
+    At a level of exactly 2.5 %, chance alone breaks the bound once in 100,000 times.
+    """
     adopted = 0
     for seed in range(200):
         draw = random.Random(f"{seed}/{trend}")
@@ -206,7 +210,7 @@ def test_equal_ones_are_hardly_ever_adopted(trend: float) -> None:
             if (found := stand(story)) is not Stand.OPEN:
                 adopted += found is Stand.PROVEN
                 break
-    assert adopted <= 5
+    assert adopted <= at_most(200, 0.025)
 
 
 def test_tallies() -> None:

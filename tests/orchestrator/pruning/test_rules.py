@@ -18,6 +18,7 @@ from orchestrator.pruning import Peer, Peers, Rule
 from orchestrator.pruning.extrapolation import Extrapolation, below, chance
 from orchestrator.pruning.optunas import Halving, Median
 from orchestrator.pruning.wilcoxon import Wilcoxon, worse
+from tests.chance import at_most
 
 RULES: dict[str, Callable[[Goal, int], Rule]] = {
     "median": Median,
@@ -248,7 +249,10 @@ def test_students_distribution(freedom: int) -> None:
 
 
 def test_chance_is_honest() -> None:
-    """Of noisy curves of shapes that are not among the fitted ones, those called improbable seldom get there."""
+    """Of noisy curves of shapes that are not among the fitted ones, those called improbable seldom get there.
+
+    At a share of exactly 5 %, chance alone breaks the bound once in 100,000 times.
+    """
     draw = random.Random(7)
     called = wrong = 0
     for _ in range(600):
@@ -266,7 +270,7 @@ def test_chance_is_honest() -> None:
             called += 1
             wrong += values[40] > bar
     assert called > 100
-    assert wrong / called < 0.05
+    assert wrong <= at_most(called, 0.05)
 
 
 def test_few_points_leave_it_open() -> None:
