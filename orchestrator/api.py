@@ -4,18 +4,19 @@ import asyncio
 from orchestrator.api import search
 
 finished = asyncio.run(search("my-task", attempts=20, seed=7))
-print(finished.reason, finished.champion.id, finished.champion.verdict.metrics)
+print(finished.reason, finished.champion.id, finished.best.metrics, finished.baseline.metrics)
 """
 
 from pathlib import Path
 from typing import Any
 
+from orchestrator.domain.headline import Headline
 from orchestrator.loop.book import Observer
 from orchestrator.loop.campaign import Finished
 from orchestrator.settings import Settings
 from orchestrator.wiring import Flags, How, Reading, open_campaign, open_site, read_campaign, site_of_campaign
 
-__all__ = ["Finished", "Flags", "How", "Reading", "Settings", "read_campaign", "search"]
+__all__ = ["Finished", "Flags", "Headline", "How", "Reading", "Settings", "read_campaign", "search"]
 
 
 async def search(

@@ -6,6 +6,7 @@ A released value is rounded to a step, and so is the baseline's: a gap that grew
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import HeldOut, Node, Run
@@ -78,27 +79,31 @@ def drift(state: State, metric: Metric, run: Run | None = None) -> Drift | None:
 
 def asked_about(state: State, node: Node, metric: Metric) -> Asked | None:
     """What the split said of one node; None for one that it was not asked about."""
-    if not node.heldout or node.verdict is None or metric.name not in node.verdict.metrics:
+    found = headline(state, node)
+    if not node.heldout or found is None or metric.name not in found.metrics:
         return None
     cohort, answer = next(iter(node.heldout.items()))
-    development = node.verdict.metrics[metric.name]
     root = state.nodes[str(run_of(node.id))]
+    before = headline(state, root, found.cohort)
     return Asked(
         node=node.id,
         query=answer.query,
         better=answer.better,
         kept=node.kept,
-        development=development,
+        development=found.metrics[metric.name],
         released=answer.released,
-        growth=_growth(node, root, answer, root.heldout.get(cohort), metric) if node.id != root.id else None,
+        growth=_growth(found, before, answer, root.heldout.get(cohort), metric) if node.id != root.id else None,
         step=answer.step,
     )
 
 
-def _growth(node: Node, root: Node, answer: HeldOut, start: HeldOut | None, metric: Metric) -> float | None:
-    before = root.verdicts.get(node.verdict.cohort) if node.verdict else None
-    if node.verdict is None or before is None or start is None or start.released is None or answer.released is None:
+def _growth(
+    found: Headline, before: Headline | None, answer: HeldOut, start: HeldOut | None, metric: Metric
+) -> float | None:
+    if before is None or before.cohort != found.cohort or start is None:
         return None
-    gained = metric.merit(node.verdict.metrics[metric.name]) - metric.merit(before.metrics[metric.name])
+    if start.released is None or answer.released is None:
+        return None
+    gained = metric.merit(found.metrics[metric.name]) - metric.merit(before.metrics[metric.name])
     held = metric.merit(answer.released) - metric.merit(start.released) + (0.0 if answer.better else answer.step)
     return gained - held

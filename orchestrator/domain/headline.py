@@ -23,6 +23,7 @@ class Headline:
     """`runs` is how many repeats the metrics are medians of, 0 where they are those of the first run."""
 
     metrics: Mapping[str, float]
+    cohort: str
     runs: int = 0
     screened: bool = False
 
@@ -32,16 +33,18 @@ class Headline:
 
 
 def headline(state: State, node: Node, cohort: str | None = None) -> Headline | None:
-    """What a node is shown with, in the given cohort or in its own; None where it has no score there."""
-    first = node.verdict if cohort is None else node.verdicts.get(cohort)
+    """What a node is shown with, in the given cohort where it was measured there, else in its own; None without any."""
+    first = node.verdicts.get(cohort or "") or node.verdict
     if first is None:
         return None
     runs = repeats_of(state, node, first.cohort) if first.valid else []
     if not runs:
-        return Headline(first.metrics, screened=first.valid and state.runs[str(run_of(node.id))].noisy)
+        screened = first.valid and state.runs[str(run_of(node.id))].noisy
+        return Headline(first.metrics, first.cohort, screened=screened)
     # What only the first run has is no ranked metric: every repeat must have those.
     names = [name for name in first.metrics if all(name in it.metrics for it in runs)]
-    return Headline({name: median(it.metrics[name] for it in runs) for name in names}, runs=len(runs))
+    medians = {name: median(it.metrics[name] for it in runs) for name in names}
+    return Headline(medians, first.cohort, runs=len(runs))
 
 
 def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:

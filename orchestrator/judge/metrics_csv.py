@@ -70,26 +70,31 @@ def parse(data: bytes, caps: Caps = DEFAULT_CAPS) -> Series:
     return Series(columns, tuple(rows))
 
 
-def header(metrics: Iterable[Metric]) -> list[str]:
-    """The cells of the campaign's first line; every column says which way is better."""
-    return ["iteration", "node", *(f"{metric.name} ({metric.goal} is better)" for metric in metrics)]
+def header(metrics: Iterable[Metric], *, noisy: bool = False) -> list[str]:
+    """The cells of the campaign's first line; every metric's column says which way is better.
+
+    Where scores are noisy, a last column has how many repeats the values are medians of, 0 for those of one run.
+    """
+    named = (f"{metric.name} ({metric.goal} is better)" for metric in metrics)
+    return ["iteration", "node", *named, *(["repeats"] if noisy else [])]
 
 
-def header_line(metrics: Iterable[Metric]) -> str:
+def header_line(metrics: Iterable[Metric], *, noisy: bool = False) -> str:
     """The campaign's first line, with its newline."""
-    return _joined(header(metrics))
+    return _joined(header(metrics, noisy=noisy))
 
 
-def line(iteration: int, node: str, values: Iterable[float | None]) -> str:
+def line(iteration: int, node: str, values: Iterable[float | None], repeats: int | None = None) -> str:
     """One line of the campaign's file, with its newline; the values stand in the header's order, None is an empty cell.
 
     Raises ValueError for a number that is not finite: such a one is never a metric.
     """
     kept = list(values)
+    last = [] if repeats is None else [str(repeats)]
     for value in kept:
         if value is not None and not math.isfinite(value):
             raise ValueError(f"{value} at iteration {iteration}: only finite numbers are kept")
-    return _joined([str(iteration), node, *("" if value is None else repr(float(value)) for value in kept)])
+    return _joined([str(iteration), node, *("" if value is None else repr(float(value)) for value in kept), *last])
 
 
 def _joined(cells: Sequence[str]) -> str:

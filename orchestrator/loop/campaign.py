@@ -8,6 +8,7 @@ import structlog
 from orchestrator.budget import RateLimit, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.records import Node, Phase
 from orchestrator.ledger import LedgerError
 from orchestrator.llm.line import Unusable
@@ -32,8 +33,14 @@ _LOST_IN_A_ROW = 2
 
 @dataclass(frozen=True)
 class Finished:
+    """`best` has the values of the champion, `baseline` those of the baseline: where scores are noisy, the medians of
+    their repeats. `champion.verdict` is that of its first run.
+    """
+
     reason: str
     champion: Node | None
+    best: Headline | None = None
+    baseline: Headline | None = None
 
 
 class Campaign:
@@ -94,7 +101,10 @@ class Campaign:
         if errors:
             raise errors[0]
         self._stopped(reason)
-        return Finished(reason, self._bench.state.champion())
+        state = self._bench.state
+        champion, root = state.champion(), state.nodes.get(state.run.root)
+        best, baseline = (headline(state, it, state.run.cohort) if it else None for it in (champion, root))
+        return Finished(reason, champion, best, baseline)
 
     def _stopped(self, reason: str) -> None:
         self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))

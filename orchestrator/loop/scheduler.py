@@ -8,6 +8,7 @@ from datetime import datetime
 from orchestrator.budget import Account, Progress, RateLimit, Shortage, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.headline import headline
 from orchestrator.domain.node import child_of, run_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.loop.book import stamp
@@ -211,13 +212,15 @@ class Scheduler:
     def progress(self) -> Progress:
         state = self._bench.state
         champion = state.champion()
-        verdict = champion.verdicts.get(state.run.cohort or "") if champion else None
+        found = headline(state, champion, state.run.cohort) if champion else None
+        # A value of one lucky run must not end the campaign.
+        values = found.metrics if found and found.cohort == state.run.cohort else None
         first = self._bench.ranking.metrics[0].name
         progress = Progress.of(
             self._bench.book.accounts,
             elapsed_s=state.campaign.elapsed_s + self._since_last_event(),
-            best=verdict.metrics[first] if verdict else None,
-            target_reached=bool(verdict and self._bench.ranking.reached(verdict.metrics)),
+            best=values[first] if values else None,
+            target_reached=bool(values and self._bench.ranking.reached(values)),
             since_improvement=state.campaign.since_improvement,
         )
         # A cap on attempts is one run's; the accounts count the whole campaign.

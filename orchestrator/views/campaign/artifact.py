@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from orchestrator.change import File, Tree, difference
+from orchestrator.domain.headline import headline
 from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Node
 from orchestrator.ledger import write_head
@@ -76,7 +77,8 @@ def _manifest(reading: Reading, node: Node, files: dict[str, File]) -> dict[str,
         "node": node.id,
         "commit": node.commit,
         "kept": node.kept,
-        "metrics": node.verdict.metrics if node.verdict else {},
+        "metrics": dict(found.metrics) if (found := headline(state, node)) else {},
+        "repeats": found.runs if found else 0,
         "path": {name: state.nodes[name].description for name in path_to(node.id)},
         "sha256": {name: hashlib.sha256(file.data).hexdigest() for name, file in sorted(files.items())},
     }

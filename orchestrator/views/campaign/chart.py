@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
+from orchestrator.domain.headline import LEGEND, MARK
 from orchestrator.domain.metric import Goal, Metric
 from orchestrator.domain.records import Run
 from orchestrator.domain.state import State
@@ -74,7 +75,8 @@ def chart(
     head = _head(points, steps, metric, run, width)
     lines = _UNICODE if unicode else _ASCII
     stair = Text.assemble((lines.flat * 2, _STAIR), " best kept")
-    below = legend([point.look for point in points], unicode, width, [stair])
+    screened = [Text(LEGEND)] if any(point.screened for point in points) else []
+    below = legend([point.look for point in points], unicode, width, [stair, *screened])
     if not any(point.score is not None for point in points):
         return Text("\n").join([head, Text("nothing is scored yet", _FAINT), *below])
     body = plot(points, steps, width=width, height=height - 1 - len(below), unicode=unicode)
@@ -102,7 +104,8 @@ def _body(
     _draw_stair(canvas, steps, axis, place, lines)
     for point in points:
         row = axis.rows if point.score is None else axis.row(point.score)
-        canvas.put(row, place(point.order), point.look.mark(unicode), point.look.style, 10 + point.look.rank)
+        sign = MARK if point.screened else point.look.mark(unicode)
+        canvas.put(row, place(point.order), sign, point.look.style, 10 + point.look.rank)
     for row in range(axis.rows):
         tick = lines.tick if row in labels else lines.axis
         yield Text.assemble((f"{labels.get(row, ''):>{margin}} {tick}", _FAINT), canvas.line(row))

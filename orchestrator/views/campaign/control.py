@@ -5,6 +5,7 @@ from typing import Any
 
 from orchestrator.domain.chance import LEAST_ATTEMPTS, Lead
 from orchestrator.domain.control import ERROR_RATE, Ahead, Best, Comparison
+from orchestrator.domain.headline import MARK
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Run
 from orchestrator.text import printable
@@ -14,13 +15,14 @@ Quote = Callable[[str], str]
 
 
 def control_sentence(found: Comparison, run: Run, metrics: Sequence[Metric], quote: Quote = printable) -> str:
-    """`quote` makes a name fit for where it is shown."""
+    """`quote` makes a name fit for where it is shown. First runs are compared, since a control has no other."""
     if not run.control:
         return "No control ran beside the proposer, so nothing says whether it beats chance."
     if found.ahead is None or not found.attempts:
         return "Nothing to compare with the control yet: one of the two has no ended attempt."
     mine, theirs = quote(run.proposer), f"the {quote(run.control)} control"
-    scores = f"best {_scores(found, metrics)} after {figures.plural(found.attempts, 'attempt')} of each"
+    mark = MARK if run.noisy else ""
+    scores = f"best {_scores(found, metrics, mark)} after {figures.plural(found.attempts, 'attempt')} of each"
     if found.ahead is Ahead.NEITHER:
         return f"Neither {mine} nor {theirs} is ahead: {scores}{_own(found.lead, mine)}."
     if found.ahead is Ahead.CONTROL:
@@ -50,9 +52,9 @@ def control_record(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _scores(found: Comparison, metrics: Sequence[Metric]) -> str:
+def _scores(found: Comparison, metrics: Sequence[Metric], mark: str) -> str:
     """`2.633 against 2.621 (+0.012)`; with names where there are several metrics."""
-    mine, theirs = (_score(best, metrics) for best in (found.proposer, found.control))
+    mine, theirs = (_score(best, metrics, mark) for best in (found.proposer, found.control))
     gain = ""
     if found.proposer and found.control:
         ours, others = found.proposer.verdict.metrics, found.control.verdict.metrics
@@ -62,12 +64,12 @@ def _scores(found: Comparison, metrics: Sequence[Metric]) -> str:
     return f"{mine} against {theirs}{gain}"
 
 
-def _score(best: Best | None, metrics: Sequence[Metric]) -> str:
+def _score(best: Best | None, metrics: Sequence[Metric], mark: str) -> str:
     if best is None:
         return "no score"
     if len(metrics) == 1:
-        return figures.score(best.verdict.metrics[metrics[0].name])
-    return figures.metrics({it.name: best.verdict.metrics[it.name] for it in metrics}, metrics)
+        return f"{mark}{figures.score(best.verdict.metrics[metrics[0].name])}"
+    return figures.metrics({it.name: best.verdict.metrics[it.name] for it in metrics}, metrics, mark)
 
 
 def _own(lead: Lead | None, mine: str) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from orchestrator.domain.headline import Headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Spent
 from orchestrator.text import printable
@@ -20,7 +21,12 @@ def signed(value: float) -> str:
     return f"{value:+.4g}"
 
 
-def metrics(values: Mapping[str, float], order: Sequence[Metric] = ()) -> str:
+def headline(found: Headline | None, order: Sequence[Metric] = ()) -> str:
+    """A node's values; those that are only screened are marked. Nothing where there are none."""
+    return metrics(found.metrics, order, found.mark) if found else ""
+
+
+def metrics(values: Mapping[str, float], order: Sequence[Metric] = (), mark: str = "") -> str:
     """`score=2.63 time=1.2`: those that count first, in their order, then the rest.
 
     A judge's `score` that is nobody's metric and only repeats the first one is left out.
@@ -28,7 +34,7 @@ def metrics(values: Mapping[str, float], order: Sequence[Metric] = ()) -> str:
     names = [metric.name for metric in order if metric.name in values]
     repeated = {"score"} if names and values.get("score") == values[names[0]] else set()
     names += [name for name in values if name not in {*names, *repeated}]
-    return " ".join(f"{printable(name)}={score(values[name])}" for name in names)
+    return " ".join(f"{printable(name)}={mark}{score(values[name])}" for name in names)
 
 
 def duration(seconds: float) -> str:

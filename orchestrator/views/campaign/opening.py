@@ -4,12 +4,14 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from orchestrator import wiring
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import parse_node, run_of
 from orchestrator.domain.records import Node, Run
@@ -108,6 +110,12 @@ def holder_of(reading: Reading) -> str | None:
 def typed(task: Path, *words: str) -> str:
     """A command about the task in `task`, to be typed where the present one was."""
     return printable(shlex.join(["blastdoor", *words, *([str(task)] if task != Path() else [])]))
+
+
+def node_record(state: State, node: Node) -> dict[str, Any]:
+    """A node as JSON. `headline` is what it is shown with: `verdict` is that of its first run, whatever came after."""
+    found = headline(state, node, state.runs[str(run_of(node.id))].cohort)
+    return {**node.model_dump(mode="json"), "headline": asdict(found) if found else None}
 
 
 def json_text(record: Any, indent: int | None = 2) -> str:

@@ -16,6 +16,7 @@ from orchestrator.views.campaign.opening import (
     chosen_run,
     json_option,
     metrics_of,
+    node_record,
     open_campaign,
     print_json,
     run_option,
@@ -60,6 +61,7 @@ def _record(state: State, metric: Metric, run: Run) -> dict[str, Any]:
         "goal": metric.goal,
         "points": [
             {"order": it.order, "node": it.node, "status": it.look.word, "score": it.score, "cohort": it.cohort}
+            | ({"screened": True} if it.screened else {})
             for it in points
         ],
         "best": [{"order": it.order, "node": it.node, "score": it.score} for it in stair_of(state, points, metric)],
@@ -79,7 +81,7 @@ def tree_command(task: Path, depth: int | None, everything: bool, number: int | 
         metrics = metrics_of(reading, run)
     nodes = in_order(reading.state, run)
     if as_json:
-        print_json([node.model_dump(mode="json") for node in nodes])
+        print_json([node_record(reading.state, node) for node in nodes])
         return
     screen = open_screen()
     family = None if everything else family_for(len(nodes), screen.height)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.domain.goodput import in_order
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
@@ -13,13 +14,16 @@ from orchestrator.views.campaign.looks import KEPT, Look, look_of
 
 @dataclass(frozen=True)
 class Point:
-    """`score` is None where there is none, and then nothing is drawn in its place."""
+    """`score` is None where there is none, and then nothing is drawn in its place; `screened` is one of a single run of
+    a noisy task.
+    """
 
     node: str
     order: int
     look: Look
     score: float | None
     cohort: str | None
+    screened: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,15 +38,17 @@ class Step:
 
 def points_of(state: State, metric: Metric, run: Run | None = None) -> list[Point]:
     run = run or state.run
-    return [point_of(order, node, metric) for order, node in enumerate(in_order(state, run), 1)]
+    return [point_of(state, order, node, metric) for order, node in enumerate(in_order(state, run), 1)]
 
 
-def point_of(order: int, node: Node, metric: Metric) -> Point:
-    verdict = node.verdict if node.ending and node.ending.scoreable else None
-    value = verdict.metrics.get(metric.name) if verdict else None
+def point_of(state: State, order: int, node: Node, metric: Metric) -> Point:
+    found = headline(state, node) if node.ending and node.ending.scoreable else None
+    if found is None:
+        return Point(node.id, order, look_of(node), None, None)
+    value = found.metrics.get(metric.name)
     if value is not None and not math.isfinite(value):
         value = None
-    return Point(node.id, order, look_of(node), value, verdict.cohort if verdict else None)
+    return Point(node.id, order, look_of(node), value, found.cohort, found.screened)
 
 
 def stair_of(state: State, points: Sequence[Point], metric: Metric) -> list[Step]:
@@ -69,8 +75,9 @@ def _carried(state: State, earlier: Sequence[Point], first: Point, metric: Metri
     """What the cohort of `first` has of nodes that were opened before it."""
     best: Step | None = None
     for point in earlier:
-        verdict = state.nodes[point.node].verdicts.get(first.cohort or "")
-        value = verdict.metrics.get(metric.name) if verdict and point.look is KEPT else None
+        found = headline(state, state.nodes[point.node], first.cohort)
+        measured = found is not None and found.cohort == first.cohort and point.look is KEPT
+        value = found.metrics.get(metric.name) if found and measured else None
         if value is not None and (best is None or metric.merit(value) > metric.merit(best.score)):
             best = Step(first.order, value, point.node, fresh=True)
     return best

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node
@@ -33,8 +34,9 @@ def who_waits(state: State) -> list[Node]:
 def waiting_line(state: State, node: Node, metric: Metric, task: Path) -> str:
     """Its score against the best, and what to type."""
     champion = state.champion()
-    mine, best = (it.verdict.metrics.get(metric.name) if it and it.verdict else None for it in (node, champion))
-    scored = f" {printable(metric.name)}={figures.score(mine)} (best {figures.score(best)})" if mine is not None else ""
+    mine, best = (headline(state, it) if it else None for it in (node, champion))
+    values = [f"{it.mark}{figures.score(it.metrics.get(metric.name))}" if it else "none" for it in (mine, best)]
+    scored = f" {printable(metric.name)}={values[0]} (best {values[1]})" if mine else ""
     accepted, shown = typed(task, "accept", node.id), typed(task, "diff", node.id)
     return f"{node.id}{scored} waits for your word: {accepted}, or decline; {shown}"
 

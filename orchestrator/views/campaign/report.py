@@ -11,6 +11,7 @@ from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import Comparison, compare
 from orchestrator.domain.drift import Drift, drift
 from orchestrator.domain.goodput import Goodput, goodput, in_order
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Campaign, Node, Phase, Run
@@ -33,6 +34,7 @@ from orchestrator.views.campaign.opening import (
     chosen_run,
     json_option,
     json_text,
+    node_record,
     open_campaign,
     ranking_of,
     run_option,
@@ -139,21 +141,23 @@ def _few(names: Sequence[str]) -> str:
 def _winner(material: Material) -> list[str]:
     node, run = material.winner, material.run
     verdict = node.verdicts.get(run.cohort or "", node.verdict) if node else None
-    if node is None or verdict is None:
+    if node is None or verdict is None or not (found := headline(material.state, node, run.cohort)):
         return ["Nothing is kept yet."]
     if node.id == run.root:
         return [f"The baseline {node.id} is still the best."]
     root = material.state.nodes[run.root]
-    before = root.verdicts.get(run.cohort or "")
+    before = headline(material.state, root, run.cohort) if run.cohort in root.verdicts else None
     rows = []
     for metric in material.ranking.metrics:
-        value, start = verdict.metrics.get(metric.name), before.metrics.get(metric.name) if before else None
+        value, start = found.metrics.get(metric.name), before.metrics.get(metric.name) if before else None
         gain = figures.signed(value - start) if value is not None and start is not None else ""
         rows.append(
             [f"{code(metric.name)} ({metric.goal} is better)", figures.score(value), figures.score(start), gain]
         )
     lines = [f"{node.id}: {code(node.description)} (tier {verdict.tier}, cohort {verdict.cohort})", ""]
     lines += [*table(["metric", f"{node.id}", "baseline", "difference"], rows), ""]
+    if found.runs:
+        lines += [f"Values are medians of repeats, {found.runs} of {node.id}; a first run decides nothing.", ""]
     if node.params:
         lines += [f"Parameters: {code(json_text(node.params, indent=None), 1000)}", ""]
     return [*lines, *(block(material.diff, "diff", _DIFF_LINES) if material.diff else ["No difference is stored."])]
@@ -171,7 +175,7 @@ def _path(material: Material) -> list[str]:
     rows = []
     for name in path_to(material.winner.id):
         node = material.state.nodes[name]
-        scores = figures.metrics(node.verdict.metrics, material.ranking.metrics) if node.verdict else ""
+        scores = figures.headline(headline(material.state, node), material.ranking.metrics)
         rows.append([name, look_of(node).word, code(scores), code(node.operator), code(node.description)])
     return table(["node", "", "metrics", "operator", "description"], rows)
 
@@ -251,7 +255,7 @@ def record(material: Material) -> dict[str, Any]:
     return {
         "campaign": material.state.campaign.model_dump(mode="json"),
         "run": material.run.model_dump(mode="json"),
-        "winner": material.winner.model_dump(mode="json") if material.winner else None,
+        "winner": node_record(material.state, material.winner) if material.winner else None,
         "diff": material.diff,
         "certified": asdict(certified(material.state, in_order(material.state, material.run))),
         "goodput": material.goodput.record(),

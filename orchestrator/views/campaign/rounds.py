@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
+from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Round
@@ -52,18 +53,17 @@ def next_round(task: Path) -> str:
 def _line(state: State, node: Node, metrics: Sequence[Metric], unicode: bool) -> Text:
     look = look_of(node)
     text = Text.assemble("  ", (look.mark(unicode), look.style), f" {node.id} {look.word}")
-    if node.verdict and node.ending and node.ending.scoreable:
-        text.append(f"  {figures.metrics(node.verdict.metrics, metrics)}{_gain(state, node, metrics[0])}")
+    if (found := headline(state, node)) and node.ending and node.ending.scoreable:
+        text.append(f"  {figures.headline(found, metrics)}{_gain(state, node, found, metrics[0])}")
     elif node.why:
         text.append(f"  {short(node.why, 100)}")
     return text.append(f"  {short(node.description, 120)}" if node.description else "", "bright_black")
 
 
-def _gain(state: State, node: Node, metric: Metric) -> str:
+def _gain(state: State, node: Node, mine: Headline, metric: Metric) -> str:
     """On its parent, where both were scored on the same terms."""
-    parent = state.nodes[node.parent].verdicts if node.parent else {}
-    mine, theirs = node.verdict, parent.get(node.verdict.cohort) if node.verdict else None
-    if not mine or not theirs or not {metric.name} <= mine.metrics.keys() & theirs.metrics.keys():
+    theirs = headline(state, state.nodes[node.parent], mine.cohort) if node.parent else None
+    if not theirs or theirs.cohort != mine.cohort or not {metric.name} <= mine.metrics.keys() & theirs.metrics.keys():
         return ""
     return f" ({figures.signed(mine.metrics[metric.name] - theirs.metrics[metric.name])} on {node.parent})"
 

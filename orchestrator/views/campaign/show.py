@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.domain.drift import asked_about
+from orchestrator.domain.headline import LEGEND, headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Calibration, Draft, Node, Role, Trial
@@ -31,6 +32,7 @@ from orchestrator.views.campaign.opening import (
     json_option,
     metrics_for,
     node_argument,
+    node_record,
     open_campaign,
     print_json,
     task_argument,
@@ -60,7 +62,7 @@ def show(
         ("instructions", _instructions(state, node, history)),
         ("drafts", _drafts(state, node, metrics, history)),
         ("review", _facts(finding_facts(state.drafts(node.id)))),
-        ("verdict", _verdict(node, metrics, _best_at(state, node))),
+        ("verdict", _verdict(state, node, metrics)),
         ("certified", _facts(certified or {})),
         ("channel", _channel(state, node)),
         ("trials", _trials(state, node, history)),
@@ -96,7 +98,7 @@ def _path(state: State, node: Node, metrics: Sequence[Metric], width: int, unico
         place = state.nodes[name]
         look = look_of(place)
         text = Text.assemble((name, "bold"), " ", (look.mark(unicode), look.style))
-        text.append(f" {figures.metrics(place.verdict.metrics, metrics)}" if place.verdict else f" {look.word}")
+        text.append(f" {figures.headline(headline(state, place), metrics) or look.word}")
         text.append(
             f"  {short(place.description, max(20, width - text.cell_len - 4))}" if place.description else "", _FAINT
         )
@@ -144,14 +146,18 @@ def _best_at(state: State, node: Node) -> list[str]:
     return best_at(state, state.runs[str(run_of(node.id))]).get(node.id, [])
 
 
-def _verdict(node: Node, metrics: Sequence[Metric], best: Sequence[str]) -> RenderableType | None:
-    if not node.verdict:
+def _verdict(state: State, node: Node, metrics: Sequence[Metric]) -> RenderableType | None:
+    verdict, found, best = node.verdict, headline(state, node), _best_at(state, node)
+    if not verdict or not found:
         return None
-    verdict = node.verdict
     rows = {
-        printable(metric): f"{figures.score(value, 10)}{_goal(metric, metrics)}"
-        for metric, value in verdict.metrics.items()
+        printable(metric): f"{found.mark}{figures.score(value, 10)}{_goal(metric, metrics)}"
+        for metric, value in found.metrics.items()
     }
+    if found.runs:
+        rows |= {"measured": f"median of {figures.plural(found.runs, 'repeat')}"}
+        rows |= {"first run": f"{figures.metrics(verdict.metrics, metrics)} (only screened by)"}
+    rows |= {"measured once": LEGEND if found.screened else ""}
     tasks = list(verdict.tasks.items())[:_NOTES]
     rows |= {f"task {name}": f"{figures.score(value)}{' (none is better)' * (name in best)}" for name, value in tasks}
     rows |= {"tier": verdict.tier, "mode": verdict.mode, "cohort": verdict.cohort}
@@ -287,7 +293,7 @@ def _cell(text: str) -> Text:
 def record(state: State, node: Node, history: History, metrics: Sequence[Metric]) -> dict[str, Any]:
     asked = asked_about(state, node, metrics[0])
     return {
-        "node": node.model_dump(mode="json"),
+        "node": node_record(state, node),
         "path": {name: state.nodes[name].description for name in path_to(node.id)},
         "drafts": [draft.model_dump(mode="json") for draft in state.drafts(node.id)],
         "promoted_why": history.promoted_why,

@@ -17,11 +17,11 @@ from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.goodput import in_order
+from orchestrator.domain.headline import LEGEND, headline
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Verdict
 from orchestrator.task import Task
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
@@ -36,6 +36,7 @@ from orchestrator.views.campaign.opening import (
     CampaignCommand,
     holder_of,
     json_option,
+    node_record,
     open_campaign,
     print_json,
     ranking_of,
@@ -96,6 +97,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("pruning", Text(pruning_line(savings(state)))),
         ("playbook", Text(playbook_line(state, standing.ranking))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
+        ("screened", Text(LEGEND if state.run.noisy else "")),
     ):
         if value:
             table.add_row(name, value)
@@ -146,15 +148,17 @@ def _steering_line(state: State) -> str:
 
 def _best_line(state: State, metrics: Sequence[Metric]) -> Text:
     best = state.champion()
-    verdict = _verdict_in(best, state.run)
-    if not best or not verdict:
+    found = headline(state, best, state.run.cohort) if best else None
+    if not best or not found:
         return Text("nothing is kept yet", "bright_black")
-    text = Text.assemble((figures.metrics(verdict.metrics, metrics), "bold green"), f" at {best.id}")
-    baseline = _verdict_in(state.nodes.get(state.run.root), state.run)
+    text = Text.assemble((figures.headline(found, metrics), "bold green"), f" at {best.id}")
+    root = state.nodes.get(state.run.root)
+    baseline = headline(state, root, state.run.cohort) if root else None
     first = metrics[0].name
-    if baseline and best.id != state.run.root and {first} <= baseline.metrics.keys() & verdict.metrics.keys():
+    if baseline and best.id != state.run.root and {first} <= baseline.metrics.keys() & found.metrics.keys():
         start = baseline.metrics[first]
-        text.append(f"  ({figures.signed(verdict.metrics[first] - start)} on the baseline's {figures.score(start)})")
+        gain = figures.signed(found.metrics[first] - start)
+        text.append(f"  ({gain} on the baseline's {baseline.mark}{figures.score(start)})")
     since = state.campaign.since_improvement
     return text.append(f"; {figures.plural(since, 'attempt')} since", "bright_black") if since else text
 
@@ -166,10 +170,6 @@ def _heldout_line(standing: Standing) -> list[tuple[str, Text]]:
 
 def _findings_line(nodes: Sequence[Node]) -> Text:
     return Text(", ".join(f"{count:,} {finding}" for finding, count in findings_of(nodes).items()))
-
-
-def _verdict_in(node: Node | None, run: Run) -> Verdict | None:
-    return (node.verdicts.get(run.cohort or "") or node.verdict) if node else None
 
 
 def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
@@ -229,8 +229,8 @@ def _node_line(node: Node, standing: Standing, width: int, unicode: bool) -> Tex
         (look.mark(unicode), look.style),
         f" {node.id} {look.word}",
     )
-    if node.verdict and node.ending and node.ending.scoreable:
-        text.append(f" {figures.metrics(node.verdict.metrics, standing.metrics)}")
+    if node.ending and node.ending.scoreable:
+        text.append(f" {figures.headline(headline(standing.state, node), standing.metrics)}")
     text.append(f"  {short(node.why, 80)}" if node.why else "", "bright_black")
     text.truncate(width, overflow="ellipsis")
     return text
@@ -247,7 +247,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "run": state.run.model_dump(mode="json"),
         "holder": standing.holder,
         "waits": [node.id for node in who_waits(state)],
-        "best": best.model_dump(mode="json") if best else None,
+        "best": node_record(state, best) if best else None,
         "nodes": dict(counts),
         "frontier": best_at(state, state.run),
         "control": control_record(compare(state, standing.ranking)) if state.run.control else None,

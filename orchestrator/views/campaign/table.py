@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from orchestrator.domain.goodput import in_order
+from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.metric import Metric
-from orchestrator.domain.records import Node
+from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
 from orchestrator.text import printable
 from orchestrator.views.campaign.looks import look_of
@@ -20,19 +21,22 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 def write_nodes(state: State, metrics: Mapping[int, Sequence[Metric]], out: TextIO) -> int:
     """`metrics` by run; open `out` with newline="". Returns how many nodes there were.
 
-    A score that is missing is an empty cell. Where runs differ in a metric's direction, each has a column.
+    A score that is missing is an empty cell; a noisy one is the median of its repeats, where there are any. Where runs differ in a metric's direction, each has a column.
     """
     columns = list(dict.fromkeys((metric.name, metric.goal) for each in metrics.values() for metric in each))
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
     headers = [cell(f"{name} ({goal} is better)") for name, goal in columns]
-    writer.writerow([*_BEFORE, *headers, *_AFTER])
+    # At the end, and only where there is such a run: readers of the columns before it find them where they were.
+    noisy = any(run.noisy for run in state.runs.values())
+    writer.writerow([*_BEFORE, *headers, *_AFTER, *(["repeats"] if noisy else [])])
     iteration = 0
     for run in state.runs.values():
         goals = {metric.name: metric.goal for metric in metrics.get(run.number, ())}
         for node in in_order(state, run):
             iteration += 1
-            scores = [_score(node, name) if goals.get(name) is goal else "" for name, goal in columns]
-            writer.writerow([iteration, *_about(node), *scores, *_rest(node)])
+            found = headline(state, node) if node.ending and node.ending.scoreable else None
+            scores = [_score(found, name) if goals.get(name) is goal else "" for name, goal in columns]
+            writer.writerow([iteration, *_about(node), *scores, *_rest(node), *_measured(found, run, noisy)])
     return iteration
 
 
@@ -47,10 +51,14 @@ def _about(node: Node) -> list[str]:
     return [node.id, node.parent or "", node.role, look_of(node).word, ending, "yes" if node.kept else "no"]
 
 
-def _score(node: Node, name: str) -> str:
-    verdict = node.verdict if node.ending and node.ending.scoreable else None
-    value = verdict.metrics.get(name) if verdict else None
+def _score(found: Headline | None, name: str) -> str:
+    value = found.metrics.get(name) if found else None
     return "" if value is None else repr(value)
+
+
+def _measured(found: Headline | None, run: Run, noisy: bool) -> list[str]:
+    """How many repeats a noisy value is the median of; 0 where it is only screened."""
+    return [str(found.runs) if found and run.noisy else ""] if noisy else []
 
 
 def _rest(node: Node) -> list[str]:

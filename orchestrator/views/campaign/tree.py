@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from orchestrator.domain.headline import LEGEND, headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import order_of, path_to, run_of
 from orchestrator.domain.records import Node, Phase, Role, Run
@@ -49,6 +50,7 @@ class _Drawing:
         self._metrics = metrics
         self._layout = layout
         self._run = run
+        self._screened = False
         champion = state.champion(run)
         self._best = set(path_to(champion.id)) if champion else set()
         self._champion = champion.id if champion else ""
@@ -63,6 +65,8 @@ class _Drawing:
         root = self._state.nodes[self._run.root]
         yield self._line(root, Text())
         yield from self._below(root, Text(), 1)
+        if self._screened:
+            yield Text(LEGEND, _FAINT)
 
     def _below(self, parent: Node, stem: Text, depth: int) -> Iterator[Text]:
         family = self._children.get(parent.id, [])
@@ -116,8 +120,9 @@ class _Drawing:
             text.append(" best", "bold green")
         if node.role in (Role.CONTROL, Role.INJECTED, Role.BASELINE):
             text.append(f" [{node.role}]", "cyan")
-        if look in (KEPT, DISCARDED, CONTROL, SUSPECT) and node.verdict:
-            text.append(f" {figures.metrics(node.verdict.metrics, self._metrics)}", "green" if best else "")
+        if look in (KEPT, DISCARDED, CONTROL, SUSPECT) and (found := headline(self._state, node, self._run.cohort)):
+            text.append(f" {figures.headline(found, self._metrics)}", "green" if best else "")
+            self._screened |= found.screened
         if look not in (KEPT, DISCARDED, CONTROL):
             text.append(f" {look.word}", look.style)
         text.append_text(finding_mark(node))

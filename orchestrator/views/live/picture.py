@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from orchestrator.budget import Account, shown
+from orchestrator.domain.headline import LEGEND
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.bars import bar
@@ -51,7 +52,7 @@ class Picture:
             "work": self._work(scene, now, width, pulses or {}),
             "endings": list(reversed(scene.endings)),
             "gauges": self._gauges(scene, width, now)[1:],
-            "counts": legend((point.look for point in scene.points), self.unicode, width),
+            "counts": legend((point.look for point in scene.points), self.unicode, width, _screened(scene)),
             "stair": self._stair(scene, width),
             "gaps": [Text(), Text()],
         }
@@ -176,6 +177,10 @@ def pulses_of(pulses: Pulses | None, scene: Scene, now: float) -> dict[str, Puls
     """Of as many attempts as there can be lines for."""
     most = sum(count for name, count in _SHARES if name == "work")
     return pulses.read([work.node for work in scene.work[:most]], now) if pulses else {}
+
+
+def _screened(scene: Scene) -> list[Text]:
+    return [Text(LEGEND)] if any(point.screened for point in scene.points) else []
 
 
 def _needs_a_person(scene: Scene, width: int) -> list[Text]:

@@ -1,7 +1,6 @@
 """From events to scenes. Whoever comes late begins with the state; then each event costs the same."""
 
 from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -11,11 +10,11 @@ from orchestrator.domain import events as e
 from orchestrator.domain.control import Best, best_of
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.goodput import comparable, in_order
+from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Verdict
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.happenings import line_of
@@ -85,7 +84,7 @@ class Tally:
                 self._stopping = False
             case e.AttemptOpened(node=name):
                 self._places[name] = len(self._points)
-                self._points.append(point_of(len(self._points) + 1, self._state.nodes[name], self._metric))
+                self._points.append(point_of(self._state, len(self._points) + 1, self._state.nodes[name], self._metric))
             case e.AttemptResumed(node=name) | e.AttemptReleased(node=name):
                 self._resumed[name] = now
                 self._look_at(name)
@@ -114,7 +113,7 @@ class Tally:
     def _look_at(self, name: str) -> None:
         if name in self._places:
             place = self._places[name]
-            self._points[place] = point_of(place + 1, self._state.nodes[name], self._metric)
+            self._points[place] = point_of(self._state, place + 1, self._state.nodes[name], self._metric)
 
     def _used(self) -> dict[Account, int]:
         return {account: self._accounts.used(account) for account in PACED}
@@ -136,7 +135,7 @@ class Tally:
     def scene(self) -> Scene:
         state, run = self._state, self._state.run
         champion, root = state.champion(run), state.nodes.get(run.root)
-        best, baseline = self._verdict(champion), self._verdict(root)
+        best, baseline = (headline(state, it, run.cohort) if it else None for it in (champion, root))
         if not self._phases:
             self._keep_phases(seconds(state.campaign.last_at))
         waiting = [state.nodes[name].phase for name in state.unfinished]
@@ -149,11 +148,11 @@ class Tally:
             elapsed_s=state.campaign.elapsed_s,
             at=seconds(state.campaign.last_at),
             since_improvement=state.campaign.since_improvement,
-            best=figures.metrics(best.metrics, self._ranking.metrics) if best else "",
+            best=figures.headline(best, self._ranking.metrics),
             best_node=champion.id if champion else "",
             gain=self._gain(best, baseline) if champion and root and champion.id != root.id else "",
             baseline=self._first(baseline),
-            control=self._first(self._drawn.verdict if self._drawn else None),
+            control=self._first(headline(state, state.nodes[self._drawn.node], run.cohort) if self._drawn else None),
             work=[self._work(node) for node in self._at_work()],
             waiting=waiting.count(Phase.QUEUED),
             quarantined=waiting.count(Phase.QUARANTINED),
@@ -174,14 +173,11 @@ class Tally:
         spent = node.spent.microdollars if node.tokens.total else 0
         return Work(node.id, node.role, phase, since, opened, node.tokens.total, spent)
 
-    def _verdict(self, node: Node | None) -> Verdict | None:
-        return node.verdicts.get(self._state.run.cohort or "", node.verdict) if node else None
+    def _first(self, found: Headline | None) -> str:
+        return f"{found.mark}{figures.score(found.metrics.get(self._metric.name))}" if found else ""
 
-    def _first(self, verdict: Verdict | None) -> str:
-        return figures.score(verdict.metrics.get(self._metric.name)) if verdict else ""
-
-    def _gain(self, best: Verdict | None, baseline: Verdict | None) -> str:
-        values = [verdict.metrics.get(self._metric.name) if verdict else None for verdict in (best, baseline)]
+    def _gain(self, best: Headline | None, baseline: Headline | None) -> str:
+        values = [found.metrics.get(self._metric.name) if found else None for found in (best, baseline)]
         return figures.signed(values[0] - values[1]) if values[0] is not None and values[1] is not None else ""
 
     def said(self, event: e.Event) -> Text | None:
@@ -196,13 +192,13 @@ class Tally:
         return None
 
     def ended_line(self, node: Node) -> Text:
-        return ended_line(node, self._ranking.metrics, self._unicode)
+        found = headline(self._state, node) if node.ending is Ending.SCORED else None
+        return ended_line(node, figures.headline(found, self._ranking.metrics), self._unicode)
 
 
-def ended_line(node: Node, metrics: Sequence[Metric], unicode: bool) -> Text:
+def ended_line(node: Node, scored: str, unicode: bool) -> Text:
     """However wide the place is: whoever draws it cuts it."""
     look = look_of(node)
-    scored = figures.metrics(node.verdict.metrics, metrics) if node.verdict and node.ending is Ending.SCORED else ""
     word = look.word if node.phase is Phase.ENDED else f"{node.ending}, {look.word}"
     text = Text.assemble((look.mark(unicode), look.style), f" {node.id} {word}")
     text.append(f"  {scored}" if scored else "")

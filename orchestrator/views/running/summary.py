@@ -7,6 +7,7 @@ from rich.text import Text
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
+from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Campaign, Node
 from orchestrator.domain.savings import savings
 from orchestrator.loop.rounds import over
@@ -17,7 +18,7 @@ from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.diff import coloured, diff_of
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.offers import offers_line, offers_record
-from orchestrator.views.campaign.opening import metrics_of, ranking_of, typed
+from orchestrator.views.campaign.opening import metrics_of, node_record, ranking_of, typed
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.campaign.pruning import pruning_line
@@ -64,7 +65,7 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
         champion = reading.state.champion()
         return {
             "stopped": reason,
-            "champion": champion.model_dump(mode="json") if champion else None,
+            "champion": node_record(reading.state, champion) if champion else None,
             "nodes": len(reading.state.nodes),
             "accounts": reading.accounts.as_rows(),
             "control": control_record(compare(reading.state, ranking_of(reading)))
@@ -113,7 +114,8 @@ def _show_winner(screen: Screen, reading: Reading) -> None:
 
 def _winner_line(reading: Reading, champion: Node, root: Node) -> Text:
     order = metrics_of(reading)
-    scores = [figures.metrics(node.verdict.metrics, order) if node.verdict else "" for node in (champion, root)]
+    cohort = reading.state.run.cohort
+    scores = [figures.headline(headline(reading.state, node, cohort), order) for node in (champion, root)]
     told = printable(champion.description)
     return Text.assemble(
         ("winner ", "bold"), (champion.id, "bold green"), f" {scores[0]} (baseline {scores[1]}): {told}"
