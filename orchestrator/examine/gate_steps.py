@@ -1,6 +1,6 @@
 """What was asked of a change at the gate, step by step, told from the ledger of its campaign."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -173,9 +173,9 @@ class _Told:
         new, old = self._trial.verdict if self._trial else None, self._baseline()
         if new is None or old is None:
             return "the baseline was not measured on the same terms, so nothing compares"
-        figures = self._figures(new, old)
         if self._bench.certify.noisy:
-            return f"one run of each, which decides nothing: the repeats do ({figures})"
+            return self._screened(new)
+        figures = self._figures(new.metrics, old.metrics)
         if better(new, old, self._bench.ranking):
             return f"better than the baseline ({figures})"
         if better(old, new, self._bench.ranking):
@@ -183,6 +183,16 @@ class _Told:
         if self._must_improve:
             return f"no better than the baseline ({figures}), and it must be"
         return f"not worse than the baseline ({figures})"
+
+    def _screened(self, new: Verdict) -> str:
+        """Only what must improve is screened, by the median of the baseline."""
+        baseline = headline(self._bench.state, self._root, new.cohort)
+        figures = self._figures(new.metrics, baseline.metrics if baseline else {})
+        if not self._must_improve:
+            return f"its first run, which decides nothing: the repeats do ({figures})"
+        if self._node.stage is Stage.SCORE and not self._node.kept:
+            return f"its first run is no better than the median of the baseline ({figures}), and it must be"
+        return f"its first run is better than the median of the baseline; the repeats decide ({figures})"
 
     def _replay(self) -> str:
         if self._node.stage is Stage.REPLAY and not self._node.kept:
@@ -220,6 +230,6 @@ class _Told:
     def _trials(self, purpose: Purpose) -> Iterator[Trial]:
         return (it for it in self._bench.state.trials_of(self._node.id) if it.purpose is purpose)
 
-    def _figures(self, new: Verdict, old: Verdict) -> str:
+    def _figures(self, new: Mapping[str, float], old: Mapping[str, float]) -> str:
         first = self._bench.ranking.metrics[0].name
-        return f"{first} {new.metrics[first]:.6g}, baseline {old.metrics[first]:.6g}"
+        return f"{first} {new[first]:.6g}, baseline {old[first]:.6g}" if first in old else f"{first} {new[first]:.6g}"

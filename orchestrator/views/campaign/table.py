@@ -21,7 +21,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 def write_nodes(state: State, metrics: Mapping[int, Sequence[Metric]], out: TextIO) -> int:
     """`metrics` by run; open `out` with newline="". Returns how many nodes there were.
 
-    A score that is missing is an empty cell; a noisy one is the median of its repeats, where there are any. Where runs differ in a metric's direction, each has a column.
+    A score that is missing is an empty cell; a noisy one is the median of its repeats, where there are any. Where runs
+    differ in a metric's direction, each has a column.
     """
     columns = list(dict.fromkeys((metric.name, metric.goal) for each in metrics.values() for metric in each))
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
