@@ -9,13 +9,12 @@ a backstop. A candidate that falls silent while nobody asks it anything fails at
 """
 
 import asyncio
-import math
 import re
 import secrets
 import statistics
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -23,14 +22,13 @@ from typing import NoReturn
 
 from orchestrator.domain.records import Calibration, Spent
 from orchestrator.door import BrokeOff, Door, NotStarted, TooLarge
+from orchestrator.judge.calibration import EMPTY_CALLS, WARM_UP, quieter, resolution, spread
 from orchestrator.judge.data import Judgement, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
 from orchestrator.text import short
 from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Talk
 
 SEED = "BLASTDOOR_SEED"
-_WARM_UP = 4
-_NULLS = 32
 _FUNCTIONS = 1000
 # Of what a candidate says when it is loaded; and what is read in a thread, so that everybody else goes on meanwhile.
 _LOADED_BYTES = 65_536
@@ -99,10 +97,8 @@ class Met:
 
     @property
     def resolution_s(self) -> float:
-        """The least that so many calls tell from nothing, at about two standard errors of two medians: theirs, and that
-        of the empty calls. The judge's module reckons the same.
-        """
-        return self.jitter_s * min(1.0, 2 * math.sqrt(1 / max(1, self.calls) + 1 / _NULLS))
+        """The least that so many calls tell from nothing."""
+        return resolution(self.jitter_s, self.calls)
 
     @property
     def calibration(self) -> Calibration | None:
@@ -275,11 +271,11 @@ class _Conversation:
 
     async def _empty_calls(self, side: Side) -> tuple[float, float]:
         times = []
-        for number in range(_WARM_UP + _NULLS):
+        for number in range(WARM_UP + EMPTY_CALLS):
             reply = await self._ask(side, b"N")
             if reply.payload != b"N":
                 self._break(side, "an empty call was answered by something")
-            if number >= _WARM_UP:
+            if number >= WARM_UP:
                 times.append(reply.elapsed_s)
         return spread(times)
 
@@ -321,25 +317,6 @@ class _Conversation:
         else:
             self._met.unloaded = why
         raise _Refused
-
-
-def spread(times: Sequence[float]) -> tuple[float, float]:
-    """The median, and what nine of ten differ from it at most."""
-    median = statistics.median(times)
-    off = sorted(abs(taken - median) for taken in times)
-    return median, off[int(0.9 * (len(off) - 1))]
-
-
-def quieter(before: tuple[float, float], again: tuple[float, float]) -> tuple[float, float]:
-    """A channel's median and jitter after it was measured again: what is clearly less counts.
-
-    Never what is more: while the candidate is there it can make either channel slower, and neither of them faster. And
-    not what is a little less: the least of many medians would be less than an empty call takes.
-    """
-    calmer = again[1] < before[1] / 2
-    if not calmer and before[0] - again[0] < 2 * before[1] / math.sqrt(_NULLS):
-        return before
-    return min(before[0], again[0]), min(before[1], again[1])
 
 
 def judgement_of(met: Met) -> Judgement:

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from orchestrator.examine.checkup import check_gold, check_judge, check_wiring, make_or_tell
+from orchestrator.examine.checkup import check_judge, check_wiring, make_or_tell
 from orchestrator.examine.findings import Findings, Row, Section, Sign
+from orchestrator.examine.gold import check_gold
 from orchestrator.loop.backstop import relays, side_by_side
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task, snapshot

@@ -12,9 +12,9 @@ from orchestrator.budget import Account
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Goal, Metric, Ranking
 from orchestrator.examine.cheating import Bar, Fate, Tried
-from orchestrator.examine.checkup import copies_of_gold
 from orchestrator.examine.dependence import tell_dependence
 from orchestrator.examine.findings import Findings, Row, Section, Sign
+from orchestrator.examine.gold import copies_of_gold
 from orchestrator.examine.probes import _measured
 from orchestrator.judge.cheats import Oracle
 from orchestrator.loop.backstop import walls_of_search

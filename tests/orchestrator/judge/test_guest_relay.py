@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.judge.calibration import quieter, spread
 from orchestrator.judge.guest.blastdoor_values import decode, encode
 from orchestrator.judge.helpers import GUEST
-from orchestrator.judge.relay import Met, quieter, spread
+from orchestrator.judge.relay import Met
 
 EMPTY_S = 0.0003
 BASELINE_S = 0.035

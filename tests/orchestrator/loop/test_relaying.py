@@ -380,8 +380,8 @@ async def test_a_baseline_that_is_too_fast(tmp_path: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("again", "told"),
     [
-        ((0.001, 0.0001), (0.001, 0.0001)),
-        ((0.05, 0.00001), (0.005, 0.00001)),
+        ((0.001, 0.0001), (0.001, 0.001)),
+        ((0.05, 0.00001), (0.005, 0.005)),
         ((0.009, 0.03), (0.005, 0.02)),
         ((0.0049, 0.019), (0.005, 0.02)),
     ],
@@ -390,7 +390,9 @@ async def test_a_baseline_that_is_too_fast(tmp_path: Path, how: str) -> None:
 async def test_t27_the_channel_is_measured_again(
     task: Path, monkeypatch: pytest.MonkeyPatch, again: tuple[float, float], told: tuple[float, float]
 ) -> None:
-    """T27, T80: what is clearly less than before counts; what a candidate makes slower while it is there does not."""
+    """T27, T80: what is clearly less than before counts; what a candidate makes slower while it is there does not, and
+    a jitter below what is taken off is not believed any more.
+    """
     script = RelayScript()
     monkeypatch.setattr(_Conversation, "_empty_calls", channel_of(*[(0.005, 0.02)] * 4, again))
     async with scripted(task, script, {"value": judge("measures")}) as session:
