@@ -1,6 +1,7 @@
 """What proposers are shown, for tests: attempts that ended and that run."""
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Metric, Ranking, Rule
@@ -57,8 +58,9 @@ def point_of(proposal: Proposal) -> dict[str, Value]:
     return dict(proposal.params or {})
 
 
-def best(past: Shown) -> float:
-    return max(it.merits[0] for it in past.ended if it.merits is not None)
+def middle(past: Shown, last: int = 20) -> float:
+    """The median of the last draws that have a score."""
+    return median(it.merits[0] for it in past.ended[-last:] if it.merits is not None)
 
 
 def ranked(rule: Rule, *weights: float) -> Ranking:

@@ -14,9 +14,12 @@ from orchestrator.proposers.samplers import Sampler, make_sampler
 from orchestrator.proposers.space import random_point
 from orchestrator.task import Bool, Choice, Float, Int, is_point, load_task
 from orchestrator.wiring.proposers import make_proposer
+from tests.chance import at_most
 from tests.examples.judging import EXAMPLES
-from tests.orchestrator.proposers.pasts import ONE, Shown, Space, asked, best, point_of, ranked, searched, tried
+from tests.orchestrator.proposers.pasts import ONE, Shown, Space, asked, middle, point_of, ranked, searched, tried
 
+# What a sampler proposes hangs on the last bit of every number before, so another platform sees another search. The
+# means and deviations below are those of 4 (gp) to 40 seeds; bounds lie 4.5 deviations off, or more.
 ALL = ("tpe", "cmaes", "gp")
 
 SPACE: Space = {
@@ -129,14 +132,19 @@ async def test_many_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 async def test_what_fails_is_left_alone(name: str) -> None:
-    """Where a half of the space fails, few of the later points lie there."""
+    """Where a half of the space fails, few of the later points lie there.
+
+    Of 30 it is 1.1 ± 1.4 for tpe, 4.3 ± 0.9 for gp, and 1.9 ± 3.3 for cmaes, which sometimes has 14: six searches are
+    counted together. Chance alone breaks the bound less than once in 100,000 times; draws that learn nothing have 15.
+    """
     space: Space = {"x": Float(low=0, high=1), "y": Float(low=0, high=1), "z": Float(low=0, high=1)}
 
     def half(point: Mapping[str, Value]) -> tuple[float, ...] | None:
         return None if float(point["x"]) > 0.5 else (-((float(point["y"]) - 0.3) ** 2),)
 
-    past = await searched(make_sampler(name, space, ONE), half, 70)
-    assert sum(it.merits is None for it in past.ended[40:]) <= 10
+    seeds = range(6 if name == "cmaes" else 1)
+    pasts = [await searched(make_sampler(name, space, ONE), half, 70, seed) for seed in seeds]
+    assert sum(it.merits is None for past in pasts for it in past.ended[40:]) <= 10 * len(seeds)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -159,7 +167,11 @@ async def test_what_is_no_point_is_passed_over(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 async def test_it_learns(name: str) -> None:
-    """On a bowl with a choice it is nearer to the bottom than random draws, for both seeds."""
+    """On a bowl with a choice the middle one of its last 20 draws is nearer to the bottom than that of random draws.
+
+    By a factor of e to the 1.8 ± 0.36 (tpe), 5.3 ± 1.2 (cmaes) and 3.5 ± 0.75 (gp): chance alone breaks this less than
+    once in 100,000 times. The best draw of all is luck: tpe's is the worse one in six searches of 32.
+    """
     space: Space = {
         "x": Float(low=-5, high=10),
         "y": Float(low=0.01, high=10, log=True),
@@ -175,12 +187,16 @@ async def test_it_learns(name: str) -> None:
     for seed in (1, 2):
         past = await searched(make_sampler(name, space, ONE), bowl, attempts, seed)
         control = await searched(Random(space, branching=False), bowl, attempts, seed)
-        assert best(past) > best(control)
+        assert middle(past) > middle(control)
 
 
 @pytest.mark.parametrize("name", ALL)
 async def test_weights_decide(name: str) -> None:
-    """Of two metrics that pull apart, the heavier one wins; left to right, the first."""
+    """Of two metrics that pull apart, the heavier one wins; left to right, the first.
+
+    The middle one of the last draws is 0.02 ± 0.025 off, 0.002 ± 0.003 for gp: chance alone breaks the bound once in a
+    million times. Draws that learn nothing are 0.3 off.
+    """
     space: Space = {"x": Float(low=0, high=1), "y": Float(low=0, high=1)}
 
     def apart(point: Mapping[str, Value]) -> tuple[float, ...]:
@@ -193,12 +209,16 @@ async def test_weights_decide(name: str) -> None:
     ):
         past = await searched(make_sampler(name, space, ranking), apart, 60)
         late = sorted(float(it.params["x"]) for it in past.ended[40:] if it.params)
-        assert late[10] == pytest.approx(wanted, abs=0.1)
+        assert late[10] == pytest.approx(wanted, abs=0.2)
 
 
 @pytest.mark.parametrize("name", ALL)
 async def test_pareto_keeps_to_the_front(name: str) -> None:
-    """Where two metrics pull apart, points lie between what is best for the one and for the other."""
+    """Where two metrics pull apart, points lie between what is best for the one and for the other.
+
+    Of 30 late ones it is 24.6 ± 1.7 for tpe, 29.6 ± 1.3 for cmaes and 28.5 ± 0.9 for gp; of blind draws more than the
+    bound are near once in 100,000 times.
+    """
     space: Space = {"x": Float(low=0, high=1), "y": Float(low=0, high=1)}
 
     def front(point: Mapping[str, Value]) -> tuple[float, ...]:
@@ -208,7 +228,7 @@ async def test_pareto_keeps_to_the_front(name: str) -> None:
     past = await searched(make_sampler(name, space, ranked(Rule.PARETO, 1.0, 1.0)), front, 90)
     late = [it.params for it in past.ended[60:] if it.params]
     near = [it for it in late if 0.3 < float(it["x"]) < 0.7 and float(it["y"]) < 0.3]
-    assert len(near) >= 20  # of 30; a tenth and a bit of the square is as near as that
+    assert len(near) > at_most(30, 0.12)  # which is how much of the square is as near as that
 
 
 def test_cmaes_needs_a_number() -> None:
