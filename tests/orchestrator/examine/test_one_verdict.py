@@ -25,7 +25,10 @@ from orchestrator.proposers import Brief
 from orchestrator.settings import Settings
 from orchestrator.views.judging.evidence import evidence
 from orchestrator.views.judging.gate import Change, gate
+from orchestrator.views.judging.junit import junit
+from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
+from orchestrator.views.judging.sarif import sarif
 from orchestrator.wiring import Site
 from tests.orchestrator.loop.noise import noisy
 from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
@@ -290,3 +293,18 @@ async def test_a_noisy_gate_tells_medians(tmp_path: Path) -> None:
     told = evidence(report)
     assert told["certified"] == {"rule": "noisy", "repeats": report.gated.runs, "replay": None}
     assert told["candidate"]["metrics"] == dict(report.gated.candidate.metrics) if report.gated.candidate else False
+
+
+async def test_documents(tmp_path: Path) -> None:
+    """Each question is in every report: the one that failed as a failure, those not asked with the reason."""
+    case = next(case for case in CASES if case.name == "better once, then worse")
+    report = await gated(replace(case, sections=(HELDOUT,)), tmp_path / "gate", must_improve=False)
+    why = "its score did not stand when it was run again: 3, then -1"
+    assert f'<failure message="{why}" type="rejected">' in junit(report)
+    assert '<skipped message="not asked, since replay did not pass" />' in junit(report)
+    assert [it["ruleId"] for it in sarif(report)["runs"][0]["results"]] == ["replay"]
+    assert f"`{why}`" in markdown(report)
+    told = {step["name"]: (step["state"], step["why"]) for step in evidence(report)["steps"]}
+    assert told["replay"] == ("failed", why)
+    assert told["held-out"] == ("skipped", "not asked, since replay did not pass")
+    assert evidence(report)["certified"]["replay"]["metrics"] == {"score": -1.0}
