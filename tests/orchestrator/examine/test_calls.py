@@ -14,7 +14,7 @@ from orchestrator.domain.state import State
 from orchestrator.examine.checkup import _what_it_did
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
-from orchestrator.examine.rehearsal import Rehearsal
+from orchestrator.examine.rehearsal import Rehearsal, rehearse
 from orchestrator.examine.replay import replay
 from orchestrator.judge.helpers import CHEAT_ANSWERS, GUEST
 from orchestrator.settings import Settings
@@ -23,7 +23,7 @@ from orchestrator.views.judging.check import examine
 from orchestrator.views.judging.gate import Change, gate
 from orchestrator.wiring.parts import make_parts
 from sandbox import Usage
-from tests.attacks.relay_candidates import BASELINE, HONEST, JUDGE, MARKER, TASK, WRONG
+from tests.attacks.relay_candidates import BASELINE, ENDED, HONEST, JUDGE, LAST, MARKER, PATCHED_CLOCK, TASK, WRONG
 from tests.orchestrator.views.judging.stage import Stage, whole
 
 TIMED = TASK + '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
@@ -137,6 +137,48 @@ async def test_net_times(tmp_path: Path) -> None:
     judge = JUDGE.replace("reply.elapsed", "reply._replace(elapsed=0.0).net").replace("seconds += ", "seconds = ")
     findings = await examined(write(tmp_path, judge=judge + "    assert seconds == reply.channel.jitter\n"))
     assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
+
+
+TIMER = """
+from blastdoor_judge import BadOutput, publish
+from blastdoor_relay import relay
+
+def question(rng):
+    return ([rng.randrange(1, 1000) for _ in range(20)],)
+
+def check(answer, numbers):
+    if answer != sum(numbers):
+        raise BadOutput("a wrong sum")
+
+with relay() as candidate:
+    timing = candidate.time("solve", question, check, seconds=1.0)
+    publish(0.0, metrics={"seconds": timing.seconds})
+"""
+KEEPS = "kept = []\ndef solve(numbers):\n    kept.append(sum(numbers))\n    return kept[len(kept) // 4]\n"
+EARLY = ENDED["T81 before it is asked"][0] + BASELINE
+PATCHED = PATCHED_CLOCK.replace(" - 900", "")
+
+
+@pytest.mark.parametrize(
+    ("solve", "ending", "says"),
+    [(PATCHED, None, ""), (KEEPS, None, "a wrong sum"), (EARLY, Ending.TAMPERED, ""), (LAST, None, "")],
+    ids=["T27 patched clock", "T37 answers that were kept", "T81 before it is asked", "honest"],
+)
+async def test_times_are_not_to_be_cheated(tmp_path: Path, solve: str, ending: Ending | None, says: str) -> None:
+    """Whatever a candidate does to its clock, to earlier answers or to the channel, `candidate.time` gives it no time
+    that it did not earn; one that just answers has one.
+    """
+    folder = write(tmp_path, TIMED, TIMER, solve)
+    task = load_task(folder)
+    async with Stage().site() as site:
+        run = await rehearse(await make_parts(task, snapshot(task, folder), site))
+    assert run.ending is ending
+    if ending is None:
+        assert run.verdict
+        assert (run.verdict.valid, run.verdict.notes) == (not says, says)
+    if not says and ending is None:
+        assert run.verdict
+        assert run.verdict.metrics["seconds"] >= (0.05 if solve == PATCHED else 0.0)
 
 
 NEVER_CALLS = "from blastdoor_judge import publish\nfrom blastdoor_relay import relay\nwith relay() as candidate:\n"

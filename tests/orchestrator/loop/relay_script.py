@@ -139,7 +139,8 @@ class RelayScript(Script):
             case "no metric":
                 guest.reply(nonce, b"F" + encode({"result.json": b'{"score": 1}'}))
             case "no solution":
-                guest.reply(nonce, b"F" + encode({"result.json": b'{"valid": false, "score": null}'}))
+                result = {"valid": False, "score": None, "notes": "call 3: not\x1b[31m sorted"}
+                guest.reply(nonce, b"F" + encode({"result.json": json.dumps(result).encode()}))
             case "cut":
                 await self._cut(guest)
             case "wait":

@@ -188,12 +188,14 @@ async def test_t79_the_judge_is_broken(task: Path) -> None:
 
 
 async def test_no_solution(task: Path) -> None:
-    """A judge that says so ends it as invalid, without asking about the baseline."""
+    """A judge that says so ends it as invalid, without asking about the baseline; run's line has the judge's reason."""
     script = RelayScript()
     async with scripted(task, script, {"value": judge("no solution")}) as session:
         await session.run()
         node = session.bench.state.nodes["1.1"]
         assert (node.ending, node.why) == (Ending.INVALID, "the judge says that it is no solution")
+        line = ended_line(node, "", True).plain
+        assert "the judge says that it is no solution: call 3: not\\x1b[31m sorted" in line
         assert script.commands == ["judge", "trial"] * 2
 
 
@@ -322,7 +324,7 @@ async def test_t27_too_fast_to_be_timed(tmp_path: Path, monkeypatch: pytest.Monk
         assert trial.verdict
         assert trial.verdict.metrics["seconds"] == pytest.approx(jitter_ms / 1e3)
         assert trial.verdict.at_most == ("seconds",)
-        assert MAY_BE_LESS in ended_line(node, session.bench.ranking.metrics, True).plain
+        assert MAY_BE_LESS in ended_line(node, "seconds=0", True).plain
     shown = runner().invoke(cli, ["show", "1.1", str(task)], env={"COLUMNS": "200"})
     assert "may be less" in shown.output
     told = runner().invoke(cli, ["report", str(task)])
