@@ -11,6 +11,7 @@ from orchestrator.agents.messages import Broken, Gone, Request
 from orchestrator.agents.steering import Instructions
 from orchestrator.llm.asgi import CutShort, asked
 from orchestrator.llm.line import App
+from orchestrator.llm.screening import SMALL
 
 _log = structlog.get_logger()
 
@@ -37,6 +38,7 @@ class Exchange:
         self._down: list[list[Any]] = []
         self._down_bytes = 0
         self._taken = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._requests = 0
         self._up_bytes = 0
         self.news = asyncio.Event()
@@ -94,7 +96,7 @@ class Exchange:
     async def _serve(self, request: Request) -> None:
         number, last, step = request.id, "cut", min(PIECE, self._most)
         try:
-            body = self._instructions.put_into(request)
+            body = await self._with_instructions(request)
             way = asked(self._app, request.method, request.path, dict(request.headers), body, request.query)
             async with way as answered:
                 self.tell(["head", number, answered.status, _texts(answered.headers)])
@@ -110,6 +112,13 @@ class Exchange:
         finally:
             self._open.pop(number, None)
             self.tell([last, number])
+
+    async def _with_instructions(self, request: Request) -> bytes:
+        """One at a time: where an instruction goes is decided by the first question that it is put into."""
+        if len(request.body) < SMALL:
+            return self._instructions.put_into(request)
+        async with self._turn:
+            return await asyncio.to_thread(self._instructions.put_into, request)
 
     async def _room(self) -> None:
         """A chamber that takes nothing must not make us keep everything."""

@@ -25,7 +25,8 @@ IDLE_S, OPEN_S = 1.0, 0.02
 LATE_S = 60.0
 CPU_S = 5.0
 TOOLS = 1_000
-SMALL = 65_536
+# What is read in a thread: everybody else goes on meanwhile.
+SMALL = 4096
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.agents.messages import Request
+from orchestrator.bounded_json import has_most_parts
+from orchestrator.llm.screening import MOST_PARTS
 
 MESSAGES = "/v1/messages"
 _WORDS = "An instruction from the person who runs this search, newer than all above:\n\n{text}"
@@ -26,6 +28,8 @@ class Instructions:
         if not (new or self._places) or request.method != "POST" or request.path != MESSAGES:
             return request.body
         try:
+            if not has_most_parts(request.body, MOST_PARTS):
+                return request.body
             question = json.loads(request.body)
             users = _users(question["messages"])
             last = max(users)

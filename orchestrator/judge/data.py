@@ -16,7 +16,8 @@ from sandbox import Bundle, Ending, Job, Outcome
 HELPER = "blastdoor_judge.py"
 OUT = "/work/out"
 SOURCE = "/work/src"
-_SMALL = 65_536
+# Of a result that is read at once: a larger one can take seconds, and everybody else must go on meanwhile.
+SMALL_BYTES, SMALL_FILES = 4096, 16
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,13 @@ class DataJudge:
             if error.proven:
                 raise
             return Judgement(error.spent, fault="judge broke off", detail=str(error))
-        if ran.outcome.usage.output_bytes < _SMALL:
+        if is_small(ran.outcome.outputs):
             return read_judgement(ran.outcome, ran.spent)
-        # A large result can take seconds to parse; everybody else must go on meanwhile.
         return await asyncio.to_thread(read_judgement, ran.outcome, ran.spent)
+
+
+def is_small(outputs: Mapping[str, bytes]) -> bool:
+    return len(outputs) <= SMALL_FILES and sum(map(len, outputs.values())) < SMALL_BYTES
 
 
 def read_judgement(outcome: Outcome, spent: Spent) -> Judgement:

@@ -18,21 +18,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from orchestrator.domain.records import Calibration, Spent
 from orchestrator.door import BrokeOff, Door, NotStarted, TooLarge
 from orchestrator.judge.calibration import EMPTY_CALLS, WARM_UP, quieter, resolution, spread
-from orchestrator.judge.data import Judgement, read_result
+from orchestrator.judge.data import Judgement, is_small, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
 from orchestrator.text import short
 from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Talk
 
 SEED = "BLASTDOOR_SEED"
 _FUNCTIONS = 1000
-# Of what a candidate says when it is loaded; and what is read in a thread, so that everybody else goes on meanwhile.
+# Of what a candidate says when it is loaded; what is read in a thread, so that everybody else goes on meanwhile; and
+# what is copied there.
 _LOADED_BYTES = 65_536
-SMALL = 65_536
+_SMALL = 4096
+_LARGE = 1 << 20
 _RESULT = re.compile(r"result\.json|metrics\.csv|traces/[A-Za-z0-9_.-]{1,200}")
 # Beside the result, where the judge's module could not tell a time from none and gave the least that it can tell.
 AT_MOST = "at-most"
@@ -133,8 +135,7 @@ async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -
             await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
 
     await _seated(judge, job, met.judge, None, with_judge)
-    large = sum(map(len, (met.files or {}).values())) >= SMALL
-    met.judgement = await asyncio.to_thread(judgement_of, met) if large else judgement_of(met)
+    met.judgement = judgement_of(met) if is_small(met.files or {}) else await asyncio.to_thread(judgement_of, met)
     return met
 
 
@@ -240,7 +241,7 @@ class _Conversation:
         """The candidate's functions, once it has come up; its start counts as its own time."""
         answer = (await self._ask(Side.CANDIDATE, b"L")).payload
         try:
-            told = decode(answer[1 : 1 + _LOADED_BYTES], arrays=False)
+            told = await _decoded(answer[1 : 1 + _LOADED_BYTES])
         except Malformed:
             told = None
         if not isinstance(told, list) or len(told) > _FUNCTIONS or not all(type(it) is str for it in told):
@@ -294,12 +295,12 @@ class _Conversation:
             self._met.calls += 1
             if self._met.calls <= _REMEMBERED:
                 self._met.taken_s.append(reply.elapsed_s)
-        return b"R" + struct.pack("<d", reply.elapsed_s) + reply.payload
+        parts = (b"R", struct.pack("<d", reply.elapsed_s), reply.payload)
+        return b"".join(parts) if len(reply.payload) < _LARGE else await asyncio.to_thread(b"".join, parts)
 
     async def _result(self, request: bytes) -> Mapping[str, bytes]:
-        reading = partial(decode, memoryview(request)[1:], arrays=False)
         try:
-            files = reading() if len(request) < SMALL else await asyncio.to_thread(reading)
+            files = await _decoded(memoryview(request)[1:])
         except Malformed as error:
             files = str(error)
         if not isinstance(files, dict) or not all(type(data) is bytes for data in files.values()):
@@ -317,6 +318,11 @@ class _Conversation:
         else:
             self._met.unloaded = why
         raise _Refused
+
+
+async def _decoded(data: bytes | memoryview) -> Any:
+    reading = partial(decode, data, arrays=False)
+    return reading() if len(data) < _SMALL else await asyncio.to_thread(reading)
 
 
 def judgement_of(met: Met) -> Judgement:

@@ -4,6 +4,7 @@ It alone has the provider. Whoever holds a line's token may use what the line wa
 its worst case, put on record before it is forwarded, counted as it streams, and booked exactly once.
 """
 
+import asyncio
 import hashlib
 import secrets
 import time
@@ -27,7 +28,7 @@ from orchestrator.llm.line import App, Line
 from orchestrator.llm.open_line import OpenLine
 from orchestrator.llm.prices import Prices
 from orchestrator.llm.refusal import Refused
-from orchestrator.llm.screening import screened
+from orchestrator.llm.screening import SMALL, Asked, screened
 from orchestrator.llm.standing import Standing
 from orchestrator.llm.upstream import Declined, Upstream
 
@@ -88,9 +89,7 @@ class Gateway:
         line = self._admitted(headers, counting=False)
 
         async def work(raw: bytes) -> None:
-            with _fault_of_the_request():
-                asked = screened(raw, line.allowance.models, self._prices)
-                answers = list(tools.answered(asked.fields.get("messages")))
+            asked, answers = await self._read(line, raw)
             line.hear_answers(answers)
             exchange = Exchange(self._upstream, line, headers, scope["query_string"])
             try:
@@ -106,8 +105,7 @@ class Gateway:
         line = self._admitted(headers, counting=True)
 
         async def work(raw: bytes) -> None:
-            with _fault_of_the_request():
-                asked = screened(raw, line.allowance.models, self._prices, counting=True)
+            asked, _ = await self._read(line, raw, counting=True)
             try:
                 body = await Exchange(self._upstream, line, headers, scope["query_string"]).count(asked)
             except Declined as declined:
@@ -117,6 +115,16 @@ class Gateway:
                 await reply.whole(200, {"content-type": "application/json"}, body)
 
         await _with_body(line, receive, work)
+
+    async def _read(self, line: OpenLine, raw: bytes, *, counting: bool = False) -> tuple[Asked, list[tuple[str, str]]]:
+        """What is asked, and what tools answered meanwhile."""
+
+        def reading() -> tuple[Asked, list[tuple[str, str]]]:
+            with _fault_of_the_request():
+                asked = screened(raw, line.allowance.models, self._prices, counting=counting)
+                return asked, [] if counting else list(tools.answered(asked.fields.get("messages")))
+
+        return reading() if len(raw) < SMALL else await asyncio.to_thread(reading)
 
     async def _models(self, request: Request) -> Response:
         models = [_model(name) for name in self._line_of(request.headers).models]

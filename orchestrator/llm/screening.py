@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.bounded_json import has_most_parts
 from orchestrator.domain.records import Spent
 from orchestrator.llm.prices import Price, Prices
 from orchestrator.llm.refusal import Refused
@@ -19,6 +20,10 @@ BESIDE = 2_000
 BESIDE_TOOL = 4_000
 BESIDE_IMAGE = 8_000
 MOST_OUTPUT = 1_000_000
+# Lists, objects and members of a body: many times what a long conversation has. What is larger than small is read in a
+# thread, so that everybody else goes on meanwhile.
+MOST_PARTS = 250_000
+SMALL = 16_384
 
 _FREE = {
     "cache_control", "diagnostics", "max_tokens", "messages", "metadata", "model", "output_config", "output_format",
@@ -97,6 +102,8 @@ def _read(raw: bytes) -> dict[str, Any]:
     def no_constant(name: str) -> Any:
         raise ValueError(f"{name} is no JSON")
 
+    if not has_most_parts(raw, MOST_PARTS):
+        raise Refused(400, f"the body has more than {MOST_PARTS} parts")
     try:
         fields = json.loads(raw, parse_constant=no_constant)
     except (ValueError, RecursionError):

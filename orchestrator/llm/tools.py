@@ -9,6 +9,7 @@ from typing import Any
 # What differs from run to run without saying anything: how long it took, when it was, where in memory it lay.
 _DURATION = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|secs?|seconds?)\b")
 _CLOCK = re.compile(r"\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\b")
+_PIECE = 65_536
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 
@@ -40,7 +41,7 @@ def answered(messages: Any) -> Iterator[tuple[str, str]]:
 def _calm(value: Any) -> Any:
     """White space and the order of keys say nothing."""
     if isinstance(value, str):
-        return " ".join(value.split())
+        return " ".join(" ".join(piece.split()) for piece in _pieces(value))
     if isinstance(value, Mapping):
         return {str(name): _calm(one) for name, one in value.items() if name != "cache_control"}
     if isinstance(value, list):
@@ -50,12 +51,17 @@ def _calm(value: Any) -> Any:
 
 def _noiseless(value: Any) -> Any:
     if isinstance(value, str):
-        return _ADDRESS.sub("0x", _DURATION.sub("0s", _CLOCK.sub("0:00", value)))
+        return "".join(_ADDRESS.sub("0x", _DURATION.sub("0s", _CLOCK.sub("0:00", it))) for it in _pieces(value))
     if isinstance(value, Mapping):
         return {name: _noiseless(one) for name, one in value.items()}
     if isinstance(value, list):
         return [_noiseless(one) for one in value]
     return value
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Of a long text: what is done with the whole of it would keep every other thread waiting."""
+    return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
 
 
 def _digest(value: Any) -> str:
