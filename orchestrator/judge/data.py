@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.change import File, Tree
@@ -112,7 +112,8 @@ def read_result(outputs: Mapping[str, bytes], spent: Spent, log: bytes = b"") ->
         return Judgement(spent, fault=refused.code.value, detail=refused.detail, log=log)
     # Kept as they came: the trace of each task, and the stream of metrics over iterations.
     traces = {name: data for name, data in outputs.items() if name.startswith("traces/") or name == METRICS}
-    return Judgement(spent, result=result, log=log, traces=traces or None)
+    # Its rows are in there; as millions of values they would be let go on the event loop, all at once.
+    return Judgement(spent, result=replace(result, series=None), log=log, traces=traces or None)
 
 
 def _beneath(folder: str, tree: Tree) -> dict[str, File]:

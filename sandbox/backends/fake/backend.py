@@ -19,6 +19,8 @@ from sandbox.live import Death, LiveChamber
 from sandbox.wire.demux import Stream
 
 _LONG_NAME = b"././@LongLink"
+# What is moved or packed at once: the fake shares its event loop with whoever uses it.
+LARGE, MANY = 1 << 20, 64
 HELD_BY_NOBODY = {"cpus", "pids", "open_files", "work_bytes", "work_inodes", "gpu"}
 
 
@@ -98,7 +100,9 @@ class FakeLink:
     async def send(self, data: bytes) -> None:
         if self._broken.is_set():
             raise Unavailable("the fake provider's connection broke")
-        self._stdin.feed_data(data)
+        for start in range(0, len(data), LARGE):
+            self._stdin.feed_data(data[start : start + LARGE])
+            await asyncio.sleep(0)
 
     async def receive(self) -> list[tuple[Stream, memoryview]]:
         coming = asyncio.ensure_future(self._output.get())
@@ -117,10 +121,14 @@ class FakeLink:
         self._broken.set()
 
     async def read(self, count: int) -> bytes:
+        parts: list[bytes] = []
         try:
-            return await self._stdin.readexactly(count)
+            for start in range(0, count, LARGE):
+                parts.append(await self._stdin.readexactly(min(LARGE, count - start)))
+                await asyncio.sleep(0)
         except asyncio.IncompleteReadError as short:
-            return short.partial
+            parts.append(short.partial)
+        return b"".join(parts) if len(parts) == 1 else await asyncio.to_thread(b"".join, parts)
 
     async def read_line(self) -> str:
         return (await self._stdin.readline()).decode().rstrip("\n")
@@ -201,7 +209,8 @@ class FakeHold:
         if not lengths or self.job is None:
             return
         mode, _, length = lengths
-        files = _unpacked(await self.link.read(int(length)))
+        packed = await self.link.read(int(length))
+        files = _unpacked(packed) if len(packed) < LARGE else await asyncio.to_thread(_unpacked, packed)
         self._word("unpacked 0")
         await self.link.read_line()
         job = self.job
@@ -242,7 +251,8 @@ class FakeHold:
                 guest.stopped.set()
             elif order == "harvest":
                 self._word("archive")
-                self.link.say(Stream.STDOUT, _archive(out))
+                large = len(out) > MANY or sum(map(len, out.values())) > LARGE
+                self.link.say(Stream.STDOUT, await asyncio.to_thread(_archive, out) if large else _archive(out))
                 return
 
 

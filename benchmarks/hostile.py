@@ -1,0 +1,163 @@
+"""What a candidate, a judge that read it, or a change can send to keep an orchestrator busy; all is made beforehand."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Role
+from orchestrator.loop.jobs import Image
+from orchestrator.proposers import Brief
+from orchestrator.task import ImageSpec
+from orchestrator.wiring import Flags, Site, open_campaign
+from orchestrator.wiring.opening import Opened
+from sandbox import Input
+from sandbox.backends.fake.backend import FakeBackend, Guest
+from sandbox.wire.demux import Stream
+
+MIB = 1 << 20
+PIECE = 262_144
+FILES, LINES = 64, 1000
+REPORT = b'::report {"step":%d,"value":1}\n'
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """`words` are said in PID 1's place, `result` is what the judge gives back, `change` is proposed as a text."""
+
+    log: bytes = b""
+    words: bytes = b""
+    outputs: Mapping[str, bytes] = field(default_factory=lambda: {"answer": b"1"})
+    result: Mapping[str, bytes] = field(default_factory=lambda: {"result.json": b'{"score": 1}'})
+    change: str = ""
+
+
+def source(number: int) -> str:
+    """One of the files that a change may touch."""
+    return "".join(f"x = {(line * number) % 11}\n" for line in range(LINES))
+
+
+def _rewritten() -> str:
+    """Every editable file anew, in lines that all look alike: slow to compare."""
+    texts = ("".join(f"x = {(line * 5 + number) % 7}\n" for line in range(2 * LINES)) for number in range(FILES))
+    return "".join(f"File: src/file{number}.py\n```\n{text}```\n" for number, text in enumerate(texts))
+
+
+def _csv(rows: int) -> bytes:
+    return (
+        b"iteration"
+        + b"".join(b",c%d" % n for n in range(64))
+        + b"\n"
+        + b"".join(b"%d" % row + b",1" * 64 + b"\n" for row in range(rows))
+    )
+
+
+def _traces() -> Mapping[str, bytes]:
+    trace = json.dumps({"task_id": 1, "score": 1, "log": ["x"] * 800}).encode()
+    return {"result.json": b'{"score": 1}', **{f"traces/{number}.json": trace for number in range(1000)}}
+
+
+def _tasks() -> Mapping[str, bytes]:
+    tasks = {f"{n}-" + "t" * 80: n / 7 for n in range(9000)}
+    return {"result.json": json.dumps({"score": 1, "tasks": tasks}).encode()}
+
+
+HOSTILE: dict[str, Callable[[], Hostile]] = {
+    "nothing hostile": Hostile,
+    "1 MiB of newlines": lambda: Hostile(log=b"\n" * MIB),
+    "1 MiB of lines that are no text": lambda: Hostile(log=b"\xff\n" * (MIB // 2)),
+    "15 MiB of escapes": lambda: Hostile(log=b"\x1b" * (15 * MIB)),
+    "15 MiB of invisible characters": lambda: Hostile(log="\U000e0069".encode() * (15 * MIB // 4)),
+    "400,000 reports": lambda: Hostile(log=b"".join(REPORT % step for step in range(400_000))),
+    "400,000 lines like reports": lambda: Hostile(log=b'::report {"step":1,"value":[[[[[[\n' * 400_000),
+    "PID 1's words": lambda: Hostile(words=b"x" * (8 * MIB)),
+    "1,000 files of 60 KiB": lambda: Hostile(outputs={f"f{n}": n.to_bytes(4, "big") * 15_360 for n in range(1000)}),
+    "1,000 empty files": lambda: Hostile(outputs={f"{n}/f": b"" for n in range(500)}),
+    "one file of 60 MiB": lambda: Hostile(outputs={"whole": bytes(60 * MIB)}),
+    "a result of many lists": lambda: Hostile(result={"result.json": b'{"score":1,"x":[' + b"[]," * 340_000 + b"[]]}"}),
+    "a result of 9,000 tasks": lambda: Hostile(result=_tasks()),
+    "1,000 traces": lambda: Hostile(result=_traces()),
+    "4 MiB of metrics.csv": lambda: Hostile(result={"result.json": b'{"score": 1}', "metrics.csv": _csv(30_000)}),
+    "a change of 0.9 MB over 64 files": lambda: Hostile(change=_rewritten()),
+    "a change of 50,000 hunks": lambda: Hostile(
+        change="--- a/src/file1.py\n+++ b/src/file1.py\n" + "@@ -1 +1 @@\n-a\n+b\n" * 50_000
+    ),
+}
+
+
+TASK = """
+name = "beside"
+statement = "Nothing to find."
+editable = ["params.json", "src/**"]
+[trial]
+command = ["run"]
+[judge]
+command = ["judge"]
+[parameters]
+file = "params.json"
+[parameters.space]
+x = {type = "int", low = 0, high = 1000}
+"""
+
+
+def _write_task(folder: Path) -> None:
+    texts = {f"workspace/src/file{number}.py": source(number) for number in range(FILES)}
+    texts |= {"blastdoor.toml": TASK, "workspace/params.json": '{"x": 0}', "judge/judge.py": ""}
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+class _Attacker:
+    """Every second attempt is hostile, the others are honest: somebody has to go on meanwhile."""
+
+    serial = False
+    branching = False
+
+    def __init__(self, hostile: Hostile) -> None:
+        self._change = hostile.change
+
+    def exhausted(self, number: int) -> str | None:
+        return None if number else "it counts from one"
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        if brief.number % 2 and self._change:
+            return [Proposal(operator="hostile", description="hostile", text=self._change)]
+        return [Proposal(operator="x", description="x", params={"x": brief.number})]
+
+
+@asynccontextmanager
+async def opened_campaign(folder: Path, hostile: Hostile, attempts: int = 4) -> AsyncIterator[Opened]:
+    """A campaign on the fake backend whose attempts with odd numbers are hostile. The judge is, in all of them."""
+    _write_task(folder)
+
+    async def program(guest: Guest) -> int:
+        if "judge/judge.py" in guest.files:
+            guest.out.update(hostile.result)
+            return 0
+        # The baseline, and every second attempt, are honest.
+        attacks = json.loads(guest.files["params.json"])["x"] % 2
+        for start in range(0, len(hostile.log) if attacks else 0, PIECE):
+            guest.log(hostile.log[start : start + PIECE])
+        if attacks and hostile.words:
+            guest._link.say(Stream.STDOUT, hostile.words)
+        guest.out.update(hostile.outputs if attacks else {"answer": b"1"})
+        return 0
+
+    site = Site(
+        name="fake",
+        backend=FakeBackend(program),
+        bake=_bake,
+        add_input=lambda name, _: Input(name=name, digest="0" * 64),
+        usd_per_second=lambda _: 0.0,
+        ceiling=lambda _: 2,
+    )
+    async with open_campaign(folder, site, flags=Flags(attempts=attempts, rate=1e6, seed=1, width=2)) as opened:
+        opened.bench.proposers[Role.SEARCH] = _Attacker(hostile)
+        yield opened
+
+
+async def _bake(_: ImageSpec) -> Image:
+    return Image("blastdoor-trial:latest", "none")
