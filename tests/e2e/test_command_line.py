@@ -172,7 +172,7 @@ def test_ctrl_c_leaves_nothing() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"started\n"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert b"Traceback" not in errors
     assert containers() <= before

@@ -60,7 +60,7 @@ class MessagesServer:
 
     def __enter__(self) -> "MessagesServer":
         self._thread.start()
-        self._started.wait(10)
+        self._started.wait(60)
         return self
 
     def __exit__(
@@ -68,7 +68,7 @@ class MessagesServer:
     ) -> None:
         self.release()
         self._uvicorn.should_exit = True
-        self._thread.join(20)
+        self._thread.join(60)
         self._socket.close()
 
     def _serve(self) -> None:

@@ -35,7 +35,7 @@ async def listen(client: AsyncAnthropic, heard: list[str]) -> None:
 @pytest.fixture
 async def client(messages_server: MessagesServer) -> AsyncIterator[AsyncAnthropic]:
     async with AsyncAnthropic(
-        base_url=messages_server.url, api_key=messages_server.key, max_retries=0, timeout=10
+        base_url=messages_server.url, api_key=messages_server.key, max_retries=0, timeout=60
     ) as client:
         yield client
 

@@ -100,7 +100,7 @@ class Played:
         self.running = running
 
     async def outcome(self) -> Outcome:
-        return await asyncio.wait_for(self.running, 20)
+        return await asyncio.wait_for(self.running, 60)
 
     async def ending(self) -> Ending:
         return (await self.outcome()).ending

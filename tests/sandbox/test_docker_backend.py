@@ -162,7 +162,7 @@ async def test_broken_warm_chamber_is_replaced() -> None:
     backend = await DockerBackend.connect(DockerConfig(warm=1))
     try:
         await (await backend.open(programs.NOTHING.job(limits=SMALL))).kill()
-        for _ in range(200):
+        for _ in range(1200):
             waiting = await containers_of(backend)
             if waiting and backend.warm_ready:
                 break

@@ -35,7 +35,7 @@ async def test_nothing_is_left(step: str) -> None:
     out, _ = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == -9, "the owner did not die where it should"
     owner = out.decode().strip()
-    for _ in range(100):
+    for _ in range(600):
         if not await left_of(owner):
             return
         await asyncio.sleep(0.1)

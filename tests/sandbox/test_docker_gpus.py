@@ -154,7 +154,7 @@ async def test_nobody_ever_shares() -> None:
         owner.end(chamber)
 
     used: set[str] = set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await asyncio.gather(*(job(number) for number in range(40)))
     assert not engine.there
 

@@ -469,5 +469,5 @@ async def test_listener_that_fails(line: bytes) -> None:
     hold.out(ARCHIVE)
     hold.link.end()
     with pytest.raises(OSError, match="nobody reads"):
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, 60)
     assert (hold.destroyed, hold.released) == (1, 1)

@@ -35,7 +35,7 @@ def test_half_closed_streams_pass(engine: Path, tmp_path: Path) -> None:
     listen = tmp_path / "door"
     process = subprocess.Popen([sys.executable, str(DOOR), str(listen), str(uid), f"unix://{engine}"])
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not listen.exists() and time.monotonic() < until:
             time.sleep(0.02)
         assert stat.S_IMODE(listen.stat().st_mode) == 0o600

@@ -108,7 +108,7 @@ def test_insert_and_seizure_take_turns(filled: Ledger, raw: Raw, address: Addres
     with Ledger.open(address) as other:
         seizing = threading.Thread(target=other.seize, args=("other",))
         seizing.start()
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         while admin.execute(waiting).fetchone() == (0,):
             assert time.monotonic() < until, "nobody waits"

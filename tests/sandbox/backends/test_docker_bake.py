@@ -52,7 +52,7 @@ async def containers(engine: Engine) -> list[str]:
 
 
 async def none_left(engine: Engine) -> bool:
-    for _ in range(100):
+    for _ in range(600):
         if not await containers(engine):
             return True
         await asyncio.sleep(0.1)

@@ -119,8 +119,8 @@ async def test_the_lifetime_ends_it(bare: Bare, modal_emulator: ModalEmulator) -
 
 async def test_an_idle_sandbox_is_ended(bare: Bare, modal_emulator: ModalEmulator) -> None:
     """The idle time counts only while no command runs."""
-    sandbox = await bare.create(idle_timeout=1)
-    assert await said(sandbox, "sh", "-c", "sleep 2; echo awake") == "awake"
+    sandbox = await bare.create(idle_timeout=4)
+    assert await said(sandbox, "sh", "-c", "sleep 5; echo awake") == "awake"
     await sandbox.wait.aio()
     assert modal_emulator.sandboxes()[0]["status"] == "GENERIC_STATUS_IDLE_TIMEOUT"
 
@@ -128,7 +128,7 @@ async def test_an_idle_sandbox_is_ended(bare: Bare, modal_emulator: ModalEmulato
 async def test_a_command_that_takes_too_long(bare: Bare) -> None:
     """Its timeout ends the command, not the sandbox; the SDK says -1."""
     sandbox = await bare.create()
-    process = await sandbox.exec.aio("tail", "-f", "/dev/null", timeout=3)
+    process = await sandbox.exec.aio("tail", "-f", "/dev/null", timeout=8)
     names = ("sh", "-c", "cat /proc/[0-9]*/comm")
     assert "tail" in await said(sandbox, *names)
     assert await process.wait.aio() == -1

@@ -159,7 +159,7 @@ async def test_cancelled_while_its_image_comes(backend: ModalBackend, modal_emul
     assert await asyncio.to_thread(modal_emulator.reached, fault)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(opening, 5)
+        await asyncio.wait_for(opening, 60)
     modal_emulator.release(fault)
     assert (await ran(backend, "echo well"))[1] == b"well\n"
     assert len(modal_emulator.sandboxes()) == 1

@@ -109,6 +109,6 @@ async def test_close_ends_a_reader_that_waits() -> None:
     link = linked(Endless({}))
     await asyncio.sleep(0.05)
     link.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await link.receive():
             pass

@@ -57,15 +57,13 @@ async def started() -> AsyncIterator[Started]:
 
 async def test_a_trial_that_was_killed_is_lost_soon(started: Started) -> None:
     """Nobody waits for the job's own end when nothing is left that could write an outcome."""
-    await started.start("exec sleep 60")
-    collecting = asyncio.create_task(started.collect(40))
+    await started.start("exec sleep 600")
+    collecting = asyncio.create_task(started.collect(600))
     await asyncio.sleep(0.5)
     assert not collecting.done()
     os.killpg(started.ground._jobs[0].pid, signal.SIGKILL)
-    killed = time.monotonic()
     with pytest.raises(Lost, match="ended without an outcome"):
-        await collecting
-    assert time.monotonic() - killed < 20
+        await asyncio.wait_for(collecting, 120)
 
 
 async def test_a_trial_that_runs_is_not_given_up(started: Started) -> None:

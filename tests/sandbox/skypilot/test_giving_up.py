@@ -41,7 +41,7 @@ class SlowToEnd(YardProvisioner):
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110  the yard tells nobody
             await asyncio.sleep(0.002)
 
@@ -109,7 +109,7 @@ async def test_who_opens_does_not_wait_for_the_end_of_another_trial(tmp_path: Pa
     other = await backend.open(JOB)
     killing = asyncio.create_task(other.kill())
     await until(lambda: other.name in provisioner.ending)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         chamber = await backend.open(JOB)
     provisioner.let_go |= {other.name, chamber.name}
     await asyncio.gather(killing, chamber.kill())
@@ -140,7 +140,7 @@ async def test_giving_up_while_something_is_written(tmp_path: Path) -> None:
 
     def write(folder: Path) -> None:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(60)
         folder.mkdir(exist_ok=True)
         (folder / "bundle").write_bytes(b"x")
         over.set()
