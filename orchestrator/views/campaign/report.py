@@ -17,6 +17,7 @@ from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Campaign, Node, Phase, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
+from orchestrator.domain.steadiness import machine_drift
 from orchestrator.loop.steering import LONGEST
 from orchestrator.task import Task
 from orchestrator.views.campaign import figures
@@ -127,6 +128,8 @@ def _summary(material: Material) -> list[str]:
         lines.append(f"{offers}.")
     if (tested := certified(state, in_order(state, run))).tested:
         lines.append(f"{tested.words}.")
+    if unsteady := machine_drift(state, run, material.ranking):
+        lines.append(f"{unsteady.words[0].upper()}{unsteady.words[1:]}.")
     if short := [node.id for node in in_order(state, run) if node.verdict and node.verdict.at_most]:
         lines.append(f"Their calls were too short for the channel, so they may be faster than is said: {_few(short)}.")
     if state.campaign.stopped and run is state.run:
@@ -252,12 +255,14 @@ def _stalls(nodes: Sequence[Node], state: State) -> list[str]:
 
 
 def record(material: Material) -> dict[str, Any]:
+    unsteady = machine_drift(material.state, material.run, material.ranking)
     return {
         "campaign": material.state.campaign.model_dump(mode="json"),
         "run": material.run.model_dump(mode="json"),
         "winner": node_record(material.state, material.winner) if material.winner else None,
         "diff": material.diff,
         "certified": asdict(certified(material.state, in_order(material.state, material.run))),
+        "machine": asdict(unsteady) if unsteady else None,
         "goodput": material.goodput.record(),
         "control": control_record(material.comparison),
         "heldout": material.drift.record() if material.drift else None,

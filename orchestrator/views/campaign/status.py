@@ -22,6 +22,7 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
+from orchestrator.domain.steadiness import machine_drift
 from orchestrator.task import Task
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
@@ -74,6 +75,7 @@ class Standing:
 def status(standing: Standing, width: int = 100, unicode: bool = True) -> RenderableType:
     state = standing.state
     nodes = in_order(state, state.run)
+    unsteady = machine_drift(state, state.run, standing.ranking)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
@@ -97,6 +99,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("pruning", Text(pruning_line(savings(state)))),
         ("playbook", Text(playbook_line(state, standing.ranking))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),
+        ("machine", Text(unsteady.words if unsteady else "")),
         ("screened", Text(LEGEND if state.run.noisy else "")),
     ):
         if value:
@@ -241,6 +244,7 @@ def record(standing: Standing) -> dict[str, Any]:
     state, accounts = standing.state, standing.accounts
     best = state.champion()
     found = drift(state, standing.metrics[0])
+    unsteady = machine_drift(state, state.run, standing.ranking)
     counts = Counter(look_of(node).word for node in in_order(state, state.run))
     return {
         "campaign": state.campaign.model_dump(mode="json"),
@@ -256,6 +260,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "roles": roles_record(state, accounts, standing.task, in_order(state, state.run)),
         "playbook": playbook_record(state, standing.ranking),
         "certified": asdict(certified(state, in_order(state, state.run))),
+        "machine": asdict(unsteady) if unsteady else None,
         "accounts": {
             account.value: {
                 "limit": accounts.limit(account),

@@ -201,9 +201,10 @@ class Story:
         purpose: Purpose = Purpose.SUBMIT,
         outputs: Mapping[str, bytes] | None = None,
         log: bytes = b"hello\n",
+        subject: str = "",
         **more: Any,
     ) -> None:
-        trial = self._trial(node, purpose)
+        trial = self._trial(node, purpose, subject)
         told = {"tier": Tier.DATA, "mode": purpose.mode, "cohort": cohort, **more}
         self.tell(
             e.TrialEnded(
@@ -230,9 +231,9 @@ class Story:
         diff = self.keep(difference(self.trees[parent] if parent else Tree(), tree).encode())
         self.tell(e.Promoted(node=node, draft=draft, why="the only draft", commit=commit, diff=diff))
 
-    def _trial(self, node: str, purpose: Purpose = Purpose.SUBMIT) -> str:
+    def _trial(self, node: str, purpose: Purpose = Purpose.SUBMIT, subject: str = "") -> str:
         trial = f"{node}-{self.state.nodes[node].trials + 1}"
-        self.tell(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=1))
+        self.tell(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=1, subject=subject))
         return trial
 
 

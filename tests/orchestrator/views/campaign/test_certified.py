@@ -69,3 +69,40 @@ def test_tested(noisy: Stage) -> None:
     assert "measured 5 times, 2 tests against it" in noisy.run("show", "1")
     assert noisy.json("show", "1.2")["certified"]["level"].startswith("0.00417 ")
     assert "2 candidates put to the test, 1 kept" in noisy.run("status")
+
+
+@pytest.fixture
+def in_turn(tmp_path: Path) -> Stage:
+    """A candidate that is tested in turn with the champion, on a machine that gets faster all the while."""
+    made = Stage(tmp_path / "task")
+    made.story = Story(made.folder, task={"certify": {"rule": "noisy"}}).open()
+    made.story.baseline(1.0)
+    node = made.story.attempt("1", None)
+    made.story.score(node, {"score": 2.5})
+    test = {"number": 1, "reference": 1, "against": 1, "level": 0.0125, "blocks": 12}
+    made.story.tell(e.CertificationOpened(node=node, champion="1", cohort=COHORT, **test))
+    for at in range(12):
+        for place in range(2):
+            off = at + place / 10
+            made.story.score(node, {"score": 1.0 + off}, purpose=Purpose.REFERENCE, subject="1")
+            made.story.score(node, {"score": 1.05 + off}, purpose=Purpose.REPEAT)
+    made.story.end(node, Ending.SCORED, kept=False)
+    return made
+
+
+def test_tested_in_turn(in_turn: Stage) -> None:
+    """Both medians are of the runs of the test, and a log is never the champion's."""
+    text = in_turn.run("show", "1.1")
+    assert "24 times; the champion 1 24 times, in turn" in text
+    assert in_turn.json("logs", "1.1")["trial"] == "1.1-49"
+
+
+def test_machine_that_drifts(in_turn: Stage, noisy: Stage) -> None:
+    """That the machine drifted is said in one line by status and report, and that no verdict depends on it."""
+    for text in (in_turn.run("status"), in_turn.run("report").replace("\n", " ")):
+        assert "he machine drifted: 1 measured score " in text
+    assert "no verdict depends on it" in in_turn.run("report").replace("\n", " ")
+    assert in_turn.json("status")["machine"]["p"] < 0.001
+    assert in_turn.json("report")["machine"]["measured"] == 24
+    assert noisy.json("status")["machine"] is None
+    assert "drifted" not in noisy.run("report")
