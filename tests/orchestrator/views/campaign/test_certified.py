@@ -84,8 +84,8 @@ def in_turn(tmp_path: Path) -> Stage:
     for at in range(12):
         for place in range(2):
             off = at + place / 10
-            made.story.score(node, {"score": 1.0 + off}, purpose=Purpose.REFERENCE, subject="1")
             made.story.score(node, {"score": 1.05 + off}, purpose=Purpose.REPEAT)
+            made.story.score(node, {"score": 1.0 + off}, purpose=Purpose.REFERENCE, subject="1")
     made.story.end(node, Ending.SCORED, kept=False)
     return made
 
@@ -97,12 +97,16 @@ def test_tested_in_turn(in_turn: Stage) -> None:
     assert in_turn.json("logs", "1.1")["trial"] == "1.1-49"
 
 
-def test_machine_that_drifts(in_turn: Stage, noisy: Stage) -> None:
+def test_machine_that_drifts(in_turn: Stage) -> None:
     """That the machine drifted is said in one line by status and report, and that no verdict depends on it."""
     for text in (in_turn.run("status"), in_turn.run("report").replace("\n", " ")):
         assert "he machine drifted: 1 measured score " in text
     assert "no verdict depends on it" in in_turn.run("report").replace("\n", " ")
     assert in_turn.json("status")["machine"]["p"] < 0.001
     assert in_turn.json("report")["machine"]["measured"] == 24
+
+
+def test_machine_that_stands_still(noisy: Stage) -> None:
+    """Where too little is known of the machine, nothing is said of it."""
     assert noisy.json("status")["machine"] is None
     assert "drifted" not in noisy.run("report")
