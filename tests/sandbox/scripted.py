@@ -11,7 +11,7 @@ from tests.sandbox.wire.streams import END, member
 
 HELLO = b"blastdoor 1\nfact cpu pretended\nready\n"
 ARCHIVE = b"archive\n" + member(b"out", b"42") + END
-QUICK = Deadlines(provision=5, upload=5, collect=5)
+QUICK = Deadlines(provision=60, upload=60, collect=60)
 
 
 class ScriptedHold:
