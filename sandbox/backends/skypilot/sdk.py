@@ -178,12 +178,14 @@ class SkyPilot:
 
     def _runner(self, name: str) -> Any:
         """SkyPilot's own connection to the cluster's first machine; clusters of ours have no other."""
-        if name not in self._handles:
+        handle = self._handles.get(name)  # one look: another thread may end the cluster meanwhile
+        if handle is None:
             records = sdk.get(sdk.status([name]))
-            if not records or records[0].get("handle") is None:
+            handle = records[0].get("handle") if records else None
+            if handle is None:
                 raise Lost(f"the cluster {name} is gone")
-            self._handles[name] = records[0]["handle"]
-        return self._handles[name].get_command_runners()[0]
+            self._handles[name] = handle
+        return handle.get_command_runners()[0]
 
 
 def _known(usd: float | None) -> float | None:

@@ -38,6 +38,22 @@ def test_every_place_is_decided_upon(sdk: Any) -> None:
     assert sorted(PLACES) == sorted(known)
 
 
+def test_a_cluster_that_another_thread_ends(sdk: Any) -> None:
+    """Who is about to call a cluster that is ended at this moment gets its connection, or hears that it is gone."""
+
+    class Ending(dict[str, Any]):
+        """Another thread ends the cluster as soon as somebody has looked for it."""
+
+        def __contains__(self, name: object) -> bool:
+            there = super().__contains__(name)
+            self.clear()
+            return there
+
+    connected = sdk.SkyPilot()
+    connected._handles = Ending(one=SimpleNamespace(get_command_runners=lambda: ["runner"]))
+    assert connected._runner("one") == "runner"
+
+
 def test_machines_end_themselves_without_a_key_of_ours(sdk: Any) -> None:
     """Autodown needs an identity of the machine's own, since no key travels. On Azure SkyPilot does not use it."""
     from sky.utils import registry
