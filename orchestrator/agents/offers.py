@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from orchestrator.agents.litter import is_litter
 from orchestrator.agents.messages import Work
-from orchestrator.change import File, Policy, Refusal, Tree, check_sizes, difference, shown
-from orchestrator.change.size import lines_changed
+from orchestrator.change import File, Policy, Refusal, Tree, check_sizes, compare, shown
 from orchestrator.domain.proposal import Proposal
 from orchestrator.text import short
 
@@ -84,8 +83,9 @@ def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
         check_sizes({path: new[path] for path in differs if path in new}, policy.caps)
     except Refusal as refusal:
         raise NoOffer(str(refusal), left_out) from None
-    text = difference(tree, new).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return Offer(text, lines_changed(tree, new), _shown(differs), left_out)
+    compared = compare(tree, new)
+    text = compared.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return Offer(text, compared.size().lines, _shown(differs), left_out)
 
 
 def listed(names: tuple[str, ...]) -> str:

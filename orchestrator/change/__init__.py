@@ -4,8 +4,9 @@ Free of I/O. Raises Refusal, with a reason from a closed list and a message that
 """
 
 from orchestrator.change.applying import apply, apply_text, check_sizes
-from orchestrator.change.canonical import difference
+from orchestrator.change.canonical import Comparison, Size, compare, difference
 from orchestrator.change.edits import Change, Form
+from orchestrator.change.effort import Effort
 from orchestrator.change.forms import parse
 from orchestrator.change.policy import Caps, Policy
 from orchestrator.change.refusal import Reason, Refusal, shown
@@ -14,15 +15,19 @@ from orchestrator.change.tree import File, Tree
 __all__ = [
     "Caps",
     "Change",
+    "Comparison",
+    "Effort",
     "File",
     "Form",
     "Policy",
     "Reason",
     "Refusal",
+    "Size",
     "Tree",
     "apply",
     "apply_text",
     "check_sizes",
+    "compare",
     "difference",
     "parse",
     "shown",

@@ -5,7 +5,9 @@ All edits read the tree as it was, so their order has no meaning; the whole chan
 
 from collections.abc import Iterable, Mapping
 
+from orchestrator.change.canonical import is_text
 from orchestrator.change.edits import Change, Edit, Form, Kind
+from orchestrator.change.effort import Effort
 from orchestrator.change.forms import parse
 from orchestrator.change.names import folded, is_attributes
 from orchestrator.change.places import Patch
@@ -16,23 +18,30 @@ from orchestrator.change.tree import File, Tree
 _ATTRIBUTES_WITH_PROGRAMS = (b"filter", b"diff=", b"merge=", b"working-tree-encoding")
 
 
-def apply_text(tree: Tree, text: str | bytes, policy: Policy, form: Form = Form.AUTO) -> Tree:
+def apply_text(
+    tree: Tree, text: str | bytes, policy: Policy, form: Form = Form.AUTO, *, effort: Effort | None = None
+) -> Tree:
     """The tree that an agent's text makes of this one."""
-    return apply(tree, parse(text, form, caps=policy.caps, only=policy.only), policy)
+    effort = effort or Effort()
+    return apply(tree, parse(text, form, caps=policy.caps, only=policy.only), policy, effort)
 
 
-def apply(tree: Tree, change: Change, policy: Policy) -> Tree:
+def apply(tree: Tree, change: Change, policy: Policy, effort: Effort | None = None) -> Tree:
     """The next tree. Raises Refusal and nothing else."""
     _check_counts(change, policy.caps)
     for edit in change.edits:
         for path in edit.sides:
             policy.check(path)
     _refuse_twice(change)
-    written = {edit.path: _result(tree, edit, policy) for edit in change.edits if edit.kind is not Kind.DELETE}
+    effort = effort or Effort()
+    _check_compared([tree[path].data for path in _replaced(change) if path in tree], policy.caps)
+    written = {edit.path: _result(tree, edit, policy, effort) for edit in change.edits if edit.kind is not Kind.DELETE}
     for edit in change.edits:
         if edit.kind is Kind.DELETE:
-            _check_deletion(tree, edit)
+            _check_deletion(tree, edit, effort)
     check_sizes(written, policy.caps)
+    sides = [tree[path].data for path in _replaced(change) if path in tree] + [it.data for it in written.values()]
+    _check_compared(sides, policy.caps)
     removed = {edit.removed for edit in change.edits}
     files = {path: file for path, file in tree.items() if path not in removed} | written
     _check_shape([path for path in written if path not in tree], files, policy)
@@ -61,7 +70,7 @@ def _refuse_twice(change: Change) -> None:
             seen.add(path)
 
 
-def _result(tree: Tree, edit: Edit, policy: Policy) -> File:
+def _result(tree: Tree, edit: Edit, policy: Policy, effort: Effort) -> File:
     origin = edit.source or edit.path
     before = tree.get(origin)
     creates = edit.kind is Kind.CREATE or (before is None and _is_new_file(edit))
@@ -71,7 +80,7 @@ def _result(tree: Tree, edit: Edit, policy: Policy) -> File:
         raise Refusal(Reason.FILE_MISSING, shown(origin))
     if before is None or creates:
         before = File(b"")
-    data = edit.data if edit.kind is Kind.WRITE else Patch(edit.path, before.data, edit.hunks).result()
+    data = edit.data if edit.kind is Kind.WRITE else Patch(edit.path, before.data, edit.hunks, effort).result()
     executable = before.executable if edit.executable is None else edit.executable
     if executable != before.executable and not policy.mode_may_change:
         raise Refusal(Reason.MODE, shown(edit.path))
@@ -85,10 +94,10 @@ def _is_new_file(edit: Edit) -> bool:
     return edit.kind is Kind.WRITE or (edit.kind is Kind.MODIFY and len(edit.hunks) == 1 and not edit.hunks[0].old)
 
 
-def _check_deletion(tree: Tree, edit: Edit) -> None:
+def _check_deletion(tree: Tree, edit: Edit, effort: Effort) -> None:
     if edit.path not in tree:
         raise Refusal(Reason.FILE_MISSING, shown(edit.path))
-    if edit.hunks and Patch(edit.path, tree[edit.path].data, edit.hunks).result():
+    if edit.hunks and Patch(edit.path, tree[edit.path].data, edit.hunks, effort).result():
         raise Refusal(Reason.DELETION_INCOMPLETE, shown(edit.path))
 
 
@@ -104,6 +113,22 @@ def check_sizes(written: Mapping[str, File], caps: Caps) -> None:
     total = sum(len(file.data) for file in written.values())
     if total > caps.total_bytes:
         raise Refusal(Reason.TOO_MANY_BYTES, f"{total} bytes, at most {caps.total_bytes} are allowed")
+
+
+def _replaced(change: Change) -> set[str]:
+    """The paths whose present files have to be looked at: what is changed, written over, moved, copied or deleted."""
+    return {path for edit in change.edits for path in edit.sides}
+
+
+def _check_compared(sides: Iterable[bytes], caps: Caps) -> None:
+    """Raises Refusal for more text than can be compared. What is no text is told by its digest, so it may be large."""
+    texts = [data for data in sides if len(data) <= caps.compared_bytes or is_text(data)]
+    if (size := sum(map(len, texts))) > caps.compared_bytes:
+        most = f"at most {caps.compared_bytes} can be compared"
+        raise Refusal(Reason.TOO_MANY_BYTES, f"{size} bytes in the files that it replaces and writes, {most}")
+    if (count := sum(data.count(b"\n") for data in texts)) > caps.compared_lines:
+        most = f"at most {caps.compared_lines} can be compared"
+        raise Refusal(Reason.TOO_MANY_LINES, f"{count} lines in the files that it replaces and writes, {most}")
 
 
 def _check_shape(created: list[str], files: dict[str, File], policy: Policy) -> None:

@@ -7,43 +7,101 @@ that is no UTF-8 text, or holds a NUL, on either side is only recorded (`index` 
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from orchestrator.change.comparison import Run, common_runs
+from orchestrator.change.effort import Effort
 from orchestrator.change.headers import NOWHERE
 from orchestrator.change.quoting import quoted
 from orchestrator.change.tree import File, Tree
 
 CONTEXT = 3
+# Bytes that are looked at line by line to tell a size; a candidate differs from the root by all the changes above it.
+_WEIGHED = 16 << 20
+
+
+@dataclass(frozen=True)
+class Size:
+    """Lines taken out and put in, and the bytes of them: a line may be as long as a file."""
+
+    lines: int
+    bytes: int
 
 
 def difference(old: Tree, new: Tree) -> str:
-    paths = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
-    return "".join(line for path in paths for line in _section(path, old.get(path), new.get(path)))
+    return compare(old, new).text()
 
 
-def _section(path: str, old: File | None, new: File | None) -> Iterator[str]:
-    a, b = quoted(f"a/{path}"), quoted(f"b/{path}")
-    yield f"diff --git {a} {b}\n"
-    if old is None and new is not None:
-        yield f"new file mode {_mode(new)}\n"
-    elif new is None and old is not None:
-        yield f"deleted file mode {_mode(old)}\n"
-    elif old is not None and new is not None and old.executable != new.executable:
-        yield f"old mode {_mode(old)}\nnew mode {_mode(new)}\n"
-    before, after = old.data if old else b"", new.data if new else b""
-    if before == after:
-        return
-    if not (_is_text(before) and _is_text(after)):
-        yield f"index {_digest(before)}..{_digest(after)}\n"
-        yield f"Binary files {a if old else NOWHERE} and {b if new else NOWHERE} differ\n"
-        return
-    # Like git: a tab ends a name with a space in it, which could else be read as name and date.
-    yield f"--- {_ended(a) if old else NOWHERE}\n+++ {_ended(b) if new else NOWHERE}\n"
-    yield from _hunks(_split(before), _split(after))
+def compare(old: Tree, new: Tree, effort: Effort | None = None) -> "Comparison":
+    """What is compared once serves for the diff and for the size."""
+    return Comparison(old, new, effort or Effort())
 
 
-def _hunks(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[str]:
-    for group in _groups(common_runs(old, new)):
+class Comparison:
+    """Two trees. Raises Refusal where the processor time for it is used up."""
+
+    def __init__(self, old: Tree, new: Tree, effort: Effort) -> None:
+        self._old, self._new, self._effort = old, new, effort
+        self._paths = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+        self._known: dict[str, list[Run]] = {}
+        self._weighed = 0
+
+    def text(self) -> str:
+        return "".join(line for path in self._paths for line in self._section(path))
+
+    def size(self) -> Size:
+        """Of all files that differ; a file that differs otherwise counts as one line."""
+        sizes = [self._size_of(path) for path in self._paths]
+        return Size(sum(max(1, it.lines) for it in sizes), sum(it.bytes for it in sizes))
+
+    def _size_of(self, path: str) -> Size:
+        before, after = self._data(path)
+        if before == after:
+            return Size(0, 0)
+        self._weighed += len(before) + len(after)
+        if self._weighed > _WEIGHED or not (is_text(before) and is_text(after)):
+            return Size(before.count(b"\n") + after.count(b"\n"), len(before) + len(after))
+        old, new = _split(before), _split(after)
+        runs = self._runs(path, old, new)
+        shared = sum(run.length for run in runs)
+        kept = sum(len(line) for run in runs for line in old[run.old : run.old + run.length])
+        return Size(len(old) + len(new) - 2 * shared, len(before) + len(after) - 2 * kept)
+
+    def _data(self, path: str) -> tuple[bytes, bytes]:
+        old, new = self._old.get(path), self._new.get(path)
+        return old.data if old else b"", new.data if new else b""
+
+    def _runs(self, path: str, old: Sequence[bytes], new: Sequence[bytes]) -> list[Run]:
+        if path not in self._known:
+            self._effort.check_time()
+            self._known[path] = common_runs(old, new, self._effort)
+        return self._known[path]
+
+    def _section(self, path: str) -> Iterator[str]:
+        old, new = self._old.get(path), self._new.get(path)
+        a, b = quoted(f"a/{path}"), quoted(f"b/{path}")
+        yield f"diff --git {a} {b}\n"
+        if old is None and new is not None:
+            yield f"new file mode {_mode(new)}\n"
+        elif new is None and old is not None:
+            yield f"deleted file mode {_mode(old)}\n"
+        elif old is not None and new is not None and old.executable != new.executable:
+            yield f"old mode {_mode(old)}\nnew mode {_mode(new)}\n"
+        before, after = self._data(path)
+        if before == after:
+            return
+        if not (is_text(before) and is_text(after)):
+            yield f"index {_digest(before)}..{_digest(after)}\n"
+            yield f"Binary files {a if old else NOWHERE} and {b if new else NOWHERE} differ\n"
+            return
+        # Like git: a tab ends a name with a space in it, which could else be read as name and date.
+        yield f"--- {_ended(a) if old else NOWHERE}\n+++ {_ended(b) if new else NOWHERE}\n"
+        lines = _split(before), _split(after)
+        yield from _hunks(*lines, self._runs(path, *lines))
+
+
+def _hunks(old: Sequence[bytes], new: Sequence[bytes], runs: Sequence[Run]) -> Iterator[str]:
+    for group in _groups(runs):
         first, last = group[0], group[-1]
         old_count, new_count = last.old + last.length - first.old, last.new + last.length - first.new
         yield f"@@ -{_range(first.old, old_count)} +{_range(first.new, new_count)} @@\n"
@@ -89,7 +147,7 @@ def _split(data: bytes) -> list[bytes]:
     return [*lines, last] if last else lines
 
 
-def _is_text(data: bytes) -> bool:
+def is_text(data: bytes) -> bool:
     try:
         return "\0" not in data.decode()
     except UnicodeDecodeError:

@@ -7,7 +7,7 @@ the common beginning and the common end counts as replaced as a whole: longer to
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-STEPS = 400_000
+from orchestrator.change.effort import Effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,12 @@ class Run:
     length: int
 
 
-def common_runs(old: Sequence[bytes], new: Sequence[bytes], steps: int = STEPS) -> list[Run]:
+def common_runs(old: Sequence[bytes], new: Sequence[bytes], effort: Effort | None = None) -> list[Run]:
     """Runs in order; the first starts where both files do, the last ends where both do, and either may be empty."""
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
-    middle = _shared(old[head : len(old) - tail], new[head : len(new) - tail], steps)
+    middle = _shared(old[head : len(old) - tail], new[head : len(new) - tail], effort or Effort())
     runs = [Run(0, 0, head), *(Run(run.old + head, run.new + head, run.length) for run in middle)]
     return _merged([*runs, Run(len(old) - tail, len(new) - tail, tail)])
 
@@ -40,8 +40,18 @@ def _merged(runs: Sequence[Run]) -> list[Run]:
     return merged
 
 
-def _shared(old: Sequence[bytes], new: Sequence[bytes], steps: int) -> list[Run]:
+def _numbered(numbers: dict[bytes, int], lines: Sequence[bytes]) -> list[int]:
+    """Equal lines under one number: to compare two of them costs the same however long they are."""
+    return [numbers.setdefault(line, len(numbers)) for line in lines]
+
+
+def _shared(old_lines: Sequence[bytes], new_lines: Sequence[bytes], effort: Effort) -> list[Run]:
     """The furthest reach on every diagonal, one edit more at a time, until one reaches the end of both."""
+    steps, used = effort.steps_left, 0
+    if not old_lines or not new_lines or steps <= 0:
+        return []
+    numbers: dict[bytes, int] = {}
+    old, new = _numbered(numbers, old_lines), _numbered(numbers, new_lines)
     reach = {1: 0}
     trail: list[dict[int, int]] = []
     for edits in range(len(old) + len(new) + 1):
@@ -53,11 +63,14 @@ def _shared(old: Sequence[bytes], new: Sequence[bytes], steps: int) -> list[Run]
             while x < len(old) and 0 <= x - diagonal < len(new) and old[x] == new[x - diagonal]:
                 x += 1
             reach[diagonal] = x
-            steps -= 1 + x - start
+            used += 1 + x - start
             if x >= len(old) and x - diagonal >= len(new):
+                effort.compared(used)
                 return _walked_back(trail, len(old), len(new))
-            if steps < 0:
+            if used > steps:
+                effort.compared(used)
                 return []
+        effort.check_time()
     return []
 
 

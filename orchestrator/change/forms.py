@@ -1,4 +1,5 @@
-"""From an agent's text to a change. Linear in the text, and the text has a cap that is asked before anything else."""
+"""From an agent's text to a change. Linear in the text, and its bytes and lines have caps that are
+asked before anything else."""
 
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from orchestrator.change.whole import parse_whole, read_blocks
 
 def parse(text: str | bytes, form: Form = Form.AUTO, *, caps: Caps = DEFAULT_CAPS, only: str | None = None) -> Change:
     """What the text says; `only` is the file that a block without a path means. Raises Refusal and nothing else."""
-    lines = _lines(text, caps.text_bytes)
+    lines = _lines(text, caps)
     if form is Form.AUTO:
         form = _detect(lines, only)
     edits: tuple[Edit, ...]
@@ -32,7 +33,8 @@ def parse(text: str | bytes, form: Form = Form.AUTO, *, caps: Caps = DEFAULT_CAP
     return Change(form, edits)
 
 
-def _lines(text: str | bytes, cap: int) -> list[bytes]:
+def _lines(text: str | bytes, caps: Caps) -> list[bytes]:
+    cap = caps.text_bytes
     if len(text) > cap:
         raise Refusal(Reason.TEXT_TOO_LONG, f"more than {cap} bytes")
     try:
@@ -44,6 +46,8 @@ def _lines(text: str | bytes, cap: int) -> list[bytes]:
         raise Refusal(Reason.TEXT_TOO_LONG, f"{len(raw)} bytes, at most {cap} are allowed")
     if b"\0" in raw:
         raise Refusal(Reason.NOT_TEXT, "the text has a NUL in it")
+    if (count := raw.count(b"\n")) > caps.text_lines:
+        raise Refusal(Reason.TOO_MANY_LINES, f"{count} lines of text, at most {caps.text_lines} are allowed")
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if not raw.strip():
         raise Refusal(Reason.NOTHING_FOUND, "the text is empty")

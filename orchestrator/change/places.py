@@ -9,18 +9,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from orchestrator.change.edits import Hunk, Line, Sign
+from orchestrator.change.effort import Effort
 from orchestrator.change.refusal import Reason, Refusal, shown
 
-# In lines compared; to look at a place at all costs as much as some lines.
-EFFORT = 20_000_000
-_LOOK = 32
+_LOOK = 32  # to look at a place at all costs as much as some lines
 _BLANKS = b" \t\r"
 
 
 class Page:
     """Lines that can be searched for a run of lines, with bounded effort: a file may be made to be hard to search."""
 
-    def __init__(self, lines: Sequence[bytes], effort: int = EFFORT) -> None:
+    def __init__(self, lines: Sequence[bytes], effort: Effort) -> None:
         self.lines = lines
         self._effort = effort
 
@@ -29,8 +28,7 @@ class Page:
         rarest = min(range(len(wanted)), key=lambda at: len(self.where.get(wanted[at], ())))
         found: list[int] = []
         for at in self.where.get(wanted[rarest], ()):
-            self._effort -= _LOOK
-            if self._effort < 0:
+            if not self._effort.sought(_LOOK):
                 return None
             if self.has(wanted, at - rarest):
                 found.append(at - rarest)
@@ -42,7 +40,7 @@ class Page:
         end = at + len(wanted)
         if at < 0 or end > len(self.lines) or self.lines[at] != wanted[0] or self.lines[end - 1] != wanted[-1]:
             return False
-        self._effort -= len(wanted)
+        self._effort.sought(len(wanted))
         return list(self.lines[at:end]) == list(wanted)
 
     @cached_property
@@ -86,7 +84,8 @@ class _Insertion:
 class Patch:
     """One file and the hunks for it."""
 
-    def __init__(self, path: str, data: bytes, hunks: Sequence[Hunk]) -> None:
+    def __init__(self, path: str, data: bytes, hunks: Sequence[Hunk], effort: Effort | None = None) -> None:
+        self._effort = effort or Effort()
         self._path = shown(path)
         self._hunks = hunks
         self._lines = data.removesuffix(b"\n").split(b"\n") if data else []
@@ -188,11 +187,11 @@ class Patch:
 
     @cached_property
     def _exact(self) -> Page:
-        return Page(self._lines)
+        return Page(self._lines, self._effort)
 
     @cached_property
     def _loose(self) -> Page:
-        return Page([_loose(line) for line in self._lines])
+        return Page([_loose(line) for line in self._lines], self._effort)
 
 
 def _loose(line: bytes) -> bytes:

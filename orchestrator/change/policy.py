@@ -12,13 +12,19 @@ _FOLDERS = 50  # of one path; whoever stores the tree takes no more than twice a
 
 @dataclass(frozen=True)
 class Caps:
-    """Of one change: its raw text, the files and hunks in it, and what it writes into each file and in all."""
+    """Of one change: its raw text, the files and hunks in it, and what it writes into each file and in all.
+
+    What it replaces or deletes has to be compared as well, so both sides together have a bound.
+    """
 
     text_bytes: int = 1 << 20
+    text_lines: int = 150_000
     files: int = 64
     hunks: int = 512
     file_bytes: int = 1 << 20
     total_bytes: int = 4 << 20
+    compared_bytes: int = 16 << 20
+    compared_lines: int = 400_000
     path_bytes: int = 240
 
 
@@ -80,8 +86,9 @@ class Policy:
             f"You may edit, create and delete only these paths: {self._listed(len(self.editable))}\n"
             "(* stands for any characters within one name, ** for any folders.) Any other path is refused, and with it "
             "the whole change.\n"
-            f"A change has at most {caps.text_bytes} bytes of text, {caps.files} files and {caps.hunks} hunks; a file "
-            f"has at most {caps.file_bytes} bytes, all files of a change together {caps.total_bytes}, a path "
+            f"A change has at most {caps.text_bytes} bytes and {caps.text_lines} lines of text, {caps.files} files and "
+            f"{caps.hunks} hunks; a file has at most {caps.file_bytes} bytes, all files of a change together "
+            f"{caps.total_bytes}, and {caps.compared_lines} lines with those that they replace, a path "
             f"{caps.path_bytes}. Text files only, no links, no submodules. {modes}"
         )
 

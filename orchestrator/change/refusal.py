@@ -43,6 +43,8 @@ class Reason(StrEnum):
     ATTRIBUTE_FILTER = "attributes that run programs"
     FILE_TOO_LARGE = "file too large"
     TOO_MANY_BYTES = "too many bytes"
+    TOO_MANY_LINES = "too many lines"
+    TOO_COSTLY = "too costly"
     NO_EFFECT = "change has no effect"
 
     @property
@@ -79,6 +81,8 @@ _ADVICE = {
     Reason.ATTRIBUTE_FILTER: "leave out filter, diff, merge and encoding attributes",
     Reason.FILE_TOO_LARGE: "write a smaller file",
     Reason.TOO_MANY_BYTES: "write less in one change",
+    Reason.TOO_MANY_LINES: "send a smaller change, or one of files with fewer lines",
+    Reason.TOO_COSTLY: "send a smaller change",
     Reason.NO_EFFECT: "change something",
 }
 

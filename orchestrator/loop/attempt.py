@@ -5,8 +5,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from orchestrator.budget import Quarantine, Requeue
-from orchestrator.change import difference
-from orchestrator.change.size import lines_changed
+from orchestrator.change import compare
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Purpose, Role
@@ -128,9 +127,9 @@ class Attempt:
         drafted = bench.state.draft(f"{node.id}#{draft}")
         message = f"{node.id}: {drafted.description if drafted else why}"
         commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
-        diff = bench.artifacts.put(difference(before, tree).encode("utf-8", "surrogateescape"))
+        diff = bench.artifacts.put(compare(before, tree).text().encode("utf-8", "surrogateescape"))
         promoted = e.Promoted(
-            node=node.id, draft=draft, why=why, commit=commit, diff=diff, size=lines_changed(bench.root, tree)
+            node=node.id, draft=draft, why=why, commit=commit, diff=diff, size=compare(bench.root, tree).size().lines
         )
         # What a trial of the baseline says is kept with its draft, like that of any other.
         itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=tree.digest)

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import libcst as cst
 
+from orchestrator.change import Effort
 from orchestrator.change.comparison import common_runs
 from orchestrator.proposers.operators.code import Code, Spot, read_code
 from orchestrator.proposers.operators.edit import Edit, counted
@@ -68,7 +69,7 @@ def lines_from(data: bytes, donor: Donor, rng: random.Random) -> Edit | None:
 
 
 def differences(mine: Sequence[bytes], its: Sequence[bytes]) -> list[Difference]:
-    runs = common_runs(mine, its, STEPS)
+    runs = common_runs(mine, its, Effort(steps=STEPS))
     gaps = ((one.old + one.length, two.old, one.new + one.length, two.new) for one, two in pairwise(runs))
     found = [Difference(start, end, tuple(its[a:b])) for start, end, a, b in gaps]
     return [it for it in found if it.end > it.start or it.new]
