@@ -83,9 +83,12 @@ def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
         check_sizes({path: new[path] for path in differs if path in new}, policy.caps)
     except Refusal as refusal:
         raise NoOffer(str(refusal), left_out) from None
-    compared = compare(tree, new)
-    text = compared.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return Offer(text, compared.size().lines, _shown(differs), left_out)
+    try:
+        compared = compare(tree, new)
+        text = compared.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return Offer(text, compared.size().lines, _shown(differs), left_out)
+    except Refusal as refusal:
+        raise NoOffer(str(refusal), left_out) from None
 
 
 def listed(names: tuple[str, ...]) -> str:

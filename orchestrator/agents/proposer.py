@@ -1,6 +1,5 @@
 """A coding agent as a proposer: one chamber an attempt, what it changed as one proposal."""
 
-import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from orchestrator.door import BrokeOff, Door, NotStarted, Ran, TooLarge
 from orchestrator.judge.helpers import helpers
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.line import Line
+from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief, Exhausted, Stalled, Tuned, Unanswered
 from orchestrator.proposers.llm.context import editable_paths
 from orchestrator.task import Task
@@ -195,7 +195,7 @@ class _Attempt:
         except NoOffer as error:
             return ToolTold(1, f"refused: {error}")
         proposal = self._proposal(offer, call.said)
-        if why := self._brief.refusal(proposal):
+        if why := await offload(self._brief.refusal, proposal):
             return ToolTold(1, f"refused: {why}")
         if call.name == "submit" or self._brief.tune is None:
             self._submitted = (offer, call.said)
@@ -203,7 +203,7 @@ class _Attempt:
         return ToolTold(0, _told_back(await self._brief.tune(proposal)) + _not_taken(offer))
 
     async def _offer(self, work: Work) -> Offer:
-        return await asyncio.to_thread(offer_of, self._brief.tree, work, self._proposer.policy)
+        return await offload(offer_of, self._brief.tree, work, self._proposer.policy)
 
     def _proposal(self, offer: Offer, said: str) -> Proposal:
         return offer.proposal(self._proposer.agent.name, self._line.models[0], said)

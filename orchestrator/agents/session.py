@@ -16,6 +16,7 @@ from orchestrator.agents.messages import Broken, Exited, Gone, Request, ToolCall
 from orchestrator.agents.steering import Instructions
 from orchestrator.judge.guest.blastdoor_values import encode
 from orchestrator.llm.line import App
+from orchestrator.offload import offload
 from orchestrator.watch.signals import Hold, Kind, Signal
 from sandbox import Channel, ChannelClosed
 
@@ -97,7 +98,7 @@ class Session:
             down = self.exchange.take()
             reply = await channel.call(encode([hold, down]), hold + LATE_S)
             large = len(reply.payload) > SMALL
-            for message in await asyncio.to_thread(read, reply.payload) if large else read(reply.payload):
+            for message in await offload(read, reply.payload) if large else read(reply.payload):
                 self._heed(message)
 
     async def _wait(self) -> float:

@@ -1,6 +1,5 @@
 """Data mode: the candidate is dead, its outputs are bytes, and the judge scores them in a chamber of its own."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +89,7 @@ class DataJudge:
             return Judgement(error.spent, fault="judge broke off", detail=str(error))
         if is_small(ran.outcome.outputs):
             return read_judgement(ran.outcome, ran.spent)
-        return await asyncio.to_thread(read_judgement, ran.outcome, ran.spent)
+        return await offload(read_judgement, ran.outcome, ran.spent)
 
 
 def is_small(outputs: Mapping[str, bytes]) -> bool:

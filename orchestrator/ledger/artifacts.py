@@ -1,7 +1,8 @@
 """Bytes under the name of their SHA-256: outputs, logs, diffs. An event names them, so they must outlive a power cut.
 
 An event may name a digest only after its bytes are on disk. So either every `put` waits for the disk, or (with
-`deferred`) puts are gathered, and one `sync` before the append waits for all of them.
+`deferred`) puts are gathered, and one `sync` before the append waits for all of them. Much at once is for `keep_files`,
+in a thread: it waits for its own bytes, and nobody else waits for them.
 """
 
 import hashlib
@@ -56,11 +57,7 @@ class Artifacts:
 
     def put(self, data: bytes) -> str:
         """The digest. Raises Full, and then nothing of it is left."""
-        digest = hashlib.sha256(data).hexdigest()
-        path = self._path(digest)
-        with translating_os_errors(self._folder):
-            if not (_is_there(path, data) and self._made_young(path)):
-                _write(path, data)
+        digest, path = self._written(data)
         with self._guard:
             # Also when it was there: who put it may have been killed before its sync.
             self._pending.add(path)
@@ -73,17 +70,27 @@ class Artifacts:
         members = {name: [self.put(data), len(data)] for name, data in files.items()}
         return self.put(canonical({"files": members, "format": _FORMAT}).encode())
 
+    def keep(self, data: bytes) -> str:
+        """As `put`, on disk for good when it returns."""
+        digest, path = self._written(data)
+        self._flush({path})
+        return digest
+
+    def keep_files(self, files: Mapping[str, bytes]) -> str:
+        """As `put_files`, on disk for good when it returns."""
+        written = {name: self._written(data) for name, data in files.items()}
+        members = {name: [digest, len(files[name])] for name, (digest, _) in written.items()}
+        manifest, path = self._written(canonical({"files": members, "format": _FORMAT}).encode())
+        self._flush({path, *(member for _, member in written.values())})
+        return manifest
+
     def sync(self) -> None:
         """Returns when all that was put is on disk for good, by whichever thread."""
         with self._flushing:
             with self._guard:
                 pending, self._pending = self._pending, set()
             try:
-                with translating_os_errors(self._folder):
-                    for path in pending:
-                        _fsync(path)
-                    for folder in {path.parent for path in pending}:
-                        _fsync(folder)
+                self._flush(pending)
             except BaseException:
                 with self._guard:
                     self._pending |= pending
@@ -125,6 +132,21 @@ class Artifacts:
     def usage(self) -> Usage:
         sizes = [found.st_size for _, found in self._files()]
         return Usage(len(sizes), sum(sizes))
+
+    def _written(self, data: bytes) -> tuple[str, Path]:
+        digest = hashlib.sha256(data).hexdigest()
+        path = self._path(digest)
+        with translating_os_errors(self._folder):
+            if not (_is_there(path, data) and self._made_young(path)):
+                _write(path, data)
+        return digest, path
+
+    def _flush(self, paths: Collection[Path]) -> None:
+        with translating_os_errors(self._folder):
+            for path in paths:
+                _fsync(path)
+            for folder in {path.parent for path in paths}:
+                _fsync(folder)
 
     def _path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):

@@ -48,7 +48,8 @@ async def run_once(bench: Workbench, name: str, purpose: Purpose, subject: str =
     trial = _unjudged(bench, bench.state.nodes[name], purpose, subject)
     if trial is None:
         whose = bench.state.nodes[subject or name]
-        done = await run_trial(bench, name, purpose, whose.promoted or 0, bench.tree(whose.id), subject=subject)
+        tree = await bench.tree(whose.id)
+        done = await run_trial(bench, name, purpose, whose.promoted or 0, tree, subject=subject)
         trial = bench.state.trials[done]
     if trial.ending is None:
         await judge_trial(bench, trial.id)

@@ -1,11 +1,11 @@
 """An attempt: the machine that takes the next step until there is an ending, and books it."""
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from orchestrator.budget import Quarantine, Requeue
-from orchestrator.change import compare
+from orchestrator.change import Effort, Refusal, Size, compare
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Purpose, Role
@@ -28,6 +28,7 @@ from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
 from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
+from orchestrator.offload import offload
 from orchestrator.proposers import Exhausted, Unanswered
 
 
@@ -59,6 +60,9 @@ class Attempt:
                 interrupt(self._bench, self._name, why=str(free), lost=True)
                 raise Unusable(str(free)) from free
             self._set_free(free)
+        except Refusal as refusal:
+            # Read once more, or compared, it came to more than a change may cost.
+            self._end(steps.End(Ending.INVALID, False, f"the change is refused: {refusal}"))
         except Unanswered as error:
             self._end(End(Ending.INVALID, False, str(error)))
         except Unusable as error:
@@ -97,9 +101,9 @@ class Attempt:
             case steps.Tune(draft):
                 await self._tuning.run(draft)
             case steps.Promote(draft, why):
-                self._promote(draft, why)
+                await self._promote(draft, why)
             case steps.Submit():
-                await run_trial(bench, node.id, Purpose.SUBMIT, node.promoted or 0, bench.tree(node.id))
+                await run_trial(bench, node.id, Purpose.SUBMIT, node.promoted or 0, await bench.tree(node.id))
             case steps.Judge(trial):
                 await judge_trial(bench, trial)
             case OpenCohort(cohort, trial):
@@ -114,26 +118,22 @@ class Attempt:
             case AskPerson():
                 await ask_person(bench, node.id)
 
-    def _promote(self, draft: int, why: str) -> None:
+    async def _promote(self, draft: int, why: str) -> None:
         """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it."""
         bench, node = self._bench, self._node
-        if stored := bench.candidates.commit_of(node.id):
-            # Its writer was killed before it was on record. A node's candidate never changes, so the choice stands.
-            digest = bench.candidates.read(stored).digest
-            draft = next((it.number for it in bench.state.drafts(node.id) if it.tree == digest), draft)
-        tree = draft_tree(bench, node, draft)
-        before = bench.tree(node.parent) if node.parent else tree
-        parent = bench.state.nodes[node.parent].commit if node.parent else None
-        drafted = bench.state.draft(f"{node.id}#{draft}")
-        message = f"{node.id}: {drafted.description if drafted else why}"
-        commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
-        diff = bench.artifacts.put(compare(before, tree).text().encode("utf-8", "surrogateescape"))
+        made = await offload(_make_candidate, bench, node, draft, why)
         promoted = e.Promoted(
-            node=node.id, draft=draft, why=why, commit=commit, diff=diff, size=compare(bench.root, tree).size().lines
+            node=node.id,
+            draft=made.draft,
+            why=why,
+            commit=made.commit,
+            diff=made.diff,
+            size=made.size.lines,
+            size_bytes=made.size.bytes,
         )
         # What a trial of the baseline says is kept with its draft, like that of any other.
-        itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=tree.digest)
-        bench.book.note(*([itself] if draft == 0 else []), promoted)
+        itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=made.tree)
+        bench.book.note(*([itself] if made.draft == 0 else []), promoted)
 
     def _end(self, step: End) -> None:
         bench, node = self._bench, self._node
@@ -176,3 +176,34 @@ class Attempt:
         bench, node = self._bench, self._node
         ended = e.AttemptEnded(node=node.id, ending=Ending.CANCELLED, why=why)
         bench.book.record(*refund_all(bench, node, lost=False), ended)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What was written for a draft; `tree` is a digest."""
+
+    draft: int
+    commit: str
+    diff: str
+    size: Size
+    tree: str
+
+
+def _make_candidate(bench: Workbench, node: Node, draft: int, why: str) -> _Made:
+    """In a thread. Raises Refusal, and then nothing is written."""
+    if stored := bench.candidates.commit_of(node.id):
+        # Its writer was killed before it was on record. A node's candidate never changes, so the choice stands.
+        digest = bench.candidates.read(stored).digest
+        draft = next((it.number for it in bench.state.drafts(node.id) if it.tree == digest), draft)
+    tree = draft_tree(bench, node, draft)
+    before = bench.tree_here(node.parent) if node.parent else tree
+    parent = bench.state.nodes[node.parent].commit if node.parent else None
+    drafted = bench.state.draft(f"{node.id}#{draft}")
+    message = f"{node.id}: {drafted.description if drafted else why}"
+    effort = Effort()
+    change = compare(before, tree, effort)
+    text = change.text().encode("utf-8", "surrogateescape")
+    size = (change if before == bench.root else compare(bench.root, tree, effort)).size()
+    diff = bench.artifacts.keep(text)
+    commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
+    return _Made(draft, commit, diff, size, tree.digest)

@@ -10,6 +10,7 @@ from orchestrator.domain.records import Guard, Spent
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.workbench import Free, Parts, Workbench
+from orchestrator.offload import offload_disk
 from orchestrator.task import GuardSpec
 from sandbox import Bundle, Refused
 from sandbox import Ending as ChamberEnding
@@ -33,9 +34,9 @@ async def check_guard(bench: Workbench, node: str, guard: Guard) -> Checked:
     bench.book.record(e.GuardIntended(node=node, guard=guard.name))
     submitted = bench.state.nodes[node].submitted
     outputs = bench.state.trials[submitted].outputs if submitted else None
-    harvested = bench.artifacts.get_files(outputs) if outputs else {}
+    harvested = await offload_disk(bench.artifacts.get_files, outputs) if outputs else {}
     try:
-        checked = await run_guard(bench, guard, bench.tree(node), harvested)
+        checked = await run_guard(bench, guard, await bench.tree(node), harvested)
     except Free as free:
         bench.book.record(
             e.GuardEnded(

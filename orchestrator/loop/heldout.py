@@ -133,7 +133,7 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
     """Nobody listens to the chamber, and what it leaves goes to the judge and no further."""
     if bench.tier is Tier.RELAY:
         return await _called(bench, name)
-    job, bundle = job_of(bench, name, Mode.HELDOUT, bench.tree(name))
+    job, bundle = job_of(bench, name, Mode.HELDOUT, await bench.tree(name))
     try:
         ran = await bench.door.run(job, bundle)
     except NotStarted as error:
@@ -166,7 +166,7 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
 
 async def _called(bench: Workbench, name: str) -> _Scored:
     """The same where the judge calls the candidate."""
-    met = await relaying.relayed(bench, name, Mode.HELDOUT, bench.tree(name))
+    met = await relaying.relayed(bench, name, Mode.HELDOUT, await bench.tree(name))
     spent = met.candidate.spent + met.judge.spent
     if free := relaying.freed_by(met):
         raise Free(free.ending, str(free), spent, denied=free.denied)

@@ -35,7 +35,7 @@ class History:
     @property
     def running(self) -> Sequence[Tried]:
         """Without merits, even where a first verdict is there: it is not known yet whether it stands."""
-        return [replace(self._tried(self._state.nodes[name]), merits=None) for name in self._running]
+        return [replace(self._tried(self._state.nodes[name]), merits=None) for name in list(self._running)]
 
     def knows(self, digest: str) -> bool:
         return digest in self._trees

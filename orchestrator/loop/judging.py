@@ -13,6 +13,7 @@ from orchestrator.judge.contract import Result
 from orchestrator.judge.data import Judgement, read_result
 from orchestrator.loop.steps import tune_trial
 from orchestrator.loop.workbench import Free, Parts, Workbench
+from orchestrator.offload import offload, offload_disk
 
 
 async def judge_trial(bench: Workbench, name: str) -> None:
@@ -32,7 +33,7 @@ async def judge_trial(bench: Workbench, name: str) -> None:
     if fault is not None:
         bench.complaints[trial.node] = judgement.detail
         spent = await _check_on_baseline(bench, trial, judging, spent)
-    traces = bench.artifacts.put_files(judgement.traces) if judgement.traces else None
+    traces = await offload_disk(bench.artifacts.keep_files, judgement.traces) if judgement.traces else None
     bench.book.note(
         e.JudgingEnded(
             trial=name,
@@ -46,9 +47,9 @@ async def judge_trial(bench: Workbench, name: str) -> None:
 
 
 async def _ask(bench: Workbench, trial: Trial) -> Judgement:
-    outputs = bench.artifacts.get_files(trial.outputs) if trial.outputs else {}
+    outputs = await offload_disk(bench.artifacts.get_files, trial.outputs) if trial.outputs else {}
     if bench.tier is Tier.SHARED:
-        return read_result(outputs, Spent())
+        return await offload(read_result, outputs, Spent())
     return await bench.judge.judge(outputs, trial.purpose.mode, trial.node)
 
 
@@ -98,9 +99,8 @@ async def _check_on_baseline(bench: Workbench, trial: Trial, first: str, spent: 
         e.JudgingIntended(trial=trial.id, judging=judging, on_baseline=True),
     )
     with _closing(bench, trial.id, judging):
-        control = await bench.judge.judge(
-            bench.artifacts.get_files(known_good), trial.purpose.mode, bench.state.run.root
-        )
+        outputs = await offload_disk(bench.artifacts.get_files, known_good)
+        control = await bench.judge.judge(outputs, trial.purpose.mode, bench.state.run.root)
     bench.book.record(
         e.JudgingEnded(trial=trial.id, judging=judging, on_baseline=True, fault=control.fault, spent=control.spent)
     )

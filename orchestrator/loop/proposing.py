@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
@@ -21,6 +21,7 @@ from orchestrator.loop.spares import next_spare
 from orchestrator.loop.steering import Said
 from orchestrator.loop.tuning import Tuning
 from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.offload import offload, offload_disk
 from orchestrator.proposers import Brief, Stalled, Tuned
 
 # How often a proposer is asked again when all that it offers is known.
@@ -67,12 +68,13 @@ class Proposing:
 
     async def _ask_until_new(self) -> None:
         bench, node = self._bench, self._node
-        tree = bench.tree(node.parent or "")
+        tree = await bench.tree(node.parent or "")
         for again in range(self._rounds(node)):
-            proposals = [self._brought(node.injection)] if node.injection else await self._ask(node, tree, again)
+            proposals = [await self._brought(node.injection)] if node.injection else await self._ask(node, tree, again)
             if not proposals:
                 raise Free(Ending.STALLED, "the proposer offered nothing")
-            drafts = self._new_drafts(proposals, tree)
+            read = [await offload(_read, bench, tree, proposal) for proposal in proposals]
+            drafts = self._new_drafts(proposals, read)
             counted = self._counted(len(proposals), drafts)
             if drafts or counted:
                 bench.book.record(*drafts, *counted)
@@ -98,14 +100,14 @@ class Proposing:
         origin = f"{spare.node}#{spare.number}"
         return e.Proposed(node=self._name, draft=self._node.drafts + 1, origin=origin, **told)
 
-    def _new_drafts(self, proposals: Sequence[Proposal], tree: Tree) -> list[e.Proposed]:
-        """Without those that lead to files that this run has seen."""
+    def _new_drafts(self, proposals: Sequence[Proposal], read: Sequence["_Read"]) -> list[e.Proposed]:
+        """Without those that lead to files that this run has seen: by now, since others went on meanwhile."""
         node = self._node
         past = self._bench.pasts[Role.CONTROL if node.role is Role.CONTROL else Role.SEARCH]
         drafts: list[e.Proposed] = []
         seen: set[str] = set()
-        for proposal in proposals:
-            draft = self._draft(node.drafts + len(drafts) + 1, proposal, tree)
+        for proposal, found in zip(proposals, read, strict=True):
+            draft = self._draft(node.drafts + len(drafts) + 1, proposal, found)
             digest = draft.tree
             if digest and past.knows(digest) and not self._may_be_run(digest):
                 self._where = f": {past.first_with(digest)} has the same files"
@@ -122,9 +124,9 @@ class Proposing:
             return not past.has_measured(digest)
         return any(draft.tried and draft.tree == digest for draft in self._bench.state.drafts(node.id))
 
-    def _brought(self, injection: int) -> Proposal:
+    async def _brought(self, injection: int) -> Proposal:
         record = self._bench.state.injections[injection]
-        text = self._bench.artifacts.get(record.change).decode()
+        text = (await offload_disk(self._bench.artifacts.get, record.change)).decode()
         return Proposal(operator="inject", description=record.description, text=text)
 
     async def _ask(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
@@ -204,7 +206,7 @@ class Proposing:
             step=node.step,
             past=past,
             lineage=[past.tried(place) for place in path_to(node.parent or "")] if bench.models else [],
-            refusal=lambda proposal: self._draft(1, proposal, tree).refused,
+            refusal=lambda proposal: _made_of(bench, tree, proposal)[1],
             steering=Said(bench.state),
             playbook=bench.playbooks.give(node.id) if bench.playbooks and node.role is Role.SEARCH else None,
             deadline_s=bench.propose_s,
@@ -222,8 +224,9 @@ class Proposing:
             return None
 
         async def tune(proposal: Proposal) -> Tuned:
-            draft = self._draft(self._node.drafts + 1, proposal, tree).model_copy(update={"tried": True})
-            return await self._tuning.try_out(draft)
+            read = await offload(_read, self._bench, tree, proposal)
+            draft = self._draft(self._node.drafts + 1, proposal, read)
+            return await self._tuning.try_out(draft.model_copy(update={"tried": True}))
 
         return tune
 
@@ -234,16 +237,7 @@ class Proposing:
             return None
         return point_in(tree, bench.task.parameters.file, bench.task.parameters.space)
 
-    def _draft(self, number: int, proposal: Proposal, tree: Tree) -> e.Proposed:
-        bench = self._bench
-        digest, refused = None, None
-        try:
-            digest = bench.next_tree(tree, proposal).digest
-        except Refusal as refusal:
-            if refusal.reason is Reason.NO_EFFECT:
-                digest = tree.digest
-            else:
-                refused = str(refusal)
+    def _draft(self, number: int, proposal: Proposal, read: "_Read") -> e.Proposed:
         return e.Proposed(
             node=self._name,
             draft=number,
@@ -251,12 +245,35 @@ class Proposing:
             description=proposal.description,
             params=proposal.params,
             model=proposal.model,
-            change=bench.artifacts.put(proposal.text.encode()) if proposal.text is not None else None,
-            tree=digest,
-            refused=refused,
+            change=read.change,
+            tree=read.tree,
+            refused=read.refused,
             playbook=self._node.playbook if proposal.playbook is None else proposal.playbook,
             steered=self._steered,
         )
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a proposal comes to: the digest of its tree, or why it is refused, and its text in the store."""
+
+    tree: str | None
+    refused: str | None
+    change: str | None
+
+
+def _read(bench: Workbench, tree: Tree, proposal: Proposal) -> _Read:
+    """In a thread."""
+    made, refused = _made_of(bench, tree, proposal)
+    return _Read(made, refused, bench.artifacts.keep(proposal.text.encode()) if proposal.text is not None else None)
+
+
+def _made_of(bench: Workbench, tree: Tree, proposal: Proposal) -> tuple[str | None, str | None]:
+    """The digest of the tree that it makes, and why it is refused: one of the two."""
+    try:
+        return bench.next_tree(tree, proposal).digest, None
+    except Refusal as refusal:
+        return (tree.digest, None) if refusal.reason is Reason.NO_EFFECT else (None, str(refusal))
 
 
 def _seed(run: Run, role: Role) -> int:

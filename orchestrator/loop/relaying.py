@@ -17,6 +17,7 @@ from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.judging import verdict_of
 from orchestrator.loop.steps import tune_trial
 from orchestrator.loop.workbench import Free, Parts, Workbench
+from orchestrator.offload import offload_disk
 from sandbox import Bundle, Listener, Refused
 from sandbox import Ending as ChamberEnding
 
@@ -160,7 +161,7 @@ async def run_relay(bench: Workbench, intent: e.TrialIntended, tree: Tree, liste
         bench.complaints[intent.node] = found.judgement.detail
     if found.judge_broke and _baseline_is_known(bench, intent.node, mode):
         await _check_on_baseline(bench, over)
-    over.with_result(found)
+    await over.with_result(found)
 
 
 class _Over:
@@ -194,8 +195,9 @@ class _Over:
         )
         self._bench.book.record(judged, self._trial_ended(ending, reason))
 
-    def with_result(self, found: Scored) -> None:
+    async def with_result(self, found: Scored) -> None:
         traces = found.judgement.traces
+        kept = await offload_disk(self._bench.artifacts.keep_files, traces) if traces else None
         self._bench.book.note(
             self._trial_ended(None, ""),
             e.JudgingEnded(
@@ -203,7 +205,7 @@ class _Over:
                 judging=self.judging,
                 verdict=found.verdict,
                 fault=found.fault,
-                traces=self._bench.artifacts.put_files(traces) if traces else None,
+                traces=kept,
                 spent=self._judge_spent,
                 calibration=self._met.calibration,
             ),
@@ -241,7 +243,7 @@ async def _check_on_baseline(bench: Workbench, over: _Over) -> None:
     """Raises Free where the judge does not get on with the baseline either: then it is the judge that is broken."""
     root, judging = bench.state.run.root, f"{over.trial}/control"
     over.book_now(e.JudgingIntended(trial=over.trial, judging=judging, on_baseline=True))
-    met = await relayed(bench, root, over.mode, bench.tree(root))
+    met = await relayed(bench, root, over.mode, await bench.tree(root))
     spent = met.candidate.spent + met.judge.spent
     free = freed_by(met)
     fault = str(free) if free else _fault_of(bench, met, over)

@@ -19,6 +19,7 @@ from orchestrator.loop.live_log import LiveLog
 from orchestrator.loop.pruning import Hearing
 from orchestrator.loop.relaying import candidate_bundle, run_relay
 from orchestrator.loop.workbench import Free, Parts, Workbench
+from orchestrator.offload import offload_disk
 from orchestrator.pruning import Watch
 from sandbox import Bundle, Job
 from sandbox import Ending as ChamberEnding
@@ -52,7 +53,7 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     except TooLarge as error:
         bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error), spent=error.spent))
     else:
-        bench.book.note(_ended(bench, trial, purpose.mode, ran, hearing))
+        bench.book.note(await _ended(bench, trial, purpose.mode, ran, hearing))
     finally:
         log.close()
     ended = bench.state.trials[trial]
@@ -94,7 +95,7 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff, hearing: Hearing) 
     bench.book.record(e.TrialEnded(trial=trial, ending=Ending.FAILED, reason=reason, spent=error.spent, **heard))
 
 
-def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: Hearing) -> e.TrialEnded:
+async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: Hearing) -> e.TrialEnded:
     outcome = ran.outcome
     ending, reason = ENDINGS[outcome.ending], outcome.reason
     if hearing.order and outcome.ending in (ChamberEnding.STOPPED, ChamberEnding.KILLED):
@@ -104,15 +105,22 @@ def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: Hearing)
     outputs = for_judge(bench, outcome.outputs)
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"
+    kept, log = await offload_disk(_stored, bench, outputs, outcome.log_tail)
     return e.TrialEnded(
         trial=trial,
         ending=ending,
         reason=reason or (outcome.ending if ending else ""),
         exit_code=outcome.exit_code,
-        outputs=bench.artifacts.put_files(outputs) if outputs else None,
-        log=bench.artifacts.put(outcome.log_tail) if outcome.log_tail else None,
+        outputs=kept,
+        log=log,
         fingerprint=dict(bench.jobs.fingerprint(outcome.facts, mode)),
         spent=ran.spent,
         reports=hearing.reports(unreadable=outcome.usage.bad_reports),
         pruning=hearing.look,
     )
+
+
+def _stored(bench: Workbench, outputs: Mapping[str, bytes], log: bytes) -> tuple[str | None, str | None]:
+    """In a thread: a candidate may leave a thousand files."""
+    kept = bench.artifacts.keep_files(outputs) if outputs else None
+    return kept, bench.artifacts.keep(log) if log else None

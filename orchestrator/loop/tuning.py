@@ -12,6 +12,7 @@ from orchestrator.loop.money import hold_of, unbooked, worst_of_trial
 from orchestrator.loop.steps import tune_trial
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.offload import offload
 from orchestrator.proposers import Tuned
 
 # What an agent is told of a score: enough to see a difference, too little to read single bits of the gold from.
@@ -39,7 +40,8 @@ class Tuning:
             return
         trial = tune_trial(bench.state, node, draft)
         if trial is None or not trial.ended or trial.ending:
-            name = await run_trial(bench, node.id, Purpose.TUNE, draft, draft_tree(bench, node, draft))
+            tree = await offload(draft_tree, bench, node, draft)
+            name = await run_trial(bench, node.id, Purpose.TUNE, draft, tree)
             trial = bench.state.trials[name]
         if trial.ending is None:
             await judge_trial(bench, trial.id)
@@ -119,13 +121,13 @@ class Tuning:
 
 
 def draft_tree(bench: Workbench, node: Node, number: int) -> Tree:
-    """Made anew from the recorded proposal: the same proposal on the same parent is the same tree."""
+    """Made anew from the recorded proposal: the same proposal on the same parent is the same tree. In a thread."""
     if number == 0:
         return bench.root
     draft = bench.state.drafts(node.id)[number - 1]
     text = bench.artifacts.get(draft.change).decode() if draft.change else None
     proposal = Proposal(operator=draft.operator, description=draft.description, params=draft.params, text=text)
-    tree = bench.next_tree(bench.tree(node.parent or ""), proposal)
+    tree = bench.next_tree(bench.tree_here(node.parent or ""), proposal)
     if tree.digest != draft.tree:
         raise AssertionError(f"draft {number} of {node.id} does not give its recorded tree")
     return tree

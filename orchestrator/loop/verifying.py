@@ -20,6 +20,7 @@ from orchestrator.loop.shares import course_of, spent_by_role
 from orchestrator.loop.steps import Reviews
 from orchestrator.loop.tuning import draft_tree
 from orchestrator.loop.workbench import Workbench
+from orchestrator.offload import offload
 from orchestrator.text import short
 
 Found = Finding | Literal["unreviewed"]
@@ -64,13 +65,18 @@ async def _look_at(bench: Workbench, node: Node, draft: int, watched: Watched) -
     course = course_of(bench.state, bench.book.accounts, bench.task)
     if not course.is_due(_ROLE, spent_by_role(bench.state)):
         return "unreviewed", "the verifier's share of the dollars is used up for now"
-    diff = difference(bench.tree(node.parent or ""), draft_tree(bench, node, draft))
+    diff = await offload(_change_of, bench, node, draft)
     question = Question(bench.task.statement, bench.task.editable, diff, secrets.token_hex(_NONCE_BYTES))
     try:
         found = await watched.until_stalled(ask_verifier(watched.line, question, spec.thinking if spec else 0))
     except NoAnswer as error:
         return "unreviewed", short(f"the verifier gave no answer: {error}", _LONGEST_WHY)
     return found.finding, found.reasons
+
+
+def _change_of(bench: Workbench, node: Node, draft: int) -> str:
+    """In a thread."""
+    return difference(bench.tree_here(node.parent or ""), draft_tree(bench, node, draft))
 
 
 def _unreviewed(node: Node, drafts: Sequence[int], why: str) -> list[e.Reviewed]:

@@ -29,6 +29,7 @@ from orchestrator.loop.models import Models
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.purse import CampaignPurse
+from orchestrator.offload import offload
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
 
@@ -136,8 +137,12 @@ class Workbench(Parts):
     def rules(self) -> Rules:
         return Rules(self.ranking, self.certify, self.task.heldout, self.aim, self.asks)
 
-    def tree(self, node: str) -> Tree:
+    async def tree(self, node: str) -> Tree:
         """A node's whole file tree, from its commit."""
+        return await offload(self.tree_here, node)
+
+    def tree_here(self, node: str) -> Tree:
+        """The same in this thread, for those that are off the loop already."""
         commit = self.state.nodes[node].commit
         if commit is None:
             raise LookupError(f"{node} has no candidate yet")
@@ -151,7 +156,9 @@ class Workbench(Parts):
     @cached_property
     def pasts(self) -> dict[Role, History]:
         """What each proposer may look back on; they must hear of every event that follows."""
-        return {role: History(self.state, self.ranking, role, self.root.digest, self.tree) for role in self.proposers}
+        return {
+            role: History(self.state, self.ranking, role, self.root.digest, self.tree_here) for role in self.proposers
+        }
 
     def next_tree(self, tree: Tree, proposal: Proposal) -> Tree:
         """Raises Refusal for a change that the policy, or the tree, does not take."""

@@ -62,6 +62,7 @@ class Promoted(OneEvent):
     commit: str
     diff: str
     size: int | None = None
+    size_bytes: int | None = None
 
 
 class PromotionAsked(OneEvent):

@@ -52,7 +52,15 @@ def _promoted(state: "State", event: e.Promoted, _: str) -> None:
     if draft:
         told = {"operator": draft.operator, "description": draft.description, "params": draft.params}
     told |= {"finding": draft.finding} if draft and draft.finding else {}
-    state.set_node(event.node, promoted=event.draft, commit=event.commit, diff=event.diff, size=event.size, **told)
+    state.set_node(
+        event.node,
+        promoted=event.draft,
+        commit=event.commit,
+        diff=event.diff,
+        size=event.size,
+        size_bytes=event.size_bytes,
+        **told,
+    )
 
 
 def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:

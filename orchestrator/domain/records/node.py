@@ -106,6 +106,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     commit: str | None = None
     diff: str | None = None
     size: int | None = None
+    size_bytes: int | None = None
     operator: str = ""
     description: str = ""
     params: dict[str, Value] | None = None

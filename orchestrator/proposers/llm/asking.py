@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.domain.proposal import Proposal
 from orchestrator.llm.line import Answer, Line, NoAnswer
+from orchestrator.offload import offload
 from orchestrator.proposers.base import Stalled, Unanswered
 from orchestrator.proposers.llm.context import Context
 from orchestrator.proposers.llm.words import quoted
@@ -44,14 +45,14 @@ class Conversation:
         """Those that would be taken first. Raises Stalled where the provider failed, Unanswered where nothing came."""
         messages: list[dict[str, Any]] = [{"role": "user", "content": self.context.question}]
         answer = await self._ask(messages)
-        first = read(answer)
+        first = await offload(read, answer)
         if first and not any(it.why for it in first):
             return _made(first)
         messages.append({"role": "assistant", "content": answer.text.strip() or "(nothing)"})
         messages.append({"role": "user", "content": self._told_back(first, answer.stop)})
         good = [it for it in first if it.why is None]
         try:
-            second = read(await self._ask(messages))
+            second = await offload(read, await self._ask(messages))
         except (Stalled, Unanswered):
             if not good:
                 raise

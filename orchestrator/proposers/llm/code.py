@@ -7,10 +7,11 @@ from orchestrator.change import Policy, Reason, Refusal, parse
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.proposal import Proposal
 from orchestrator.llm.line import Answer
+from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief
 from orchestrator.proposers.llm import prompts
 from orchestrator.proposers.llm.asking import CUT, Conversation, Offer
-from orchestrator.proposers.llm.context import Fixed, Telling
+from orchestrator.proposers.llm.context import Context, Fixed, Telling
 from orchestrator.proposers.llm.modes import Mode, choose
 from orchestrator.proposers.llm.results import result
 from orchestrator.proposers.llm.rules import FRAMES, about_task, code_contract
@@ -18,6 +19,7 @@ from orchestrator.task import Task
 from orchestrator.text import short
 
 _HEADER = re.compile(r"=== *change\b[ \d]*:?[ \t]*(.*?)[ \t]*=*", re.IGNORECASE)
+_HEADER_LINE = 1_000
 _DESCRIPTION = 200
 _MODEL = 64
 _PROMPTS = {Mode.DRAFT: prompts.DRAFT, Mode.IMPROVE: prompts.IMPROVE, Mode.DEBUG: prompts.DEBUG}
@@ -43,14 +45,18 @@ class LlmCode:
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
         if brief.line is None:
             raise AssertionError("the proposer llm was asked without a line to a model")
+        mode, context = await offload(self._context, brief)
+        talk = Conversation(brief.line, context, self._spec.max_output, "change")
+        found = await talk.proposals(lambda answer: self._offers(answer, brief, mode))
+        return found[: brief.count]
+
+    def _context(self, brief: Brief) -> tuple[Mode, Context]:
+        """In a thread: the files and the change that are shown are a candidate's."""
         mode, failed = choose(brief)
         telling = Telling(self.fixed(brief), brief, self._policy, self._metrics, self._spec.context)
         asked = self._question(brief, mode, result(failed, self._metrics) if failed else "")
         sibling = failed.node if failed and failed.node != brief.parent else None
-        context = telling.context(asked, failed=sibling, others=self._spec.others)
-        talk = Conversation(brief.line, context, self._spec.max_output, "change")
-        found = await talk.proposals(lambda answer: self._offers(answer, brief, mode))
-        return found[: brief.count]
+        return mode, telling.context(asked, failed=sibling, others=self._spec.others)
 
     def fixed(self, brief: Brief | None = None) -> Fixed:
         system = prompts.prompt(brief.playbook if brief else None, prompts.SYSTEM)
@@ -89,7 +95,8 @@ def read_changes(text: str, policy: Policy) -> list[tuple[str, str]]:
     text = text.encode("utf-8", "replace").decode()
     parts: list[tuple[str, list[str]]] = []
     for line in text.split("\n"):
-        if (heading := _HEADER.fullmatch(line.strip())) is not None:
+        # A longer line is none: the expression takes the square of its blanks.
+        if len(line) <= _HEADER_LINE and (heading := _HEADER.fullmatch(line.strip())) is not None:
             parts.append((short(heading[1], _DESCRIPTION) or "a change without a description", []))
         elif parts:
             parts[-1][1].append(line)

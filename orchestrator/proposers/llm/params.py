@@ -8,6 +8,7 @@ from orchestrator.change import Policy
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.llm.line import Answer
+from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief
 from orchestrator.proposers.llm import prompts
 from orchestrator.proposers.llm.asking import Conversation, Offer
@@ -47,7 +48,7 @@ class LlmParams:
         if brief.line is None:
             raise AssertionError("the proposer llm-params was asked without a line to a model")
         telling = Telling(self.fixed(brief), brief, self._policy, self._metrics, self._spec.context, files=False)
-        context = telling.context(self._question(brief))
+        context = await offload(telling.context, self._question(brief))
         talk = Conversation(brief.line, context, self._spec.max_output, "JSON object with points")
         found = await talk.proposals(lambda answer: self._offers(answer, brief))
         return found[: brief.count]

@@ -34,12 +34,16 @@ def quoted(text: str, limit: int) -> str:
 
 
 def mark_for(base: str, texts: Iterable[str]) -> str:
-    """A mark that is in none of the texts; the same as for other texts, unless somebody wrote it there."""
+    """A mark that is in none of the texts; the same as for other texts, unless somebody wrote it there.
+
+    Then it comes from the texts themselves, which cannot hold what they are hashed to.
+    """
     inside = list(texts)
     for number in range(sum(map(len, inside)) + 1):
         mark = hashlib.sha256(f"{base}/{number}".encode()).hexdigest()[:_MARK]
         if not any(mark in text for text in inside):
             return mark
+        base = hashlib.sha256("\0".join((base, *inside)).encode("utf-8", "surrogatepass")).hexdigest()
     raise AssertionError("a text can not hold more marks than it has letters")
 
 

@@ -1,5 +1,6 @@
 """The proposer: draws an operator and a place until something new comes of it."""
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.change import File, Policy, Refusal, Tree, apply_text, difference
 from orchestrator.domain.proposal import Proposal
+from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief, Exhausted
 from orchestrator.proposers.operators.code import read_code
 from orchestrator.proposers.operators.edit import Edit, told_path
@@ -48,12 +50,18 @@ class Operators:
         self._adaptive = adaptive
         self._tables = Tables(on_code, on_lines)
         self._memory = Memory()
+        self._turn = asyncio.Lock()
 
     def exhausted(self, number: int) -> str | None:
         del number  # only a tree tells
         return None
 
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        """In a thread, since it is the candidates that made the files; one at a time, since they share a memory."""
+        async with self._turn:
+            return await offload(self._drawn, brief)
+
+    def _drawn(self, brief: Brief) -> Sequence[Proposal]:
         targets = editable_texts(brief.tree, self._policy, self._left_out)
         if not targets:
             raise Exhausted("no editable file is text, so there is nothing for operators to change")

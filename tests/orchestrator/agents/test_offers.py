@@ -65,7 +65,7 @@ def test_too_large_to_be_compared(monkeypatch: pytest.MonkeyPatch, files: dict[s
     def never(*_: object) -> str:
         raise AssertionError("compared")
 
-    monkeypatch.setattr(offers, "difference", never)
+    monkeypatch.setattr(offers, "compare", never)
     with pytest.raises(NoOffer, match=said) as refused:
         offer_of(TREE, Work(files, ()), POLICY)
     assert refused.value.left_out == LeftOut(tuple(name for name in files if name == "other.py"))

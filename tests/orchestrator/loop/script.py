@@ -71,6 +71,7 @@ class Script:
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
             guest.out["answer.json"] = json.dumps(params).encode()
+            guest.out |= {f"more/{number}": b"%d" % number * 100 for number in range(params.get("files", 0))}
             return 0
         return await self._misbehave(guest, do)
 

@@ -1,0 +1,188 @@
+"""T82: what is made to be slow to read, compare or store costs its own attempt, and no one else a turn of the loop."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from orchestrator.change import Effort
+from orchestrator.change.effort import STEPS
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Proposal
+from orchestrator.ledger import artifacts
+from orchestrator.loop import attempt
+from orchestrator.proposers import Brief
+from orchestrator.wiring import How, ask
+from tests.orchestrator.loop.scripted import Act, scripted, write_task
+
+FILES, LINES = 64, 1_500
+# Of the loop's own processor time between two ticks. What the loop does for itself takes a tenth of it.
+MOST_S = 0.4
+
+
+@dataclass
+class Ticker:
+    """The most processor time that the loop's thread used between two turns that were a millisecond apart."""
+
+    longest: float = 0.0
+
+
+@asynccontextmanager
+async def ticking() -> AsyncIterator[Ticker]:
+    ticker = Ticker()
+
+    async def tick() -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            ticker.longest, last = max(ticker.longest, now - last), now
+
+    task = asyncio.create_task(tick())
+    try:
+        yield ticker
+    finally:
+        task.cancel()
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    """A task with 64 editable files of 1,500 lines."""
+    folder = write_task(tmp_path / "task")
+    path = folder / "blastdoor.toml"
+    path.write_text(path.read_text().replace('"notes.txt"', '"notes.txt", "src/**"'))
+    (folder / "workspace/src").mkdir()
+    for number in range(FILES):
+        (folder / f"workspace/src/f{number:02}.txt").write_text(lines("old"))
+    return folder
+
+
+def lines(word: str, count: int = LINES) -> str:
+    return "".join(f"{word}{at * 7 % 997}\n" for at in range(count))
+
+
+def rewrite(word: str = "new") -> str:
+    """All of the files, each with other lines in it: 0.9 MB of text."""
+    return "".join(f"src/f{number:02}.txt\n```\n{lines(word)}```\n" for number in range(FILES))
+
+
+def offering(text: str) -> Act:
+    async def act(_: Brief) -> Sequence[Proposal]:
+        return [Proposal(operator="hostile", description="slow to compare", text=text)]
+
+    return act
+
+
+async def test_t82_a_rewrite_of_many_files(wide: Path) -> None:
+    """It is compared within one budget, off the loop; an honest sibling is scored, and the attempt is charged."""
+    async with (
+        scripted(wide, None, offering(rewrite()), {"value": 3, "takes": 0.2}, width=2) as session,
+        ticking() as it,
+    ):
+        await session.run(240)
+        nodes = session.bench.state.nodes
+        assert it.longest < MOST_S
+        assert nodes["1.2"].ending is Ending.SCORED
+        assert nodes["1.1"].ending is not None
+        assert nodes["1.1"].ending.charged
+        assert not session.of(e.AttemptRequeued)
+        assert not session.of(e.AttemptQuarantined)
+        assert session.charged == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("notes.txt\n```\n" + "\n" * 900_000 + "```\n", "too many lines"),
+        ("```\n" * 250_000, "too many lines"),
+        ("x" * 1_100_000, "text too long"),
+    ],
+    ids=["lines", "fences", "bytes"],
+)
+async def test_t82_past_the_budget(wide: Path, text: str, reason: str) -> None:
+    """The change is refused, the agent is told why, and the attempt is charged."""
+    told: list[str | None] = []
+
+    async def act(brief: Brief) -> Sequence[Proposal]:
+        proposal = Proposal(operator="hostile", description="too much", text=text)
+        told.append(brief.refusal(proposal))
+        return [proposal]
+
+    async with scripted(wide, None, act, {"value": 3}) as session, ticking():
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, session.charged) == (Ending.INVALID, 2)
+        assert reason in node.why
+        assert told[0]
+        assert told[0].startswith(reason)
+
+
+async def test_t82_processor_time_is_the_last_bound(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change whose comparison takes more of the processor than a change may is refused and charged, too."""
+    monkeypatch.setattr(attempt, "Effort", lambda: Effort(clock=iter(range(0, 10**9, 30)).__next__))
+    async with scripted(wide, None, offering(rewrite()), {"value": 3}) as session:
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, session.charged) == (Ending.INVALID, 2)
+        assert "too costly" in node.why
+        assert node.commit is None
+
+
+async def test_t82_injected(wide: Path) -> None:
+    """A person's change is read in the same way."""
+    async with scripted(wide, None, {"value": 3}) as session, ticking() as it:
+        ask(wide, "inject", {"text": rewrite(), "description": "mine"})
+        await session.run(240)
+        injected = next(node for node in session.bench.state.nodes.values() if node.injection)
+        assert injected.ending is not None
+        assert injected.ending.charged
+        assert it.longest < MOST_S
+
+
+async def test_t82_stopped_while_a_thread_compares(wide: Path) -> None:
+    """An attempt that is interrupted meanwhile is queued again, writes nothing later, and ends well on a resume."""
+    async with scripted(wide, None, offering(rewrite()), {"value": 3}) as session:
+        session.stop_at(e.Proposed, 2)
+        await session.run()
+        assert session.bench.state.nodes["1.1"].ending in (None, Ending.INTERRUPTED)
+        count = len(session.events)
+        await asyncio.sleep(0)
+        assert len(session.events) == count
+    async with scripted(wide, None, offering(rewrite()), {"value": 3}, how=How.RESUME) as session:
+        await session.run(240)
+        ending = session.bench.state.nodes["1.1"].ending
+        assert ending is not None
+        assert ending.charged
+
+
+async def test_t82_many_outputs_are_stored_off_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop waits for no disk on behalf of a candidate that leaves a thousand files."""
+    on_loop: list[Path] = []
+    fsync = artifacts._fsync
+
+    def seen(path: Path) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            fsync(path)
+        else:
+            on_loop.append(path)
+
+    async with scripted(write_task(tmp_path / "task"), None, {"value": 3, "files": 1_000}) as session, ticking() as it:
+        monkeypatch.setattr(artifacts, "_fsync", seen)
+        await session.run(120)
+        trial = session.bench.state.trials["1.1-1"]
+        assert trial.outputs
+        assert len(session.bench.artifacts.get_files(trial.outputs)) == 1_001
+        assert on_loop == []
+        assert it.longest < MOST_S
+
+
+def test_the_budget_is_one_of_seconds() -> None:
+    """The steps of one change are those of a few hard files."""
+    assert STEPS <= 3 * 400_000
