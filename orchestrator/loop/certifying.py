@@ -147,7 +147,7 @@ def _replayed(
     state: State, node: Node, verdict: Verdict, champion: Node, ranking: Ranking, certify: Certify, aim: Aim
 ) -> CertifyStep | Decision:
     bar = bar_of(state, champion, verdict.cohort, ranking)
-    smaller = node.size is not None and champion.size is not None and node.size < champion.size
+    smaller = node.is_smaller_change_than(champion)
 
     def against_bar(new: Verdict) -> Decision:
         if aim is Aim.NOT_WORSE:

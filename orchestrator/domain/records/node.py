@@ -82,9 +82,10 @@ class Certification(BaseModel, extra="forbid", frozen=True):
 class Node(BaseModel, extra="forbid", frozen=True):
     """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have.
 
-    `size` counts the lines by which it differs from the root of its run. `references` says for each cohort in which
-    it was champion the so-manieth of the campaign it was, `challenged` how many tests were opened against it there;
-    `measured` names the trials of other nodes in which it was run as their reference.
+    `size` counts the lines by which it differs from the root of its run, `size_bytes` their bytes; a node of an older
+    ledger has lines only. `references` says for each cohort in which it was champion the so-manieth of the campaign it
+    was, `challenged` how many tests were opened against it there; `measured` names the trials of other nodes in which
+    it was run as their reference.
     `agent` is the one at work in a chamber right now; `finding` is the verifier's, of the promoted draft or the worst;
     `promotion` a person's answer, to what was asked at `promotion_since`. `playbook` is the version that it was made
     with, or is being made with; `paid` the micro-dollars of its calls to models, by role.
@@ -145,6 +146,12 @@ class Node(BaseModel, extra="forbid", frozen=True):
     booked: Spent = Spent()
     opened_at: str = ""
     ended_at: str = ""
+
+    def is_smaller_change_than(self, other: "Node") -> bool:
+        """By lines and by bytes: less of one, and no more of the other. Only what both were measured by is compared."""
+        sides = [(self.size, other.size), (self.size_bytes, other.size_bytes)]
+        known = [(mine, its) for mine, its in sides if mine is not None and its is not None]
+        return all(mine <= its for mine, its in known) and any(mine < its for mine, its in known)
 
     @property
     def waits_for_person(self) -> bool:

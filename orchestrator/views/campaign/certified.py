@@ -42,7 +42,8 @@ def facts_of(state: State, node: Node, ranking: Ranking, certify: Certify) -> di
     """Name → value, for `show`; what does not apply is left out."""
     rows: dict[str, str] = {}
     if node.size is not None and node.parent:
-        rows["change"] = f"{figures.plural(node.size, 'line')} against the root of its run"
+        size = "" if node.size_bytes is None else f", {figures.plural(node.size_bytes, 'byte')}"
+        rows["change"] = f"{figures.plural(node.size, 'line')}{size} against the root of its run"
     if replays := _replays(state, node):
         told = [_score(trial.verdict, ranking.metrics[0]) for trial in replays]
         rows["replayed"] = ", ".join([*filter(None, told)] or ["without a score"])
