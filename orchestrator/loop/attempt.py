@@ -62,7 +62,7 @@ class Attempt:
             self._set_free(free)
         except Refusal as refusal:
             # Read once more, or compared, it came to more than a change may cost.
-            self._end(steps.End(Ending.INVALID, False, f"the change is refused: {refusal}"))
+            self._end(End(Ending.INVALID, False, f"the change is refused: {refusal}"))
         except Unanswered as error:
             self._end(End(Ending.INVALID, False, str(error)))
         except Unusable as error:
