@@ -13,7 +13,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from sandbox.units import Duration
+from sandbox.units import Duration, Size
 
 
 def user_file() -> Path:
@@ -85,6 +85,9 @@ class Settings(BaseSettings):
         default=None, ge=0, description="dollars of a campaign at most"
     )
     wall: Duration | None = Field(default=None, gt=0, description="time of a campaign on the clock at most")
+    artifacts: Size | None = Field(
+        default=None, ge=0, description="bytes of outputs that a campaign keeps at most; the oldest discarded go first"
+    )
     width: int | None = Field(default=None, ge=1, description="attempts at a time")
     usd_per_hour: Annotated[float, BeforeValidator(_dollars)] = Field(
         default=0.0, ge=0, description="what an hour of one processor of your own machine costs"

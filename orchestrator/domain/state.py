@@ -74,6 +74,10 @@ class State:
     def opened(self) -> bool:
         return bool(self._records["campaign"])
 
+    def records(self) -> list[BaseModel]:
+        """All of them as they are now; a record never changes, so another thread may look at them."""
+        return [record for kind in list(self._records.values()) for record in list(kind.values())]
+
     @property
     def runs(self) -> dict[str, Run]:
         return self._records["run"]

@@ -109,6 +109,8 @@ def changed_paths(text: bytes, policy: Policy) -> tuple[Changed, ...]:
 async def judge_change(campaign: Campaign, bench: Workbench, text: str) -> Gated:
     """Run the campaign with the change as its only injection, then say what it decided. Raises CannotJudge."""
     watch = Watch()
+    # A guard may still ask for the outputs of what was not kept.
+    bench.shelf.keep_all()
     bench.book.observers.append(watch.on_event)
     body = json.dumps({"text": text, "description": "the change that the gate was given"})
     try:

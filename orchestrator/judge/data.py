@@ -10,6 +10,7 @@ from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import BrokeOff, Door, TooLarge
 from orchestrator.judge.contract import METRICS, Result, ResultRefused, parse_result
+from orchestrator.offload import offload
 from sandbox import Bundle, Ending, Job, Outcome
 
 HELPER = "blastdoor_judge.py"

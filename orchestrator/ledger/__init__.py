@@ -4,7 +4,7 @@ This is the package's face; everything else is private to it.
 """
 
 from orchestrator.ledger.address import Address
-from orchestrator.ledger.artifacts import Artifacts, Collected, Usage
+from orchestrator.ledger.artifacts import Artifacts, Collected, Stored, Usage
 from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, Verified, canonical, seal
 from orchestrator.ledger.errors import (
     Away,
@@ -52,6 +52,7 @@ __all__ = [
     "Record",
     "Request",
     "Snapshot",
+    "Stored",
     "Usage",
     "Verified",
     "Where",

@@ -12,7 +12,7 @@ import re
 import secrets
 import stat
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,14 @@ _MANIFEST = b'{"files":{'
 @dataclass(frozen=True)
 class Usage:
     count: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A list of files, by its digest; `bytes` are those of the files and of the list itself."""
+
+    digest: str
     bytes: int
 
 
@@ -76,13 +84,14 @@ class Artifacts:
         self._flush({path})
         return digest
 
-    def keep_files(self, files: Mapping[str, bytes]) -> str:
+    def keep_files(self, files: Mapping[str, bytes]) -> Stored:
         """As `put_files`, on disk for good when it returns."""
         written = {name: self._written(data) for name, data in files.items()}
         members = {name: [digest, len(files[name])] for name, (digest, _) in written.items()}
-        manifest, path = self._written(canonical({"files": members, "format": _FORMAT}).encode())
+        text = canonical({"files": members, "format": _FORMAT}).encode()
+        manifest, path = self._written(text)
         self._flush({path, *(member for _, member in written.values())})
-        return manifest
+        return Stored(manifest, len(text) + sum(map(len, files.values())))
 
     def sync(self) -> None:
         """Returns when all that was put is on disk for good, by whichever thread."""
@@ -129,6 +138,34 @@ class Artifacts:
                 count, size = count + 1, size + found.st_size
         return Collected(count, size)
 
+    def let_go(
+        self, lists: Collection[str], kept_lists: Iterable[str], kept: Collection[str], until: float
+    ) -> set[str]:
+        """Remove lists and the files in them, but nothing that is kept, alone or in a kept list, nor what anybody put
+        after `until`. Returns the lists of which something had to stay for that: ask for them again.
+        """
+        members = {name: self._removable(name) for name in lists}
+        going = set().union(*members.values(), lists) - set(kept)
+        for name in kept_lists:
+            if not going:
+                break
+            going -= {name, *self._members_of(name)}
+        young = {name for name in going - set(lists) if not self._is_gone(name, until)}
+        left = {name for name, digests in members.items() if not young.isdisjoint(digests)}
+        # The list itself goes last: with it, nobody would know what is still to be removed.
+        return left | {name for name in (going & set(lists)) - left if not self._is_gone(name, until)}
+
+    def those_there(self, digests: Collection[str]) -> set[str]:
+        return {digest for digest in digests if self._path(digest).exists()}
+
+    def size_of(self, digest: str) -> int:
+        """Of a list of files, with the files; 0 for one that is not there."""
+        try:
+            data = self.get(digest)
+        except LedgerError:
+            return 0
+        return len(data) + sum(_sizes(data))
+
     def usage(self) -> Usage:
         sizes = [found.st_size for _, found in self._files()]
         return Usage(len(sizes), sum(sizes))
@@ -172,6 +209,17 @@ class Artifacts:
             except FileNotFoundError:
                 return False
             return True
+
+    def _is_gone(self, digest: str, until: float) -> bool:
+        path = self._path(digest)
+        with translating_os_errors(self._folder):
+            return self._removed(path, until) or not path.exists()
+
+    def _removable(self, digest: str) -> set[str]:
+        try:
+            return set(self._members_of(digest))
+        except Corrupt:
+            return set()  # what it names cannot be told; gc finds it
 
     def _members_of(self, digest: str) -> Collection[str]:
         try:
@@ -228,6 +276,11 @@ def _members(data: bytes) -> dict[str, str] | None:
         return {name: digest for name, (digest, _) in manifest["files"].items()}
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
+
+
+def _sizes(data: bytes) -> Iterator[int]:
+    if _members(data) is not None:
+        yield from (size for _, size in json.loads(data)["files"].values())
 
 
 def _fsync(path: Path) -> None:

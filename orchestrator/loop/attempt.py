@@ -121,19 +121,20 @@ class Attempt:
     async def _promote(self, draft: int, why: str) -> None:
         """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it."""
         bench, node = self._bench, self._node
-        made = await offload(_make_candidate, bench, node, draft, why)
-        promoted = e.Promoted(
-            node=node.id,
-            draft=made.draft,
-            why=why,
-            commit=made.commit,
-            diff=made.diff,
-            size=made.size.lines,
-            size_bytes=made.size.bytes,
-        )
-        # What a trial of the baseline says is kept with its draft, like that of any other.
-        itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=made.tree)
-        bench.book.note(*([itself] if made.draft == 0 else []), promoted)
+        with bench.shelf.storing():
+            made = await offload(_make_candidate, bench, node, draft, why)
+            promoted = e.Promoted(
+                node=node.id,
+                draft=made.draft,
+                why=why,
+                commit=made.commit,
+                diff=made.diff,
+                size=made.size.lines,
+                size_bytes=made.size.bytes,
+            )
+            # What a trial of the baseline says is kept with its draft, like that of any other.
+            itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=made.tree)
+            bench.book.note(*([itself] if made.draft == 0 else []), promoted)
 
     def _end(self, step: End) -> None:
         bench, node = self._bench, self._node

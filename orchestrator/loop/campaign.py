@@ -118,6 +118,7 @@ class Campaign:
             if self._lost > _LOST_IN_A_ROW * self._width:
                 return "attempts end in quarantine one after the other; blastdoor status tells why"
             self._weather.look()
+            self._bench.shelf.turn()
             self._evolve()
             waiting = self._scheduler.fill(self._weather.width - len(self._running))
             if not self._running and waiting:
@@ -166,6 +167,7 @@ class Campaign:
         if self._running:
             await asyncio.wait(self._running)
         ended, self._running = self._running, {}
+        await self._bench.shelf.close()
         await self._stand_down()
         reconcile(self._bench)
         settle_left(self._bench.book, worst=True)

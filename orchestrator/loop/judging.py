@@ -33,17 +33,19 @@ async def judge_trial(bench: Workbench, name: str) -> None:
     if fault is not None:
         bench.complaints[trial.node] = judgement.detail
         spent = await _check_on_baseline(bench, trial, judging, spent)
-    traces = await offload_disk(bench.artifacts.keep_files, judgement.traces) if judgement.traces else None
-    bench.book.note(
-        e.JudgingEnded(
-            trial=name,
-            judging=judging,
-            verdict=verdict,
-            fault=fault,
-            traces=traces,
-            spent=spent,
+    with bench.shelf.storing():
+        traces = await offload_disk(bench.artifacts.keep_files, judgement.traces) if judgement.traces else None
+        bench.book.note(
+            e.JudgingEnded(
+                trial=name,
+                judging=judging,
+                verdict=verdict,
+                fault=fault,
+                traces=traces.digest if traces else None,
+                traces_bytes=traces.bytes if traces else 0,
+                spent=spent,
+            )
         )
-    )
 
 
 async def _ask(bench: Workbench, trial: Trial) -> Judgement:

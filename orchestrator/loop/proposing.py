@@ -73,11 +73,12 @@ class Proposing:
             proposals = [await self._brought(node.injection)] if node.injection else await self._ask(node, tree, again)
             if not proposals:
                 raise Free(Ending.STALLED, "the proposer offered nothing")
-            read = [await offload(_read, bench, tree, proposal) for proposal in proposals]
-            drafts = self._new_drafts(proposals, read)
-            counted = self._counted(len(proposals), drafts)
-            if drafts or counted:
-                bench.book.record(*drafts, *counted)
+            with bench.shelf.storing():
+                read = [await offload(_read, bench, tree, proposal) for proposal in proposals]
+                drafts = self._new_drafts(proposals, read)
+                counted = self._counted(len(proposals), drafts)
+                if drafts or counted:
+                    bench.book.record(*drafts, *counted)
             if drafts:
                 return
         raise NothingNew(f"what is proposed was tried before{self._where}")
@@ -224,7 +225,8 @@ class Proposing:
             return None
 
         async def tune(proposal: Proposal) -> Tuned:
-            read = await offload(_read, self._bench, tree, proposal)
+            with self._bench.shelf.storing():
+                read = await offload(_read, self._bench, tree, proposal)
             draft = self._draft(self._node.drafts + 1, proposal, read)
             return await self._tuning.try_out(draft.model_copy(update={"tried": True}))
 

@@ -197,19 +197,19 @@ class _Over:
 
     async def with_result(self, found: Scored) -> None:
         traces = found.judgement.traces
-        kept = await offload_disk(self._bench.artifacts.keep_files, traces) if traces else None
-        self._bench.book.note(
-            self._trial_ended(None, ""),
-            e.JudgingEnded(
+        with self._bench.shelf.storing():
+            kept = await offload_disk(self._bench.artifacts.keep_files, traces) if traces else None
+            judged = e.JudgingEnded(
                 trial=self.trial,
                 judging=self.judging,
                 verdict=found.verdict,
                 fault=found.fault,
-                traces=kept,
+                traces=kept.digest if kept else None,
+                traces_bytes=kept.bytes if kept else 0,
                 spent=self._judge_spent,
                 calibration=self._met.calibration,
-            ),
-        )
+            )
+            self._bench.book.note(self._trial_ended(None, ""), judged)
 
     def _trial_ended(self, ending: Ending | None, reason: str) -> e.TrialEnded:
         outcome = self._met.candidate.outcome

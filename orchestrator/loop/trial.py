@@ -12,6 +12,7 @@ from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
 from orchestrator.judge.data import chosen_outputs
+from orchestrator.ledger import Stored
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.heartbeat import Heartbeat
 from orchestrator.loop.jobs import bundle_of, together
@@ -53,7 +54,8 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     except TooLarge as error:
         bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error), spent=error.spent))
     else:
-        bench.book.note(await _ended(bench, trial, purpose.mode, ran, hearing))
+        with bench.shelf.storing():
+            bench.book.note(await _ended(bench, trial, purpose.mode, ran, hearing))
     finally:
         log.close()
     ended = bench.state.trials[trial]
@@ -111,7 +113,8 @@ async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: He
         ending=ending,
         reason=reason or (outcome.ending if ending else ""),
         exit_code=outcome.exit_code,
-        outputs=kept,
+        outputs=kept.digest if kept else None,
+        outputs_bytes=kept.bytes if kept else 0,
         log=log,
         fingerprint=dict(bench.jobs.fingerprint(outcome.facts, mode)),
         spent=ran.spent,
@@ -120,7 +123,7 @@ async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: He
     )
 
 
-def _stored(bench: Workbench, outputs: Mapping[str, bytes], log: bytes) -> tuple[str | None, str | None]:
+def _stored(bench: Workbench, outputs: Mapping[str, bytes], log: bytes) -> tuple[Stored | None, str | None]:
     """In a thread: a candidate may leave a thousand files."""
     kept = bench.artifacts.keep_files(outputs) if outputs else None
     return kept, bench.artifacts.keep(log) if log else None

@@ -29,6 +29,7 @@ from orchestrator.loop.models import Models
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.purse import CampaignPurse
+from orchestrator.loop.shelf import Shelf
 from orchestrator.offload import offload
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
@@ -110,6 +111,7 @@ class Workbench(Parts):
     root: Tree
     book: Book
     artifacts: Artifacts
+    shelf: Shelf
     candidates: Candidates
     policy: Policy
     proposers: dict[Role, Proposer]

@@ -27,7 +27,7 @@ from orchestrator.task.sections import (
 from orchestrator.task.snapshot import Snapshot, snapshot
 from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
 from orchestrator.task.template import write_template
-from orchestrator.task.units import format_duration, parse_duration, parse_money, parse_rate
+from orchestrator.task.units import format_duration, format_size, parse_duration, parse_money, parse_rate, parse_size
 
 __all__ = [
     "ASK_A_MODEL",
@@ -61,6 +61,7 @@ __all__ = [
     "active_part",
     "diff_of",
     "format_duration",
+    "format_size",
     "in_order",
     "input_digest",
     "is_point",
@@ -70,6 +71,7 @@ __all__ = [
     "parse_duration",
     "parse_money",
     "parse_rate",
+    "parse_size",
     "playbook_of",
     "snapshot",
     "takes",

@@ -24,7 +24,7 @@ from orchestrator.task.words import (
     Text,
 )
 from sandbox import Limits
-from sandbox.units import Duration
+from sandbox.units import Duration, Size
 
 Proposer = Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
 NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp", "mixed", "llm-params")
@@ -199,7 +199,7 @@ class GuardSpec(Section):
 class Budget(Section):
     """Caps of the campaign; None is no cap. `seconds` are those of chambers, `wall` those of the clock.
 
-    `stall_losses` is what attempts that ended free may have cost.
+    `stall_losses` is what attempts that ended free may have cost, `artifacts` what is stored of their outputs.
     """
 
     attempts: int | None = Field(default=None, ge=1, le=2**53)
@@ -210,6 +210,7 @@ class Budget(Section):
     seconds: Span | None = None
     wall: Span | None = None
     stall_losses: Annotated[Money, Field(ge=0, le=1e9)] | None = None
+    artifacts: Annotated[Size, Field(ge=0, le=2**60)] | None = None
     patience: int | None = Field(default=None, ge=1, le=2**53)
     rate: Annotated[Rate, Field(gt=0, le=1e6)] | None = None
 

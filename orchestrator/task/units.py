@@ -5,9 +5,18 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from sandbox.units import parse_duration
+from sandbox.units import format_size, parse_duration, parse_size
 
-__all__ = ["Money", "Rate", "format_duration", "parse_duration", "parse_money", "parse_rate"]
+__all__ = [
+    "Money",
+    "Rate",
+    "format_duration",
+    "format_size",
+    "parse_duration",
+    "parse_money",
+    "parse_rate",
+    "parse_size",
+]
 
 _PER = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
 _PER |= {"h": 3600, "hour": 3600, "d": 86400, "day": 86400}

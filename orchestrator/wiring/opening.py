@@ -20,6 +20,7 @@ from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
 from orchestrator.loop.money import worst_of_attempt, worst_of_search
 from orchestrator.loop.purse import CampaignPurse
+from orchestrator.loop.shelf import Shelf
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
@@ -107,6 +108,7 @@ async def open_campaign(
             if bench.purse:
                 site.paid_by(bench.purse)
                 stack.callback(bench.purse.close)
+            await bench.shelf.open()
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:
@@ -252,6 +254,7 @@ async def _bench(
         root=root,
         book=book,
         artifacts=artifacts,
+        shelf=Shelf(book, artifacts, options["artifacts"]),
         candidates=candidates,
         policy=task.policy(),
         proposers=proposers,

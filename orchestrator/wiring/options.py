@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orchestrator.settings import Settings
-from orchestrator.task import Task, TaskError, format_duration
+from orchestrator.task import Task, TaskError, format_duration, format_size
 from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of, kept_at, settle
 
 _DEFAULTS: dict[str, Any] = {"proposer": "random", "attempts": 20, "seed": 0, "rate": 20.0, "backend": "docker"}
+_DEFAULTS |= {"artifacts": 2 << 30}
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Flags:
     seconds: float | None = None
     wall: float | None = None
     stall_losses: float | None = None
+    artifacts: int | None = None
     patience: int | None = None
     rate: float | None = None
     width: int | None = None
@@ -59,6 +61,8 @@ class Options:
             return "on" if value else "off"
         if name in ("usd", "stall_losses"):
             return f"${value:g}"
+        if name == "artifacts":
+            return format_size(value)
         if name == "rate":
             return f"{value:g}/s" if value >= 1 else f"{value * 60:g}/min"
         return format_duration(value) if name in ("wall", "seconds") else str(value)

@@ -56,6 +56,7 @@ from orchestrator.domain.events.money import (
     StandingIntended,
 )
 from orchestrator.domain.events.trial import (
+    ArtifactsOverBudget,
     CertificationOpened,
     GuardAdded,
     GuardEnded,
@@ -64,6 +65,7 @@ from orchestrator.domain.events.trial import (
     HeldOutIntended,
     JudgingEnded,
     JudgingIntended,
+    OutputsLetGo,
     TrialEnded,
     TrialIntended,
 )
@@ -104,6 +106,8 @@ Event = Annotated[
     | TrialEnded
     | JudgingIntended
     | JudgingEnded
+    | OutputsLetGo
+    | ArtifactsOverBudget
     | CertificationOpened
     | GuardIntended
     | GuardEnded
@@ -136,6 +140,7 @@ def read_event(body: str) -> Event:
 __all__ = [
     "AgentEnded",
     "AgentIntended",
+    "ArtifactsOverBudget",
     "AttemptEnded",
     "AttemptOpened",
     "AttemptQuarantined",
@@ -163,6 +168,7 @@ __all__ = [
     "ModelCallEnded",
     "ModelCallIntended",
     "OffersCounted",
+    "OutputsLetGo",
     "PauseSet",
     "PlaybookChanged",
     "PlaybookDiscarded",

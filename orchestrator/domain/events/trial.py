@@ -34,6 +34,7 @@ class TrialEnded(OneEvent):
     reason: str = ""
     exit_code: int | None = None
     outputs: str | None = None
+    outputs_bytes: int = 0
     log: str | None = None
     fingerprint: dict[str, str] = Field(default_factory=dict)
     spent: Spent = Spent()
@@ -61,9 +62,26 @@ class JudgingEnded(OneEvent):
     verdict: Verdict | None = None
     fault: str | None = None
     traces: str | None = None
+    traces_bytes: int = 0
     spent: Spent = Spent()
     interrupted: bool = False
     calibration: Calibration | None = None
+
+
+class OutputsLetGo(OneEvent):
+    """What these trials left is removed from now on, to keep within the budget; `bytes` is what that frees at most."""
+
+    kind: Literal["outputs let go"] = "outputs let go"
+    trials: tuple[str, ...]
+    bytes: int
+
+
+class ArtifactsOverBudget(OneEvent):
+    """More is kept than the budget allows, and nothing of it may be let go. Said once a session."""
+
+    kind: Literal["artifacts over budget"] = "artifacts over budget"
+    kept: int
+    cap: int
 
 
 class CertificationOpened(OneEvent):

@@ -38,10 +38,27 @@ def _judging_ended(state: "State", event: e.JudgingEnded, _: str) -> None:
     if event.on_baseline or event.interrupted:
         state.put("trial", event.trial, judging=None)
         return
-    told = {"verdict": event.verdict, "fault": event.fault, "traces": event.traces, "calibration": event.calibration}
+    told: dict[str, Any] = {
+        "verdict": event.verdict,
+        "fault": event.fault,
+        "traces": event.traces,
+        "calibration": event.calibration,
+    }
+    told["traces_bytes"] = event.traces_bytes
     state.put("trial", event.trial, judging=None, judged=True, **told)
     if event.verdict:
         _take_verdict(state, state.trials[event.trial], event.verdict)
+
+
+def _outputs_let_go(state: "State", event: e.OutputsLetGo, _: str) -> None:
+    for name in event.trials:
+        state.put("trial", name, let_go=True)
+    now = state.campaign
+    state.set_campaign(let_go=now.let_go + len(event.trials), let_go_bytes=now.let_go_bytes + event.bytes)
+
+
+def _artifacts_over_budget(state: "State", event: e.ArtifactsOverBudget, _: str) -> None:
+    state.set_campaign(over_budget=event.kept)
 
 
 def _take_verdict(state: "State", trial: Trial, verdict: Verdict) -> None:
@@ -110,6 +127,8 @@ HANDLERS: Handlers = {
     e.TrialEnded: _trial_ended,
     e.JudgingIntended: _judging_intended,
     e.JudgingEnded: _judging_ended,
+    e.OutputsLetGo: _outputs_let_go,
+    e.ArtifactsOverBudget: _artifacts_over_budget,
     e.CertificationOpened: _certification_opened,
     e.GuardIntended: _guard_intended,
     e.GuardEnded: _guard_ended,

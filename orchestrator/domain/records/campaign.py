@@ -74,7 +74,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
 
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
-    `asked_models` has a key of role and model, like "user claude-sonnet-5-5".
+    `asked_models` has a key of role and model, like "user claude-sonnet-5-5". `let_go` counts the trials whose outputs
+    are no longer stored; `over_budget` is what is kept beyond the budget and may not be let go.
     """
 
     id: str
@@ -114,4 +115,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     standing: Spent = Spent()
     offered: int = 0
     distinct: int = 0
+    let_go: int = 0
+    let_go_bytes: int = 0
+    over_budget: int = 0
     unfit: int = 0

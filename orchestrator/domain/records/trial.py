@@ -26,6 +26,7 @@ class Calibration(BaseModel, extra="forbid", frozen=True):
 class Trial(BaseModel, extra="forbid", frozen=True):
     """One chamber's life for one candidate, and what the judge made of it. `subject` is the node whose files ran where
     that is not its own: the champion's, for a reference. `attempts` is how many the search had opened by then.
+    `let_go`: its outputs and traces are no longer stored, to keep within their budget. Bytes of 0 were not counted.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Trial(BaseModel, extra="forbid", frozen=True):
     reason: str = ""
     exit_code: int | None = None
     outputs: str | None = None
+    outputs_bytes: int = 0
     log: str | None = None
     fingerprint: dict[str, str] = Field(default_factory=dict)
     spent: Spent = Spent()
@@ -49,6 +51,8 @@ class Trial(BaseModel, extra="forbid", frozen=True):
     judged: bool = False
     verdict: Verdict | None = None
     traces: str | None = None
+    traces_bytes: int = 0
+    let_go: bool = False
     reports: Reports | None = None
     pruning: Look | None = None
     calibration: Calibration | None = None

@@ -52,10 +52,11 @@ def _files(reading: Reading, node: Node) -> Tree:
     root = state.nodes[state.runs[str(run_of(node.id))].root]
     candidate = tree_of(reading, node)
     trial = state.trials.get(node.submitted or "")
-    outputs = reading.artifacts.get_files(trial.outputs) if trial and trial.outputs else {}
+    stored = trial if trial and not trial.let_go else None
+    outputs = reading.artifacts.get_files(stored.outputs) if stored and stored.outputs else {}
     found = {f"candidate/{path}": file for path, file in candidate.items()}
     found |= {f"outputs/{name}": File(data) for name, data in outputs.items()}
-    traces = reading.artifacts.get_files(trial.traces) if trial and trial.traces else {}
+    traces = reading.artifacts.get_files(stored.traces) if stored and stored.traces else {}
     found |= {f"judge/{name}": File(data) for name, data in traces.items()}
     diff = difference(tree_of(reading, root), candidate)
     found["change.diff"] = File(diff.encode("utf-8", "surrogateescape"))
@@ -77,6 +78,7 @@ def _manifest(reading: Reading, node: Node, files: dict[str, File]) -> dict[str,
         "node": node.id,
         "commit": node.commit,
         "kept": node.kept,
+        "outputs_let_go": bool(node.submitted and state.trials[node.submitted].let_go),
         "metrics": dict(found.metrics) if (found := headline(state, node)) else {},
         "repeats": found.runs if found else 0,
         "path": {name: state.nodes[name].description for name in path_to(node.id)},

@@ -7,10 +7,12 @@ from orchestrator.budget import Account, shown
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Verdict
+from orchestrator.task import format_size
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
 
 LONGEST = 200
+_NAMED = 6
 
 
 def line_of(event: e.Event) -> str:
@@ -166,6 +168,14 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.TrialEnded: _trial_ended,
     e.JudgingIntended: lambda event: f"judge looks at {'the baseline for ' * event.on_baseline}{event.trial}",
     e.JudgingEnded: _judging_ended,
+    e.OutputsLetGo: lambda event: (
+        f"outputs of {figures.plural(len(event.trials), 'discarded trial')} are let go, "
+        f"{format_size(event.bytes)}: {', '.join(event.trials[:_NAMED])}{', …' * (len(event.trials) > _NAMED)}"
+    ),
+    e.ArtifactsOverBudget: lambda event: (
+        f"{format_size(event.kept)} of outputs are kept where --artifacts allows {format_size(event.cap)}, and all of "
+        "them are needed; those of discarded attempts are let go as they end"
+    ),
     e.CertificationOpened: _certification_opened,
     e.GuardIntended: lambda event: f"{event.node} is checked by the guard {event.guard}",
     e.GuardEnded: _guard_ended,

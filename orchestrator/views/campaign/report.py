@@ -47,7 +47,7 @@ from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import pruning_sentences
 from orchestrator.views.campaign.roles import roles_record, roles_section
 from orchestrator.views.campaign.sites import sites_section
-from orchestrator.views.campaign.standing import standing_line
+from orchestrator.views.campaign.standing import let_go_line, standing_line
 from orchestrator.wiring import Reading
 
 _DIFF_LINES = 400
@@ -199,7 +199,8 @@ def _cost(accounts: Accounts, campaign: Campaign) -> list[str]:
     losses = accounts.losses
     lost = [f"Of that, lost: {losses}."] if losses.cost else []
     stood = [f"Of that, {line}."] if (line := standing_line(campaign)) else []
-    return [*table(["account", "used", "held", "cap"], rows), "", *lost, *stood]
+    gone = [f"{line[0].upper()}{line[1:]}."] if (line := let_go_line(campaign)) else []
+    return [*table(["account", "used", "held", "cap"], rows), "", *lost, *stood, *gone]
 
 
 def _goodput(counts: Goodput) -> list[str]:

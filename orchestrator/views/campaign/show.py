@@ -254,13 +254,18 @@ def artifacts_of(state: State, node: Node) -> dict[str, str]:
     for draft in state.drafts(node.id):
         found |= {f"draft {draft.number} text": draft.change}
     for trial in state.trials_of(node.id):
-        parts = {"outputs": trial.outputs, "log": trial.log, "traces": trial.traces}
+        parts = (
+            {"log": trial.log} if trial.let_go else {"outputs": trial.outputs, "log": trial.log, "traces": trial.traces}
+        )
         found |= {f"trial {trial.id} {part}": digest for part, digest in parts.items()}
     return {name: digest for name, digest in found.items() if digest}
 
 
 def _artifacts(state: State, node: Node) -> RenderableType | None:
-    return _facts(artifacts_of(state, node))
+    gone = {
+        f"trial {it.id} outputs": "let go, to keep within --artifacts" for it in state.trials_of(node.id) if it.let_go
+    }
+    return _facts({**artifacts_of(state, node), **gone})
 
 
 def _told(history: History, width: int) -> RenderableType | None:

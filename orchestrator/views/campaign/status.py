@@ -49,7 +49,7 @@ from orchestrator.views.campaign.pruning import pruning_line
 from orchestrator.views.campaign.roles import findings_of, roles_lines, roles_record
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sites import site_lines
-from orchestrator.views.campaign.standing import standing_line
+from orchestrator.views.campaign.standing import let_go_line, standing_line
 from orchestrator.wiring import Reading
 
 _LAST = 5
@@ -96,6 +96,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("verifier", _findings_line(nodes)),
         ("rented", Text(standing_line(state.campaign, len(state.standing)))),
         ("offers", Text(offers_line(state.campaign))),
+        ("outputs", Text(let_go_line(state.campaign).removeprefix("outputs: "))),
         ("pruning", Text(pruning_line(savings(state)))),
         ("playbook", Text(playbook_line(state, standing.ranking))),
         ("tested", Text(tested.words if (tested := certified(state, nodes)).tested else "")),

@@ -79,7 +79,13 @@ def _list(task: Path, name: str, as_json: bool) -> int:
 async def _check(settings: Settings, task: Path, name: str, flags: Flags) -> dict[str, Checked]:
     async with open_place(settings, task, name, flags) as place:
         state, node = place.reading.state, place.node
-        outputs = state.trials[node.submitted].outputs if node.submitted else None
+        trial = state.trials[node.submitted] if node.submitted else None
+        if trial and trial.let_go and any(guard.place == "judge" for guard in state.guards_of(node.id)):
+            raise click.UsageError(
+                f"the outputs of {node.id} were let go, to keep within --artifacts, and a guard beside the judge looks "
+                "at them; bring its change in again with blastdoor inject"
+            )
+        outputs = trial.outputs if trial and not trial.let_go else None
         harvested = place.reading.artifacts.get_files(outputs) if outputs else {}
         return {
             guard.name: await run_guard(place.parts, guard, place.tree, harvested) for guard in state.guards_of(node.id)

@@ -71,6 +71,8 @@ class Script:
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
             guest.out["answer.json"] = json.dumps(params).encode()
+            if size := params.get("leaves"):
+                guest.out["large"] = ((b"same" if params.get("same") else json.dumps(params).encode()) * size)[:size]
             guest.out |= {f"more/{number}": b"%d" % number * 100 for number in range(params.get("files", 0))}
             return 0
         return await self._misbehave(guest, do)

@@ -1,0 +1,183 @@
+"""What trials left, within a budget of bytes: the outputs of the oldest discarded attempts are let go first.
+
+The ledger says so before a byte is removed, and a resume finishes what a killed session began. What the champion, any
+kept node, the baseline or an attempt under way left is never let go. Bytes that two trials left alike are stored once,
+and stay while one of them needs them; outputs that are the same as a whole count once.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from pydantic import BaseModel
+
+from orchestrator.domain import events as e
+from orchestrator.domain.records import Draft, Injection, Node, Phase, PlaybookVersion, Role, Run, Trial
+from orchestrator.ledger import Artifacts
+from orchestrator.loop.book import Book
+from orchestrator.offload import offload_disk
+
+_ROOM = 0.9  # down to so much of the cap, so that not every trial has something removed
+_SLACK_S = 1.0  # a file's time may be older than the moment at which it was written
+
+
+class Shelf:
+    """One session's. `cap` is in bytes; None keeps everything."""
+
+    def __init__(self, book: Book, artifacts: Artifacts, cap: int | None) -> None:
+        self._book = book
+        self._artifacts = artifacts
+        self._cap = cap
+        self.kept_bytes = 0
+        self._sizes: dict[str, int] = {}  # of lists of files
+        self._users: dict[str, set[str]] = {}  # the trials that left such a list
+        self._discarded: dict[str, None] = {}  # nodes, in the order in which they ended
+        self._storing: dict[object, float] = {}
+        self._left: set[str] = set()  # let go, and not removed yet
+        self._work: asyncio.Task[set[str]] | None = None
+        self._said_over = False
+
+    async def open(self) -> None:
+        """Count what is there, and remove what a killed session let go of and did not get to."""
+        state = self._book.state
+        trials = list(state.trials.values())
+        for trial in await offload_disk(self._measured, trials):
+            self._add(trial)
+        ended = sorted((node for node in state.nodes.values() if _is_discarded(node)), key=lambda node: node.ended_at)
+        self._discarded = dict.fromkeys(node.id for node in ended)
+        gone = {name for trial in trials if trial.let_go for name, _ in _lists(trial)}
+        self._left = await offload_disk(self._artifacts.those_there, gone)
+        await self.close()
+        self._book.observers.append(self._on_event)
+
+    def keep_all(self) -> None:
+        """For a campaign that nobody keeps."""
+        self._cap = None
+
+    @contextmanager
+    def storing(self) -> Iterator[None]:
+        """Around what is stored until an event names it: nothing that may be part of it is removed meanwhile."""
+        token = object()
+        self._storing[token] = time.time()
+        try:
+            yield
+        finally:
+            del self._storing[token]
+
+    def turn(self) -> None:
+        """Look once. Raises what a removal raised."""
+        if self._work is not None:
+            if not self._work.done():
+                return
+            self._left, self._work = self._work.result(), None
+        if self._cap is None or self.kept_bytes <= self._cap:
+            return
+        if trials := self._oldest(self._cap):
+            self._let_go(trials)
+        elif not self._said_over:
+            self._said_over = True
+            self._book.record(e.ArtifactsOverBudget(kept=self.kept_bytes, cap=self._cap))
+
+    async def close(self) -> None:
+        """When nothing is under way any more."""
+        if self._work is not None:
+            self._left, self._work = await self._work, None
+        if self._left:
+            self._left = await self._remove(self._left, math.inf)
+
+    def _oldest(self, cap: int) -> list[Trial]:
+        """As many as have to go, of the attempts that ended first."""
+        state, found, freed = self._book.state, [], 0
+        for node in self._discarded:
+            if self.kept_bytes - freed <= _ROOM * cap:
+                break
+            if not _is_discarded(state.nodes[node]):  # a person had it queued again
+                continue
+            for trial in state.trials_of(node):
+                if not trial.let_go and (lists := _lists(trial)):
+                    found.append(trial)
+                    freed += sum(self._sizes[name] for name, _ in lists if len(self._users[name]) == 1)
+        return found
+
+    def _let_go(self, trials: list[Trial]) -> None:
+        before = self.kept_bytes
+        names = {name for trial in trials for name, _ in _lists(trial)}
+        for trial in trials:
+            self._drop(trial)
+            self._discarded.pop(trial.node, None)
+        # In this order: a byte is removed only after the ledger has said so.
+        self._book.record(e.OutputsLetGo(trials=tuple(it.id for it in trials), bytes=before - self.kept_bytes))
+        until = min([*self._storing.values(), time.time()]) - _SLACK_S
+        self._work = asyncio.create_task(self._remove(names | self._left, until))
+
+    async def _remove(self, names: set[str], until: float) -> set[str]:
+        """Those that could not be removed yet."""
+        return await offload_disk(_removed, self._artifacts, names, self._book.state.records(), until)
+
+    def _on_event(self, event: e.Event, at: str) -> None:
+        del at
+        match event:
+            case e.TrialEnded() | e.JudgingEnded():
+                self._add(self._book.state.trials[event.trial])
+            case e.AttemptEnded(node=node) if _is_discarded(self._book.state.nodes[node]):
+                self._discarded[node] = None
+
+    def _add(self, trial: Trial) -> None:
+        """Again for each of its events: a trial has its outputs first and its traces later."""
+        for name, size in _lists(trial) if not trial.let_go else ():
+            users = self._users.setdefault(name, set())
+            if not users:
+                self._sizes[name] = size
+                self.kept_bytes += size
+            users.add(trial.id)
+
+    def _drop(self, trial: Trial) -> None:
+        for name, _ in _lists(trial):
+            self._users[name].discard(trial.id)
+            if not self._users[name]:
+                self.kept_bytes -= self._sizes.pop(name)
+                del self._users[name]
+
+    def _measured(self, trials: Iterable[Trial]) -> list[Trial]:
+        """In a thread. Ledgers of earlier versions do not say how large outputs are."""
+        found = []
+        for trial in trials:
+            sizes = {}
+            if trial.outputs and not trial.outputs_bytes and not trial.let_go:
+                sizes["outputs_bytes"] = self._artifacts.size_of(trial.outputs)
+            if trial.traces and not trial.traces_bytes and not trial.let_go:
+                sizes["traces_bytes"] = self._artifacts.size_of(trial.traces)
+            found.append(trial.model_copy(update=sizes) if sizes else trial)
+        return found
+
+
+def _is_discarded(node: Node) -> bool:
+    return node.phase is Phase.ENDED and not node.kept and node.role is not Role.BASELINE
+
+
+def _lists(trial: Trial) -> list[tuple[str, int]]:
+    """The lists of files that it left, with their bytes."""
+    both = ((trial.outputs, trial.outputs_bytes), (trial.traces, trial.traces_bytes))
+    return [(name, size) for name, size in both if name]
+
+
+def _removed(artifacts: Artifacts, names: set[str], records: Iterable[BaseModel], until: float) -> set[str]:
+    """In a thread: remove these lists and their files, but nothing that a record still names."""
+    lists: set[str] = set()
+    files: set[str] = set()
+    for record in records:
+        match record:
+            case Trial():
+                files |= {record.log} if record.log else set()
+                lists |= {name for name, _ in _lists(record)} if not record.let_go else set()
+            case Node():
+                files |= {it for it in (record.diff, record.agent_log) if it}
+            case Draft() | Injection():
+                files |= {record.change} if record.change else set()
+            case Run():
+                files.add(record.task)
+            case PlaybookVersion():
+                lists.add(record.files)
+    return artifacts.let_go(names - lists, lists, files, until)

@@ -1,0 +1,137 @@
+"""T91: what candidates leave has a budget of bytes; the oldest discarded outputs are let go first, and nothing else."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.ledger import Missing
+from orchestrator.loop import shelf
+from orchestrator.wiring import How
+from tests.orchestrator.loop.scripted import Point, Scripted, scripted
+
+BIG = 20_000
+
+
+@pytest.fixture(autouse=True)
+def _no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' trials are younger than a second."""
+    monkeypatch.setattr(shelf, "_SLACK_S", -60.0)
+
+
+def point(value: int, size: int = BIG, **more: object) -> Point:
+    """A candidate that leaves so many bytes."""
+    return {"value": value, "leaves": size, **more}  # type: ignore[dict-item]
+
+
+def there(session: Scripted, node: str) -> bool:
+    """Whether the outputs of a node's first trial can be had."""
+    trial = session.bench.state.trials[f"{node}-1"]
+    assert trial.outputs
+    try:
+        session.bench.artifacts.get_files(trial.outputs)
+    except Missing:
+        assert trial.let_go
+        return False
+    assert not trial.let_go
+    return True
+
+
+async def test_t91_the_oldest_discarded_outputs_go_first(folder: Path) -> None:
+    """The baseline's, the champion's and every kept node's stay, and of the discarded ones the last."""
+    values = [6, 1, 2, 7, 3, 4, 5]
+    async with scripted(folder, None, *map(point, values), artifacts=5 * BIG) as session:
+        await session.run()
+        names = ["1", *(f"1.{number}" for number in range(1, 8))]
+        assert [name for name in names if session.bench.state.nodes[name].kept] == ["1", "1.1", "1.4"]
+        assert [name for name in names if not there(session, name)] == ["1.2", "1.3", "1.5"]
+        assert session.bench.shelf.kept_bytes <= 5 * BIG
+        gone = [trial for event in session.of(e.OutputsLetGo) for trial in event.trials]
+        assert gone == ["1.2-1", "1.3-1", "1.5-1"]
+        assert session.bench.state.campaign.let_go == 3
+        assert session.bench.state.campaign.let_go_bytes > 3 * BIG
+
+
+async def test_t91_five_invalid_attempts(folder: Path) -> None:
+    """Those whose outputs nobody will ever judge count like all others."""
+    bad = [point(1, judge="no solution", more=number) for number in range(5)]
+    async with scripted(folder, None, *bad, artifacts=2 * BIG) as session:
+        await session.run()
+        stored = session.bench.artifacts.usage().bytes
+        assert stored < 3 * BIG
+        assert session.charged == 5
+
+
+async def test_the_control_keeps_all(folder: Path) -> None:
+    """Within the budget, nothing is let go: the default is large."""
+    async with scripted(folder, None, *map(point, [3, 1, 2])) as session:
+        assert session.options["artifacts"] == 2 << 30
+        await session.run()
+        assert all(there(session, name) for name in ("1", "1.1", "1.2", "1.3"))
+        assert not session.of(e.OutputsLetGo)
+
+
+async def test_shared_bytes_stay_while_somebody_needs_them(folder: Path) -> None:
+    """A discarded candidate that left the champion's bytes, name by name or as a whole, takes nothing with it."""
+    same = [point(6, same=True), point(2, same=True), point(1, same=True), point(3)]
+    async with scripted(folder, None, *same, artifacts=BIG) as session:
+        await session.run()
+        assert there(session, "1.1")
+        assert not there(session, "1.2")
+        assert not there(session, "1.3")
+
+
+async def test_more_is_needed_than_the_budget_allows(folder: Path) -> None:
+    """It is said once, the campaign goes on, and what is discarded goes as it ends."""
+    async with scripted(folder, None, *map(point, [3, 4, 5, 1, 2]), artifacts=BIG) as session:
+        await session.run()
+        assert all(there(session, name) for name in ("1", "1.1", "1.2", "1.3"))
+        assert not there(session, "1.4")
+        assert len(session.of(e.ArtifactsOverBudget)) == 1
+        assert session.bench.state.nodes["1.5"].ending is Ending.SCORED
+
+
+async def test_nothing_is_removed_before_the_ledger_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that dies after it has said so leaves the bytes, and the next one removes them."""
+
+    def dies(*_: object) -> set[str]:
+        raise asyncio.CancelledError
+
+    async with scripted(folder, None, *map(point, [6, 1, 2]), artifacts=2 * BIG) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(shelf, "_removed", dies)
+            with pytest.raises(asyncio.CancelledError):
+                await session.run()
+        trial = session.bench.state.trials["1.2-1"]
+        assert trial.let_go
+        assert trial.outputs
+        assert session.bench.artifacts.get_files(trial.outputs)
+    async with scripted(folder, None, *map(point, [6, 1, 2]), how=How.RESUME) as session:
+        assert not there(session, "1.2")
+        await session.run()
+
+
+async def test_what_is_being_stored_is_not_removed(folder: Path) -> None:
+    """Bytes that an attempt has stored, and no event names yet, stay."""
+    async with scripted(folder, None, *map(point, [6, 1, 2, 3]), artifacts=2 * BIG) as session:
+        bench = session.bench
+        with bench.shelf.storing():
+            await session.run()
+            trial = bench.state.trials["1.2-1"]
+            assert trial.let_go
+        assert not there(session, "1.2"), "at the end of a session nothing is under way"
+
+
+async def test_an_older_ledger(folder: Path) -> None:
+    """One that does not say how large outputs are is counted by what is stored."""
+    async with scripted(folder, None, *map(point, [6, 1, 2])) as session:
+        await session.run()
+        bench = session.bench
+        for name in list(bench.state.trials):
+            bench.state.put("trial", name, outputs_bytes=0, traces_bytes=0)
+        bench.state.touched.clear()
+        counted = shelf.Shelf(bench.book, bench.artifacts, None)
+        await counted.open()
+        assert counted.kept_bytes == bench.shelf.kept_bytes > 3 * BIG
