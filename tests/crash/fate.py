@@ -23,6 +23,10 @@ _EFFECTS: tuple[tuple[type[Any], str], ...] = (
     (Door, "run"),
     (Candidates, "write"),
     (Artifacts, "put"),
+    (Artifacts, "keep"),
+    (Artifacts, "keep_files"),
+    (Artifacts, "let_go"),
+    (Artifacts, "_is_gone"),
     (Artifacts, "sync"),
 )
 

@@ -12,7 +12,7 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
-from orchestrator.ledger import Missing
+from orchestrator.ledger import Artifacts, Missing
 from orchestrator.loop import campaign
 from orchestrator.loop.book import read_accounts
 from orchestrator.wiring import How, ask
@@ -48,6 +48,7 @@ KINDS = {
     "short": Kind((CPU, TUNE, GUARD), {"width": 1}, changes_at="1.2", attempts=2),
     "noisy": Kind((noisy(8, 6), GUARD), {"width": 1}, sigma=1.0),
     "asked": Kind((TUNE,), {"width": 1, "ask": True}, attempts=2),
+    "full": Kind((), {"width": 1, "artifacts": 1_200}),
     "tested": Kind((noisy(5, 5),), {"width": 1}, attempts=1, sigma=0.1),
 }
 
@@ -126,7 +127,21 @@ def checked(folder: Path, kind: str) -> State:
     assert accounts.used(Account.CONTROL) == sum(node.role is Role.CONTROL for node in charged)
     assert sum(node.spent.milliseconds for node in state.nodes.values()) == accounts.used(Account.SECONDS)
     assert not list((folder / ".blastdoor" / "live").glob("*"))
+    check_outputs(folder, state)
+    assert bool(state.campaign.let_go) is ("artifacts" in KINDS[kind].flags)
     return state
+
+
+def check_outputs(folder: Path, state: State) -> None:
+    """What a trial left is there as long as the ledger does not say that it was let go, and no longer."""
+    store = Artifacts(folder / ".blastdoor" / "artifacts")
+    lists = {trial.outputs for trial in state.trials.values() if trial.outputs and not trial.let_go}
+    for name in lists:
+        assert store.get_files(name)
+    gone = {trial.id: trial for trial in state.trials.values() if trial.let_go}
+    assert not store.those_there({trial.outputs for trial in gone.values() if trial.outputs} - lists)
+    assert not any(state.nodes[trial.node].kept for trial in gone.values())
+    assert len(gone) == state.campaign.let_go
 
 
 def tree(state: State) -> dict[str, object]:

@@ -50,7 +50,7 @@ def meanwhile(act: Callable[[], None], seed: int, shortest: float, longest: floa
         going.result()
 
 
-@pytest.mark.parametrize("kind", ["wide", "deep"])
+@pytest.mark.parametrize("kind", ["wide", "deep", "full"])
 def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Killed and resumed at many points: same verdicts, charged once, nothing held, chain and rows whole."""
     expected, points = calm(tmp_path, kind)

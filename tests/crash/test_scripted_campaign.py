@@ -96,9 +96,11 @@ def test_killed_at_every_point(tmp_path: Path, kind: str) -> None:
     assert in_turn(numbers, some) == len(numbers) > 100
 
 
-@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "held", "noisy"])
+@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "held", "noisy", "full"])
 def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
-    """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole."""
+    """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole; and
+    where outputs are let go, all that the ledger says is there, is there, and nothing else.
+    """
     assert rounds(tmp_path, kind, 4) >= 4
 
 
