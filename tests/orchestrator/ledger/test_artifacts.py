@@ -299,3 +299,68 @@ def test_manifest_form(store: Artifacts) -> None:
     member: list[Any] = [hashlib.sha256(b"x").hexdigest(), 1]
     expected = canonical({"files": {"a": member}, "format": "blastdoor files 1"}).encode()
     assert store.get(store.put_files({"a": b"x"})) == expected
+
+
+def test_let_go(store: Artifacts) -> None:
+    """A list goes with its files, but nothing goes that is kept, alone or in another list."""
+    gone = store.keep_files({"mine": b"mine", "shared": b"shared", "log": b"a log", "twice": b"mine"}).digest
+    kept = store.keep_files({"other": b"shared"}).digest
+    log = store.put(b"a log")
+    assert store.let_go({gone}, {kept}, {log}, until=2e10) == set()
+    assert store.those_there({gone, kept}) == {kept}
+    assert store.get_files(kept) == {"other": b"shared"}
+    assert store.get(log) == b"a log"
+    with pytest.raises(Missing):
+        store.get(hashlib.sha256(b"mine").hexdigest())
+    assert store.let_go({gone}, {kept}, {log}, until=2e10) == set(), "once more does no harm"
+
+
+def test_let_go_of_what_somebody_stores(store: Artifacts, folder: Path) -> None:
+    """What was put after the moment that counts stays, and so does the list that tells of it, to be asked again."""
+    gone = store.keep_files({"old": b"old", "again": b"again"}).digest
+    for data in (b"old", b"again"):
+        os.utime(stored(folder, hashlib.sha256(data).hexdigest()), (1_000, 1_000))
+    os.utime(stored(folder, gone), (1_000, 1_000))
+    store.put(b"again")
+    assert store.let_go({gone}, set(), set(), until=2_000) == {gone}
+    assert store.get(hashlib.sha256(b"again").hexdigest()) == b"again"
+    with pytest.raises(Missing):
+        store.get(hashlib.sha256(b"old").hexdigest())
+    assert store.let_go({gone}, set(), set(), until=2e10) == set()
+    assert store.usage() == Usage(0, 0)
+
+
+def test_let_go_believes_no_candidate(store: Artifacts) -> None:
+    """A file that looks like a list of files takes nothing with it."""
+    other = store.put(b"of another")
+    forged = canonical({"files": {"x": [other, 10]}, "format": "blastdoor files 1"}).encode()
+    gone = store.keep_files({"forged": forged}).digest
+    assert store.let_go({gone}, set(), set(), until=2e10) == set()
+    assert store.get(other) == b"of another"
+
+
+def test_keep_waits_for_its_own_bytes_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a thread waits for the disk with a thousand files, one who syncs a few does not wait for it."""
+    store = Artifacts(folder, deferred=True)
+    waits, go = threading.Event(), threading.Event()
+
+    def fsync(_: Path) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            waits.set()
+            assert go.wait(10)
+
+    monkeypatch.setattr("orchestrator.ledger.artifacts._fsync", fsync)
+    thread = threading.Thread(target=store.keep_files, args=({"many": b"many"},))
+    thread.start()
+    assert waits.wait(10)
+    store.put(b"few")
+    store.sync()
+    go.set()
+    thread.join()
+
+
+def test_the_size_of_a_list(store: Artifacts) -> None:
+    """As it was told when it was stored; of one that is gone, nothing."""
+    kept = store.keep_files({"a": b"12345", "b": b""})
+    assert store.size_of(kept.digest) == kept.bytes > 5
+    assert store.size_of(NOTHING) == 0

@@ -1,5 +1,7 @@
 """Changes to code by a model: what is read of its answer, what is told back, and what it costs when nothing comes."""
 
+import time
+
 import pytest
 
 from orchestrator.change import Tree, apply_text
@@ -262,3 +264,11 @@ async def test_asked_again_it_is_told_that_all_is_known() -> None:
     line = ScriptedLine(GOOD)
     await code().propose(brief_of(TASK, line, again=1))
     assert "known already" in line.asked[0].last
+
+
+def test_t82_headings_that_are_none() -> None:
+    """A heading with a flood of blanks in it is a line like any other: to look at it must not take its square."""
+    long = "=== change " + "a" + " " * 200_000 + "b"
+    began = time.thread_time()
+    assert read_changes(f"{long}\n{GOOD}", POLICY) == read_changes(GOOD, POLICY)
+    assert time.thread_time() - began < 5

@@ -1,5 +1,6 @@
 """What a model is told: complete, the same every time, within its budget, and no data in it speaks."""
 
+import hashlib
 import re
 from itertools import pairwise
 from typing import Any
@@ -250,3 +251,19 @@ def test_tokens_are_not_underestimated() -> None:
     assert tokens("abcdef") == 2
     assert tokens("") == 0
     assert tokens("漢字") == 6
+
+
+def test_t82_a_text_full_of_marks() -> None:
+    """A mark for a file that holds a thousand of the marks to come costs a few looks at it, not a thousand."""
+    marks = [hashlib.sha256(f"blastdoor/{number}".encode()).hexdigest()[:10] for number in range(1_000)]
+    looks = 0
+
+    class Counted(str):
+        def __contains__(self, mark: object) -> bool:
+            nonlocal looks
+            looks += 1
+            return str.__contains__(self, mark)  # type: ignore[operator]
+
+    text = Counted("\n".join(marks))
+    assert mark_for("blastdoor", [text]) not in str(text)
+    assert looks <= 3

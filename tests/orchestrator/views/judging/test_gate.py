@@ -295,3 +295,22 @@ def test_a_change_that_is_not_there(tmp_path: Path) -> None:
     """Bad input, in one line."""
     with pytest.raises(click.UsageError, match="can not be read"):
         read_change(str(tmp_path / "nowhere"))
+
+
+async def test_t82_a_change_that_is_slow_to_compare(tmp_path: Path) -> None:
+    """A rewrite of many files that share no line is judged like any other; one past the budget is rejected, and never
+    "could not judge": to run it again would not help.
+    """
+    folder = write_task(tmp_path)
+    task = folder / "blastdoor.toml"
+    task.write_text(task.read_text().replace('"notes.txt"]', '"notes.txt", "more/**"]'))
+    (folder / "workspace/more").mkdir()
+    for number in range(40):
+        (folder / f"workspace/more/{number}.txt").write_text("".join(f"old{at * 7 % 997}\n" for at in range(1_000)))
+    new = "".join(f"new{at * 7 % 997}\n" for at in range(1_000))
+    slow = "".join(f"more/{number}.txt\n```\n{new}```\n" for number in range(40))
+    report = await gated(folder, slow)
+    assert report.gated.decision is Decision.ACCEPTED
+    report = await gated(folder, whole("\n" * 900_000))
+    assert (report.gated.decision, report.gated.ending) == (Decision.REJECTED, Ending.INVALID)
+    assert "too many lines" in report.gated.why
