@@ -307,7 +307,7 @@ async def test_null_campaign(folder: Path, seed: int) -> None:
         script.noise = gaussian(session.bench.state, 1.0, seed)
         finished = await session.run()
         opened = session.of(e.CertificationOpened)
-        assert len(opened) > 5
+        assert len(opened) > 3
         assert [it.against for it in opened] == list(range(1, len(opened) + 1))
         assert finished.champion == session.bench.state.nodes["1"]
         assert session.charged == 30
