@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.headline import Headline
 from orchestrator.domain.records import Node, Phase, Role
 
 
@@ -62,14 +63,11 @@ def look_of(node: Node) -> Look:
     return CONTROL if node.role is Role.CONTROL else DISCARDED
 
 
-def doubt_of(node: Node) -> str:
-    """What there is to say about a verdict beside its figures: why it is no solution, or what was too short to time."""
-    verdict = node.verdict
-    if verdict is None:
-        return ""
-    if not verdict.valid:
-        return verdict.notes if node.ending is Ending.INVALID else ""
-    names = ", ".join(verdict.at_most)
+def doubt_of(node: Node, found: Headline | None) -> str:
+    """What there is to say about a node beside its figures: why it is no solution, or what was too short to time."""
+    if found is None:
+        return node.verdict.notes if node.ending is Ending.INVALID and node.verdict else ""
+    names = ", ".join(found.at_most)
     return f"{names} may be less: the channel can not tell a shorter call from none" if names else ""
 
 

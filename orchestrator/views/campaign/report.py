@@ -10,6 +10,7 @@ import click
 from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import Comparison, compare
 from orchestrator.domain.drift import Drift, drift
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.goodput import Goodput, goodput, in_order
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
@@ -130,7 +131,8 @@ def _summary(material: Material) -> list[str]:
         lines.append(f"{tested.words}.")
     if unsteady := machine_drift(state, run, material.ranking):
         lines.append(f"{unsteady.words[0].upper()}{unsteady.words[1:]}.")
-    if short := [node.id for node in in_order(state, run) if node.verdict and node.verdict.at_most]:
+    told = ((node.id, headline(state, node)) for node in in_order(state, run) if node.ending is Ending.SCORED)
+    if short := [name for name, found in told if found and found.at_most]:
         lines.append(f"Their calls were too short for the channel, so they may be faster than is said: {_few(short)}.")
     if state.campaign.stopped and run is state.run:
         lines.append(f"It stopped: {code(state.campaign.stopped)}.")

@@ -1,6 +1,7 @@
 """From events to scenes. Whoever comes late begins with the state; then each event costs the same."""
 
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -193,16 +194,17 @@ class Tally:
 
     def ended_line(self, node: Node) -> Text:
         found = headline(self._state, node) if node.ending is Ending.SCORED else None
-        return ended_line(node, figures.headline(found, self._ranking.metrics), self._unicode)
+        return ended_line(node, found, self._ranking.metrics, self._unicode)
 
 
-def ended_line(node: Node, scored: str, unicode: bool) -> Text:
+def ended_line(node: Node, found: Headline | None, metrics: Sequence[Metric], unicode: bool) -> Text:
     """However wide the place is: whoever draws it cuts it."""
+    scored = figures.headline(found, metrics)
     look = look_of(node)
     word = look.word if node.phase is Phase.ENDED else f"{node.ending}, {look.word}"
     text = Text.assemble((look.mark(unicode), look.style), f" {node.id} {word}")
     text.append(f"  {scored}" if scored else "")
     text.append(f"  {short(node.why, 100)}" if not scored and node.why else "")
-    if doubt := doubt_of(node):
+    if doubt := doubt_of(node, found):
         text.append(f": {short(doubt, 200)}" if not scored and node.why else f"  {short(doubt, 200)}")
     return text.append(f"  {short(node.description, 160)}" if node.description else "", "bright_black")
