@@ -7,7 +7,7 @@ import functools
 import inspect
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from orchestrator.door import Door
@@ -76,6 +76,20 @@ class Fate:
 
 def _kinds(entries: Iterable[Any]) -> str:
     return ", ".join(entry.kind for entry in entries)
+
+
+def after_effects(points: Sequence[str]) -> list[int]:
+    """The numbers of the points after an effect. To die before one is to die after the one before it; only what runs
+    in a chamber goes on in between."""
+    return [number for number, it in enumerate(points, start=1) if it.startswith(("after", "before Session"))]
+
+
+def ends_of_each_kind(points: Sequence[str], numbers: Iterable[int]) -> list[int]:
+    """Of these numbers the first and the last of each kind of point: with least and with most on record."""
+    ends: dict[str, list[int]] = {}
+    for number in numbers:
+        ends.setdefault(points[number - 1], []).append(number)
+    return sorted({number for found in ends.values() for number in (found[0], found[-1])})
 
 
 def die_within(seconds: float) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.bills import checked, lost
+from tests.crash.fate import ends_of_each_kind
 from tests.crash.nursery import Nursery
 from tests.crash.rented_campaign import ATTEMPTS, live, make, provider_of, reap
 
@@ -27,12 +28,20 @@ def calm(base: Path) -> tuple[dict[str, object], list[str]]:
     return checked(folder, provider_of(folder).usd(), ATTEMPTS), json.loads(told.read_text())
 
 
-def test_killed_at_every_step(tmp_path: Path) -> None:
-    """Same verdicts, every attempt charged once, nothing rented in the end; what was lost is on record."""
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_killed_at_steps(tmp_path: Path, every: bool) -> None:
+    """Same verdicts, every attempt charged once, nothing rented in the end; what was lost is on record.
+
+    All steps of the provider, and the first and the last event of each kind; at length, every event.
+    """
     expected, points = calm(tmp_path)
     kinds = ("provider", "after Ledger.append", "before Session")
     deaths = [number for number, point in enumerate(points, start=1) if point.startswith(kinds)]
-    assert sum(points[number - 1].startswith("provider") for number in deaths) == 20
+    steps = [number for number in deaths if points[number - 1].startswith("provider")]
+    assert len(steps) == 20
+    if not every:
+        deaths = sorted({*steps, *ends_of_each_kind(points, deaths)})
 
     def some(share: list[int]) -> None:
         with Nursery(TARGET) as nursery:
