@@ -145,7 +145,7 @@ async def test_t84_one_verdict(tmp_path: Path, case: Case) -> None:
     """Campaign, gate and replay give one answer: kept, accepted with --must-improve, and kept again."""
     async with campaign(case, tmp_path / "campaign") as session:
         node = session.bench.state.nodes["1.1"]
-        again = await replay(session.bench, session.bench.state, node, session.bench.tree("1.1"), 1e-9)
+        again = await replay(session.bench, session.bench.state, node, await session.bench.tree("1.1"), 1e-9)
     improves = await gated(case, tmp_path / "gate", must_improve=True, keep=tmp_path / "kept")
     assert node.kept is case.kept, node.why
     # Whether a no-op is screened out or tested is luck.
@@ -195,7 +195,7 @@ async def test_smaller_tie(tmp_path: Path) -> None:
         nodes = session.bench.state.nodes
         assert (nodes["1.2"].kept, nodes["1.2"].why) == (True, "as good as the champion, and a smaller change")
         for name in ("1.1", "1.2"):
-            again = await replay(session.bench, session.bench.state, nodes[name], session.bench.tree(name), 1e-9)
+            again = await replay(session.bench, session.bench.state, nodes[name], await session.bench.tree(name), 1e-9)
             assert (again.stands, again.kept) == (True, True), again.why
 
 
