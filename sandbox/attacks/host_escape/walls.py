@@ -194,8 +194,9 @@ tell(processes=len(pids), host=[pid for pid in pids if mark in words[pid] and pi
 def _marked_process(mark: str) -> Iterator[None]:
     """A process on the host that waits, with the mark on its command line."""
     command = [sys.executable, "-c", "input()", mark]
-    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=child_environment(), **pipes) as process:
+    with subprocess.Popen(
+        command, env=child_environment(), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
         yield
         process.communicate()
 

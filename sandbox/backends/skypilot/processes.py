@@ -13,8 +13,10 @@ from sandbox.environment import SKYPILOT, without_inherited
 
 
 class _Popen(subprocess.Popen[Any]):
-    def __init__(self, *words: Any, env: dict[str, str] | None = None, **given: Any) -> None:
-        super().__init__(*words, env=without_inherited(os.environ if env is None else env, SKYPILOT), **given)
+    def __init__(self, *words: Any, **given: Any) -> None:
+        inherited = given.get("env")
+        given["env"] = without_inherited(os.environ if inherited is None else inherited, SKYPILOT)
+        super().__init__(*words, **given)
 
 
 def _with_built_environments() -> ModuleType:
@@ -39,4 +41,4 @@ def build_environments() -> None:
     """For all of its modules that are loaded; asked again, for those that came since."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "sky" and vars(module).get("subprocess") is subprocess:
-            module.subprocess = _PROCESSES  # type: ignore[attr-defined]  vars said that it has one
+            vars(module)["subprocess"] = _PROCESSES

@@ -2,7 +2,8 @@
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.verdict import Mode, Tier, Verdict
-from orchestrator.examine.gate import Changed, Decision, Gated, Step, StepState
+from orchestrator.examine.gate import Changed, Decision, Gated
+from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.examine.probes import Packages
 from orchestrator.examine.witness import Command, Holder, Witness
 from orchestrator.ledger import Head
