@@ -29,6 +29,7 @@ PACKAGES = {
     "mktemp": "coreutils",
     "python3": "python3",
     "rm": "coreutils",
+    "sed": "sed",
     "setpriv": "util-linux",
     "sh": "dash",
     "sleep": "coreutils",
