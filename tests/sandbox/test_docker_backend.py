@@ -170,7 +170,10 @@ async def test_broken_warm_chamber_is_replaced() -> None:
         assert waiting
         for container in waiting:
             await backend.engine.remove(container["Id"])
-        await asyncio.sleep(0.3)
+        for _ in range(1200):
+            if all(item.broken for shelf in backend._warm._shelves.values() for item in shelf.ready):
+                break
+            await asyncio.sleep(0.05)
         async with await backend.open(programs.EXIT_3.job(limits=SMALL)) as chamber:
             outcome = await chamber.run(Bundle({}))
         assert outcome.exit_code == 3
@@ -232,7 +235,8 @@ async def test_dead_warden_is_replaced(backend: DockerBackend) -> None:
     first = backend.warden_pid
     assert first
     os.kill(first, signal.SIGKILL)
-    await asyncio.sleep(0.2)
+    assert backend._guard._process
+    await backend._guard._process.wait()
     async with await backend.open(programs.NOTHING.job(limits=SMALL)):
         assert backend.warden_pid not in (None, first)
 

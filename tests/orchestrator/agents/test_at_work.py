@@ -233,7 +233,7 @@ async def test_used_up_allowance() -> None:
 @pytest.mark.alone
 async def test_time_is_over() -> None:
     """At its deadline the agent is ended, and what it did until then is its proposal."""
-    scene = Scene(script=EDIT + "import time; time.sleep(600)", wall=2.0)
+    scene = Scene(script=EDIT + "import time; time.sleep(600)", wall=6.0)
     assert "+print(2)" in await scene.run()
     assert scene.journal.ends[0].ending == "out of time"
 
