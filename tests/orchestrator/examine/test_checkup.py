@@ -236,7 +236,7 @@ async def test_noise_that_is_known(tmp_path: Path) -> None:
     folder = write_task(tmp_path, '[certify]\nrule = "noisy"\n', files={"workspace/solve.py": code})
     findings = await examined(folder, runs=3)
     assert not [row for row in rows(findings, Section.NOISE) if "certify.rule" in row.text]
-    assert any("20 more runs" in row.text for row in rows(findings, Section.COST))
+    assert any("48 more runs" in row.text for row in rows(findings, Section.COST))
 
 
 async def test_noise_of_the_judge(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ async def test_a_dry_run_says_the_same(tmp_path: Path, mode: str, rule: str) -> 
     assert len(walls) == 3 * runs + 3 * 2 + 1
     assert sum(it.builds for it in walls) == (runs + 2 if mode == "data" else 0)
     assert plan.beyond == parts.certify.beyond
-    assert ("up to 20 more runs" in plan.beyond) == (rule == "noisy")
+    assert ("up to 48 more runs" in plan.beyond) == (rule == "noisy")
 
 
 async def test_a_cap_that_holds_no_attempt(tmp_path: Path) -> None:
