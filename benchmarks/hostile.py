@@ -54,9 +54,9 @@ def _csv(rows: int) -> bytes:
     )
 
 
-def _traces() -> Mapping[str, bytes]:
+def _traces(count: int) -> Mapping[str, bytes]:
     trace = json.dumps({"task_id": 1, "score": 1, "log": ["x"] * 800}).encode()
-    return {"result.json": b'{"score": 1}', **{f"traces/{number}.json": trace for number in range(1000)}}
+    return {"result.json": b'{"score": 1}', **{f"traces/{number}.json": trace for number in range(count)}}
 
 
 def _tasks() -> Mapping[str, bytes]:
@@ -64,28 +64,32 @@ def _tasks() -> Mapping[str, bytes]:
     return {"result.json": json.dumps({"score": 1, "tasks": tasks}).encode()}
 
 
-HOSTILE: dict[str, Callable[[], Hostile]] = {
-    "nothing hostile": Hostile,
-    "1 MiB of newlines": lambda: Hostile(log=b"\n" * MIB),
-    "1 MiB of lines that are no text": lambda: Hostile(log=b"\xff\n" * (MIB // 2)),
-    "15 MiB of escapes": lambda: Hostile(log=b"\x1b" * (15 * MIB)),
-    "15 MiB of invisible characters": lambda: Hostile(log="\U000e0069".encode() * (15 * MIB // 4)),
-    "400,000 reports": lambda: Hostile(log=b"".join(REPORT % step for step in range(400_000))),
-    "400,000 lines like reports": lambda: Hostile(log=b'::report {"step":1,"value":[[[[[[\n' * 400_000),
-    "PID 1's words": lambda: Hostile(words=b"x" * (8 * MIB)),
-    "1,000 files of 60 KiB": lambda: Hostile(outputs={f"f{n}": n.to_bytes(4, "big") * 15_360 for n in range(1000)}),
-    "1,000 empty files": lambda: Hostile(outputs={f"{n}/f": b"" for n in range(500)}),
-    "one file of 60 MiB": lambda: Hostile(outputs={"whole": bytes(60 * MIB)}),
-    "a result of many lists": lambda: Hostile(result={"result.json": b'{"score":1,"x":[' + b"[]," * 340_000 + b"[]]}"}),
-    "a result of 9,000 tasks": lambda: Hostile(result=_tasks()),
-    "1,000 traces": lambda: Hostile(result=_traces()),
-    "4 MiB of metrics.csv": lambda: Hostile(result={"result.json": b'{"score": 1}', "metrics.csv": _csv(30_000)}),
-    "a change of 0.9 MB over 64 files": lambda: Hostile(change=_rewritten()),
-    "a change of 50,000 hunks": lambda: Hostile(
+# Each takes a part of which its log has one: a test needs less of it.
+HOSTILE: dict[str, Callable[[int], Hostile]] = {
+    "nothing hostile": lambda _: Hostile(),
+    "1 MiB of newlines": lambda part: Hostile(log=b"\n" * (MIB // part)),
+    "1 MiB of lines that are no text": lambda part: Hostile(log=b"\xff\n" * (MIB // 2 // part)),
+    "15 MiB of escapes": lambda part: Hostile(log=b"\x1b" * (15 * MIB // part)),
+    "15 MiB of invisible characters": lambda part: Hostile(log="\U000e0069".encode() * (15 * MIB // 4 // part)),
+    "400,000 reports": lambda part: Hostile(log=b"".join(REPORT % step for step in range(400_000 // part))),
+    "400,000 lines like reports": lambda part: Hostile(log=b'::report {"step":1,"value":[[[[[[\n' * (400_000 // part)),
+    "PID 1's words": lambda _: Hostile(words=b"x" * (8 * MIB)),
+    "1,000 files of 60 KiB": lambda _: Hostile(outputs={f"f{n}": n.to_bytes(4, "big") * 15_360 for n in range(1000)}),
+    "500 empty files": lambda _: Hostile(outputs={f"{number}/f": b"" for number in range(500)}),
+    "one file of 60 MiB": lambda _: Hostile(outputs={"whole": bytes(60 * MIB)}),
+    "a result of many lists": lambda _: Hostile(
+        result={"result.json": b'{"score":1,"x":[' + b"[]," * 340_000 + b"1]}"}
+    ),
+    "a result of 9,000 tasks": lambda _: Hostile(result=_tasks()),
+    "1,000 traces": lambda part: Hostile(result=_traces(1000 // part)),
+    "4 MiB of metrics.csv": lambda part: Hostile(
+        result={"result.json": b'{"score": 1}', "metrics.csv": _csv(30_000 // part)}
+    ),
+    "a change of 0.9 MB over 64 files": lambda _: Hostile(change=_rewritten()),
+    "a change of 50,000 hunks": lambda _: Hostile(
         change="--- a/src/file1.py\n+++ b/src/file1.py\n" + "@@ -1 +1 @@\n-a\n+b\n" * 50_000
     ),
 }
-
 
 TASK = """
 name = "beside"

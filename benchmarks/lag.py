@@ -55,7 +55,7 @@ async def measure() -> list[Figure]:
     figures = []
     for name, make in HOSTILE.items():
         with tempfile.TemporaryDirectory() as folder:
-            async with opened_campaign(Path(folder), make()) as opened:
+            async with opened_campaign(Path(folder), make(1)) as opened:
                 figures += _figures(f"a campaign, {name}", await _gaps(opened.campaign.run()))
     backend = await DockerConfig().connect()
     try:

@@ -31,7 +31,7 @@ ORDER_S = 1.0
 STEP_BYTES = 16_384
 SMALL_BYTES, SMALL_FILES = 1 << 20, 64
 # Turns of the event loop within which bytes that are there are heard, however late the loop itself was.
-CATCH_UP = 3
+CATCH_UP = 8
 
 
 class Session:

@@ -445,6 +445,36 @@ async def test_a_machine_that_is_half_dead() -> None:
         await played.outcome()
 
 
+async def test_done_in_time_is_in_time_though_we_are_late() -> None:
+    """What a program said within its limit counts, although our own event loop was held until the limit had passed."""
+    played = await play(Job(command=("true",), limits=Limits(wall=0.05)))
+    played.hold.out(b"unpacked 0\n")
+    await settled()
+    played.hold.out(b"done 0\n")
+    time.sleep(0.1)  # noqa: ASYNC251  the loop is held on purpose
+    assert await played.hold.order() == "harvest"
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
+    assert await played.ending() is Ending.COMPLETED
+
+
+@pytest.mark.parametrize("stream", ["log", "outputs"])
+async def test_t82_a_chamber_that_costs_too_much_to_read(stream: str) -> None:
+    """One that takes more of our processor than its budget is ended, and pays; within every other cap."""
+    played = await play(JOB)
+    played.hold.out(b"unpacked 0\ndone 0\n" if stream == "outputs" else b"unpacked 0\n")
+    await settled()
+    played.chamber._session._most_s = 0.0
+    if stream == "outputs":
+        played.hold.out(b"archive\n" + member(b"out", bytes(100_000)) + END)
+    else:
+        played.hold.err(b"x\n" * 50_000)
+    outcome = await played.outcome()
+    ending = Ending.OUTPUT_REFUSED if stream == "outputs" else Ending.LOG_OVERFLOW
+    assert (outcome.ending, outcome.told, outcome.outputs) == (ending, False, {})
+    assert "s of processor time" in outcome.reason
+
+
 class FailingListener:
     """Chokes on a line."""
 
