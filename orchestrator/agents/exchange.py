@@ -12,6 +12,7 @@ from orchestrator.agents.steering import Instructions
 from orchestrator.llm.asgi import CutShort, asked
 from orchestrator.llm.line import App
 from orchestrator.llm.screening import SMALL
+from orchestrator.offload import offload
 
 _log = structlog.get_logger()
 
@@ -118,7 +119,7 @@ class Exchange:
         if len(request.body) < SMALL:
             return self._instructions.put_into(request)
         async with self._turn:
-            return await asyncio.to_thread(self._instructions.put_into, request)
+            return await offload(self._instructions.put_into, request)
 
     async def _room(self) -> None:
         """A chamber that takes nothing must not make us keep everything."""

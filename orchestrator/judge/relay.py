@@ -25,6 +25,7 @@ from orchestrator.door import BrokeOff, Door, NotStarted, TooLarge
 from orchestrator.judge.calibration import EMPTY_CALLS, WARM_UP, quieter, resolution, spread
 from orchestrator.judge.data import Judgement, is_small, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
+from orchestrator.offload import offload
 from orchestrator.text import short
 from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Talk
 
@@ -135,7 +136,7 @@ async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -
             await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
 
     await _seated(judge, job, met.judge, None, with_judge)
-    met.judgement = judgement_of(met) if is_small(met.files or {}) else await asyncio.to_thread(judgement_of, met)
+    met.judgement = judgement_of(met) if is_small(met.files or {}) else await offload(judgement_of, met)
     return met
 
 
@@ -322,7 +323,7 @@ class _Conversation:
 
 async def _decoded(data: bytes | memoryview) -> Any:
     reading = partial(decode, data, arrays=False)
-    return reading() if len(data) < _SMALL else await asyncio.to_thread(reading)
+    return reading() if len(data) < _SMALL else await offload(reading)
 
 
 def judgement_of(met: Met) -> Judgement:

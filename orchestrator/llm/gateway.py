@@ -4,7 +4,6 @@ It alone has the provider. Whoever holds a line's token may use what the line wa
 its worst case, put on record before it is forwarded, counted as it streams, and booked exactly once.
 """
 
-import asyncio
 import hashlib
 import secrets
 import time
@@ -31,6 +30,7 @@ from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import SMALL, Asked, screened
 from orchestrator.llm.standing import Standing
 from orchestrator.llm.upstream import Declined, Upstream
+from orchestrator.offload import offload
 
 LARGEST_BODY = 8 << 20
 
@@ -124,7 +124,7 @@ class Gateway:
                 asked = screened(raw, line.allowance.models, self._prices, counting=counting)
                 return asked, [] if counting else list(tools.answered(asked.fields.get("messages")))
 
-        return reading() if len(raw) < SMALL else await asyncio.to_thread(reading)
+        return reading() if len(raw) < SMALL else await offload(reading)
 
     async def _models(self, request: Request) -> Response:
         models = [_model(name) for name in self._line_of(request.headers).models]

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import TextIO
 
+from orchestrator.offload import offload_disk
+
 # Characters that wait to be written; a trial's whole log may be larger than the memory that we give it.
 _MOST_WAITING = 1 << 20
 
@@ -54,7 +56,7 @@ class LiveLog:
                 if self._left_out:
                     lines.append(f"[{self._left_out} lines are left out here: they came too fast]")
                     self._left_out = 0
-                await asyncio.to_thread(_append, file, lines)
+                await offload_disk(_append, file, lines)
         except OSError as error:
             self._failure = error
         finally:

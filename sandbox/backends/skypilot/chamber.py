@@ -15,6 +15,7 @@ from sandbox.happenings import NotDelivered
 from sandbox.job import Ending, Job, Outcome
 from sandbox.logger import logger
 from sandbox.price import Bill
+from sandbox.reading import Reading
 from sandbox.script import scripts
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.log import Log
@@ -84,7 +85,7 @@ class RentedChamber:
             await self._leave(clean=False)
             raise
         usd = await self._leave(clean=outcome.ending not in (Ending.PROTOCOL, Ending.KILLED))
-        _hear(outcome, self._job, listener)
+        await _hear(outcome, self._job, listener)
         outcome = with_usage(outcome, time.monotonic() - self._opened, usd)
         logger(chamber=self.name).debug("chamber.outcome", ending=outcome.ending, reason=outcome.reason)
         return outcome
@@ -146,12 +147,12 @@ class RentedChamber:
         return await asyncio.shield(self._end)
 
 
-def _hear(outcome: Outcome, job: Job, listener: Listener | None) -> None:
+async def _hear(outcome: Outcome, job: Job, listener: Listener | None) -> None:
     """The tail of the log, once it is here: better late than not at all."""
     if listener:
         log = Log(max(job.limits.log_bytes, len(outcome.log_tail)), listener.line, listener.report)
         try:
-            log.feed(outcome.log_tail)
+            await Reading().read(log.steps(outcome.log_tail))
         except WireFault as fault:
             if fault.fault is not Fault.LOG_OVERFLOW:
                 raise

@@ -119,7 +119,7 @@ class Machine:
                     self.name, line, most_bytes(limits) + 1, wait + self._deadlines.collect
                 )
                 if code == 0 or len(data) > most_bytes(limits):
-                    return parse_report(data, limits)
+                    return await asyncio.to_thread(parse_report, data, limits)
                 problem = "the connection broke"
             except Unavailable as error:
                 code, problem = -1, str(error)
