@@ -30,6 +30,7 @@ PACKAGES = {
     "python3": "python3",
     "rm": "coreutils",
     "sed": "sed",
+    "sed": "sed",
     "setpriv": "util-linux",
     "sh": "dash",
     "sleep": "coreutils",
