@@ -242,7 +242,7 @@ async def test_what_a_person_brings_is_not_run_again(folder: Path) -> None:
         await session.run()
         assert session.bench.state.nodes["1.2"].role is Role.INJECTED
         assert origins(session) == {"1.1": None, "1.2": None, "1.3": "1.1#3"}
-        assert session.bench.pasts[Role.SEARCH].has_measured(session.bench.tree("1.3").digest)
+        assert session.bench.pasts[Role.SEARCH].has_measured((await session.bench.tree("1.3")).digest)
 
 
 async def test_the_share_of_new_ones_is_told(folder: Path) -> None:
