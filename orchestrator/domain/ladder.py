@@ -63,6 +63,6 @@ def bound(items: int, step: float, queries: int, *, error: float = 0.01, progres
 def _log_submissions(gain: float, step: float, queries: int, progress: float) -> float:
     """The logarithm of how many different submissions there can be before anybody gains more than that."""
     values = math.floor((progress + 2 * gain) / step) + 1
-    histories = sum(math.comb(queries, used) * math.comb(values, used) for used in range(min(queries, values) + 1))
+    histories = math.comb(queries + values, values)  # the sum over j, by Vandermonde's identity
     # The last 1 is the baseline, which may be as far below its true mean.
     return math.log(histories * (queries + 1) * (math.floor(2 * gain / step) + 2) + 1)
