@@ -9,6 +9,7 @@ from tests.attacks.candidates import ATTACKS, CONFIGS, ISOLATED, MODULES, RESULT
 from tests.attacks.judged import WRONG_SCORE, Fought, fight, site_of
 from tests.orchestrator.views.judging.stage import METRIC, write_task
 
+STAGE = pytest.param("stage", marks=pytest.mark.attack)
 ENGINE = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.attack])
 # Reads .npy where there is one; has inputs of its own where the task has some.
 JUDGE = """import json
@@ -31,7 +32,7 @@ with judging():
 """
 
 
-@pytest.fixture(scope="module", params=["stage", ENGINE])
+@pytest.fixture(scope="module", params=[STAGE, ENGINE])
 def fought(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Fought:
     folder = tmp_path_factory.mktemp(f"capture-{request.param}")
     on_engine = request.param == "docker"

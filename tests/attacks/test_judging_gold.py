@@ -25,6 +25,7 @@ from tests.attacks.judged import Fought, fight, site_of
 from tests.orchestrator.views.judging.stage import GOLD, METRIC, Stage, whole, write_task
 from tests.orchestrator.views.judging.test_documents import documents
 
+STAGE = pytest.param("stage", marks=pytest.mark.attack)
 ENGINE = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.attack])
 # Breaks on an answer that is a text, and says the answers while it does.
 JUDGE = """import json, sys
@@ -52,7 +53,7 @@ class Searched:
     secret: str
 
 
-@pytest.fixture(scope="module", params=["stage", ENGINE])
+@pytest.fixture(scope="module", params=[STAGE, ENGINE])
 def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searched]:
     """A canary in gold, one in the orchestrator's environment, one in an old commit, and decoys where they belong."""
     folder = tmp_path_factory.mktemp(f"gold-{request.param}")

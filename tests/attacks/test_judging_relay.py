@@ -15,6 +15,7 @@ from orchestrator.wiring import docker_config, docker_site
 from tests.attacks import relay_candidates as r
 from tests.attacks.judged import Fought, _fight, site_of
 
+STAGE = pytest.param("stage", marks=pytest.mark.attack)
 ENGINE = pytest.param("runc", marks=[pytest.mark.docker, pytest.mark.attack])
 GVISOR = pytest.param("runsc", marks=[pytest.mark.docker, pytest.mark.attack])
 # gVisor is slower to start; a few of each kind tell whether anything is different there.
@@ -44,7 +45,7 @@ def write(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=["stage", ENGINE, GVISOR])
+@pytest.fixture(scope="module", params=[STAGE, ENGINE, GVISOR])
 def fought(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Fought:
     kind: str = request.param
     folder = tmp_path_factory.mktemp(f"relay-{kind}")

@@ -6,6 +6,7 @@ Nothing is isolated, so only programs that do no harm may be given to it; the re
 import asyncio
 import json
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -60,6 +61,8 @@ with judging():
         raise BadOutput("three numbers are wanted")
     publish(-sum(abs(number(value) - wanted) for value, wanted in zip(values, right)))
 """
+# This Python first: what is called python3 elsewhere may be a script that looks for one, and takes as long again.
+PATH = f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}"
 METRIC = '[[metrics]]\nname = "score"\ngoal = "higher"\nceiling = -0.01\n'
 
 
@@ -148,7 +151,7 @@ class Stage:
         process = await asyncio.create_subprocess_exec(
             *words,
             cwd=root / "src" / guest.job.workdir,
-            env={"PATH": os.environ["PATH"], "HOME": str(root / "tmp"), "BLASTDOOR_OUT": str(root / "out"), **env},
+            env={"PATH": PATH, "HOME": str(root / "tmp"), "BLASTDOOR_OUT": str(root / "out"), **env},
             stdin=asyncio.subprocess.PIPE if relays else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE if relays else asyncio.subprocess.STDOUT,
