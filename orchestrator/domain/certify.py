@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, count
 
 # From a candidate that wins three of five comparisons to one that wins all.
 THETAS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)
@@ -74,8 +74,16 @@ class Certify:
 
     @property
     def blocks(self) -> int:
-        """How many a test has at most: as many as `repeats` of the candidate need."""
-        return -(-self.repeats // EACH)
+        """How many a test has at most: as many as `repeats` of the candidate need, and never so few that the first
+        test of a campaign could prove nothing.
+        """
+        return max(-(-self.repeats // EACH), self.least)
+
+    @property
+    def least(self) -> int:
+        """How many blocks, all won, pass the first test."""
+        level = self.level(1, 1)
+        return next(most for most in count(1) if look_at_blocks([], level, most).stand is Stand.OPEN)
 
     def level(self, reference: int, against: int) -> float:
         """The share of `error` for one test: the so-manieth `against` the champion that is the so-manieth `reference`.
@@ -84,10 +92,6 @@ class Certify:
         test meets which champion depends on what the champion's measurements happened to be.
         """
         return self.error / (reference * (reference + 1) * against * (against + 1))
-
-    def can_prove(self, reference: int = 1, against: int = 1) -> bool:
-        """Whether a candidate that wins every single comparison would pass this test."""
-        return look_at_blocks([], self.level(reference, against), self.blocks).stand is Stand.OPEN
 
 
 class Stand(StrEnum):

@@ -232,7 +232,8 @@ def _looked_at(state: State, node: Node, test: Certification, ranking: Ranking) 
     found = look_at_blocks(blocks, test.level, test.blocks, both=test.both)
     if found.stand is not Stand.OPEN:
         kept = found.stand is Stand.PROVEN or (test.both and found.stand is not Stand.WORSE)
-        return Decision(kept, f"{_WORDS[found.stand, test.both]} the champion: {found.words}")
+        late = "" if found.repeats else f", more than {EACH * test.blocks} repeats can show; raise certify.repeats"
+        return Decision(kept, f"{_WORDS[found.stand, test.both]} the champion: {found.words}{late}")
     if missed := _champion_fails(state, node, state.nodes[test.champion], test.cohort, test.since):
         return Decision(False, missed, undecided=True)
     done = sum(len(it.champion) + len(it.candidate) for it in blocks)

@@ -11,6 +11,7 @@ from pathlib import Path
 from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
+from orchestrator.domain.certify import EACH
 from orchestrator.domain.metric import Rule
 from orchestrator.domain.verdict import Mode
 from orchestrator.task.conditions import check_conditions
@@ -30,7 +31,12 @@ def check(task: Task, folder: Path) -> list[Notice]:
     """All checks that need no repository to be read."""
     check_sections(task)
     check_places(task, folder)
-    warnings = [*_weights_without_effect(task), *_certify_without_effect(task), *_search_without_a_space(task)]
+    warnings = [
+        *_weights_without_effect(task),
+        *_too_few_repeats(task),
+        *_certify_without_effect(task),
+        *_search_without_a_space(task),
+    ]
     if task.judge.mode == "relay" and task.trial.outputs:
         warnings.append((("trial", "outputs"), 'has no effect; with judge.mode = "relay" nothing is harvested'))
     if (task.stall.heartbeat or 0.0) >= task.limits.wall:
@@ -74,12 +80,6 @@ def _check_certify(task: Task) -> None:
     if task.ranking.rule is Rule.PARETO:
         text = '"noisy" needs scores in one order, which "pareto" does not give; use another ranking.rule, or "strict"'
         raise Wrong(("certify", "rule"), text)
-    if not certify.can_prove():
-        text = (
-            f"{certify.repeats} repeats, in turn with the champion, can not prove anything at an error of "
-            f"{certify.error:g}; raise repeats"
-        )
-        raise Wrong(("certify", "repeats"), text)
 
 
 def _check_heldout(task: Task, held: HeldOutSpec) -> None:
@@ -260,6 +260,13 @@ def _weights_without_effect(task: Task) -> Iterator[Notice]:
     for at, metric in enumerate(task.metrics):
         if "weight" in metric.model_fields_set and task.ranking.rule is not Rule.WEIGHTED:
             yield ("metrics", at, "weight"), 'has no effect; it counts only with ranking.rule = "weighted"'
+
+
+def _too_few_repeats(task: Task) -> Iterator[Notice]:
+    certify = task.certify.certify()
+    if certify.noisy and certify.repeats < (used := EACH * certify.least) - EACH + 1:
+        text = f"{certify.repeats} can not prove anything at an error of {certify.error:g}; {used} are used"
+        yield ("certify", "repeats"), text
 
 
 def _certify_without_effect(task: Task) -> Iterator[Notice]:

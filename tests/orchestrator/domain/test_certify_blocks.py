@@ -181,8 +181,12 @@ def test_turns() -> None:
     assert [turns("1/7", it) for it in range(9)] != [turns("1/8", it) for it in range(9)]
 
 
-@pytest.mark.parametrize(("repeats", "blocks", "can"), [(1, 1, False), (4, 2, False), (5, 3, True), (24, 12, True)])
-def test_too_few(repeats: int, blocks: int, can: bool) -> None:
-    """Too few blocks can prove nothing, however good the candidate is."""
-    certify = Certify(rule=CertifyRule.NOISY, repeats=repeats)
-    assert (certify.blocks, certify.can_prove()) == (blocks, can)
+@pytest.mark.parametrize(
+    ("repeats", "error", "blocks"), [(1, 0.05, 3), (5, 0.05, 3), (7, 0.05, 4), (24, 0.05, 12), (5, 1e-9, 13)]
+)
+def test_never_too_few(repeats: int, error: float, blocks: int) -> None:
+    """A test has as many blocks as its repeats need, and enough for the first test to be passed at all."""
+    certify = Certify(rule=CertifyRule.NOISY, repeats=repeats, error=error)
+    assert certify.blocks == blocks
+    assert stand(level=certify.level(1, 1), most=blocks) is Stand.OPEN
+    assert stand(level=certify.level(1, 1), most=certify.least - 1) is Stand.FUTILE
