@@ -72,10 +72,10 @@ def steps_of(bench: Workbench, node: Node, watch: Watch) -> Iterator[Step]:
     yield Step("change-applies", StepState.FAILED if why else StepState.PASSED, why or "")
     trial = bench.state.trials.get(node.submitted or "")
     yield from _run_steps(bench, trial, watch)
-    told = _Told(bench, node, trial, watch)
-    yield from (told.step(stage) for stage in (Stage.SCORE, Stage.REPLAY, Stage.REPEATS))
-    yield from (told.guard(guard) for guard in bench.state.guards_of(node.id))
-    yield told.step(Stage.HELD_OUT)
+    asked = _Questions(bench, node, trial, watch)
+    yield from (asked.step(stage) for stage in (Stage.SCORE, Stage.REPLAY, Stage.REPEATS))
+    yield from (asked.guard(guard) for guard in bench.state.guards_of(node.id))
+    yield asked.step(Stage.HELD_OUT)
 
 
 def _run_steps(bench: Workbench, trial: Trial | None, watch: Watch) -> Iterator[Step]:
@@ -114,7 +114,7 @@ def _objection(fault: str | None, verdict: Verdict | None) -> str:
     return ""
 
 
-class _Told:
+class _Questions:
     """What became of each question that decides whether a sound candidate is kept."""
 
     def __init__(self, bench: Workbench, node: Node, trial: Trial | None, watch: Watch) -> None:

@@ -99,10 +99,10 @@ def stage_of(state: State, node: Node, certify: Certify) -> Stage:
     return Stage.REPLAY if replayed else Stage.SCORE
 
 
-Told = tuple[Stage, Question | Decision]
+Finding = tuple[Stage, Question | Decision]
 
 
-def _guarded(state: State, node: Node, aim: Aim) -> Told | None:
+def _guarded(state: State, node: Node, aim: Aim) -> Finding | None:
     """Guards are run only for a candidate that would be kept: they cost as much as a trial. None where all passed."""
     for guard in state.guards_of(node.id):
         passed = node.guarded.get(guard.name)
@@ -127,7 +127,7 @@ def _asked_of_baseline(state: State, node: Node, spec: HeldOutSpec | None) -> Qu
     return End(Ending.INVALID, False, why, Stage.HELD_OUT)
 
 
-def _held_out(state: State, node: Node, decision: Decision, spec: HeldOutSpec) -> Told:
+def _held_out(state: State, node: Node, decision: Decision, spec: HeldOutSpec) -> Finding:
     if node.heldout:
         return Stage.HELD_OUT, _by_ladder(decision, next(iter(node.heldout.values())), spec)
     if state.campaign.asked < spec.queries:
@@ -153,7 +153,7 @@ def _by_ladder(decision: Decision, answer: HeldOut, spec: HeldOutSpec) -> Decisi
     return Decision(True, f"{decision.why}, though {told}")
 
 
-def _answered(node: Node, decision: Decision, asks: bool) -> Told | None:
+def _answered(node: Node, decision: Decision, asks: bool) -> Finding | None:
     """What was answered is not asked again and counts whether one still `asks` or not."""
     if node.promotion is None:
         return (Stage.PERSON, AskPerson()) if asks else None

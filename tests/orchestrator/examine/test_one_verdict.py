@@ -56,6 +56,7 @@ class Case:
     sigma: float = 0.0
     unsound: tuple[int, ...] = ()
     relay: bool = False
+    shared: bool = False
 
 
 CASES = [
@@ -79,6 +80,8 @@ CASES = [
     Case("only recorded", {"value": 3, "held": -5}, True, YES, YES, Stage.HELD_OUT, (TOLD,)),
     Case("relay, better", {"value": 3}, True, YES, YES, Stage.REPLAY, relay=True),
     Case("relay, worse", {"value": -1}, False, NO, NO, Stage.SCORE, relay=True),
+    Case("shared, better", {"value": 3}, True, YES, YES, Stage.REPLAY, shared=True),
+    Case("shared, worse", {"value": -1}, False, NO, NO, Stage.SCORE, shared=True),
     Case("noisy, no-op", {"value": 0, "more": 1}, False, NO, YES, None, (NOISY,), sigma=1.0),
     Case("noisy, better", {"value": 9}, True, YES, YES, Stage.REPEATS, (NOISY,), sigma=1.0),
     Case("noisy, worse", {"value": -9}, False, NO, NO, Stage.SCORE, (NOISY,), sigma=1.0),
@@ -96,7 +99,13 @@ def script_of(case: Case) -> Script:
 
 
 def task_of(case: Case, folder: Path) -> Path:
-    return write_relay_task(folder, *case.sections) if case.relay else write_task(folder, *case.sections)
+    if case.relay:
+        return write_relay_task(folder, *case.sections)
+    task = write_task(folder, *case.sections)
+    if case.shared:
+        path = task / "blastdoor.toml"
+        path.write_text(path.read_text().replace('command = ["judge"]\n', 'command = ["judge"]\nmode = "shared"\n', 1))
+    return task
 
 
 def text_of(case: Case) -> str:
