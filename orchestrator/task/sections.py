@@ -210,7 +210,7 @@ class Budget(Section):
     seconds: Span | None = None
     wall: Span | None = None
     stall_losses: Annotated[Money, Field(ge=0, le=1e9)] | None = None
-    artifacts: Annotated[Size, Field(ge=0, le=2**60)] | None = None
+    artifacts: Annotated[Size, Field(ge=0, le=2**53)] | None = None
     patience: int | None = Field(default=None, ge=1, le=2**53)
     rate: Annotated[Rate, Field(gt=0, le=1e6)] | None = None
 

@@ -1,8 +1,23 @@
 """Every reason of the closed list is reached, and no message lacks its advice."""
 
+import itertools
+
 import pytest
 
-from orchestrator.change import Caps, Change, Form, Policy, Reason, Refusal, apply, apply_text, parse
+from orchestrator.change import (
+    Caps,
+    Change,
+    Effort,
+    File,
+    Form,
+    Policy,
+    Reason,
+    Refusal,
+    Tree,
+    apply,
+    apply_text,
+    parse,
+)
 from tests.orchestrator.change.samples import POLICY, TREE, block, created, refusal, whole
 
 HEADER = "--- a/src/solve.py\n+++ b/src/solve.py\n"
@@ -19,6 +34,7 @@ TEXTS: dict[Reason, tuple[str | bytes, Policy]] = {
     Reason.SYMLINK: (created("src/a.py").replace("100644", "120000"), POLICY),
     Reason.SUBMODULE: (created("src/a.py").replace("100644", "160000"), POLICY),
     Reason.MODE: (created("src/a.py").replace("100644", "100755"), POLICY),
+    Reason.TOO_MANY_LINES: ("\n" * 150_001, POLICY),
     Reason.TOO_MANY_FILES: (whole("a") + whole("b"), SMALL),
     Reason.TOO_MANY_HUNKS: (HEADER + "@@ -1 +1 @@\n-a\n+b\n" * 2, SMALL),
     Reason.PATH_TOO_LONG: (created("x" * 31), SMALL),
@@ -41,7 +57,7 @@ TEXTS: dict[Reason, tuple[str | bytes, Policy]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("expected", list(Reason))
+@pytest.mark.parametrize("expected", [reason for reason in Reason if reason is not Reason.TOO_COSTLY])
 def test_every_reason_is_reached(expected: Reason) -> None:
     """Each reason has a text that leads to it, and the message says what to do."""
     found = refusal(*TEXTS[expected])
@@ -53,6 +69,16 @@ def test_every_reason_is_reached(expected: Reason) -> None:
     assert about
     assert advice
     assert expected.advice
+
+
+def test_too_costly() -> None:
+    """Counts refuse what is known to cost much; behind them stands the processor's clock, which races here."""
+    tree = Tree({"src/solve.py": File(b"a\nb\n" * 2000)})
+    clock = itertools.count(step=100.0)
+    with pytest.raises(Refusal) as caught:
+        apply_text(tree, block("src/solve.py", "a\nb\nb\n", "c\n"), POLICY, effort=Effort(clock=lambda: next(clock)))
+    assert caught.value.reason is Reason.TOO_COSTLY
+    assert str(caught.value).endswith(f"; {Reason.TOO_COSTLY.advice}")
 
 
 def test_caps_hold_exactly() -> None:

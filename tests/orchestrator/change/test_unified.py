@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.change import Policy, Reason, Tree, apply_text
+from orchestrator.change import Effort, Policy, Reason, Tree, apply_text
 from orchestrator.change.places import Page
 from tests.orchestrator.change.samples import edited, reason
 
@@ -229,8 +229,8 @@ def test_signature_after_a_line_like_it() -> None:
 def test_search_has_a_budget() -> None:
     """A search that costs too much ends without an answer; the same search with more effort has one."""
     lines, wanted = [b"a"] * 100 + [b"b"] * 100, [b"a", b"b", b"b"]
-    assert Page(lines).places(wanted) == [99]
-    assert Page(lines, effort=1000).places(wanted) is None
+    assert Page(lines, Effort()).places(wanted) == [99]
+    assert Page(lines, Effort(places=1000)).places(wanted) is None
 
 
 def test_hard_to_search() -> None:
