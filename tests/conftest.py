@@ -17,6 +17,22 @@ from tests.modal_emulator import ModalEmulator
 
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
+# Many programs started, matrices, whole campaigns by the dozen: a half of the time of all tests that need no engine.
+LONG = (
+    "tests/examples/test_gpu_reduce.py",
+    "tests/orchestrator/domain/test_certify",
+    "tests/orchestrator/examine/test_calls.py",
+    "tests/orchestrator/examine/test_checkup.py",
+    "tests/orchestrator/judge/test_cheats.py",
+    "tests/orchestrator/loop/test_agents.py",
+    "tests/orchestrator/loop/test_evolving",
+    "tests/orchestrator/loop/test_operators.py",
+    "tests/orchestrator/loop/test_rented_anyhow.py",
+    "tests/orchestrator/loop/test_resuming.py",
+    "tests/orchestrator/proposers/operators/test_fuzz.py",
+    "tests/orchestrator/proposers/test_samplers.py",
+    "tests/scripts/test_programs.py::test_python_starts_known_programs",
+)
 
 # `make thorough` takes the second one. A test that wants more says how many times as many: `settings().max_examples`.
 settings.register_profile("test", max_examples=30)
@@ -39,6 +55,13 @@ def _can_hold_folders(place: Path) -> bool:
         return False
     found = os.statvfs(place)
     return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > ROOM
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker("long")
 
 
 @pytest.hookimpl(wrapper=True)
