@@ -30,7 +30,6 @@ PACKAGES = {
     "python3": "python3",
     "rm": "coreutils",
     "sed": "sed",
-    "sed": "sed",
     "setpriv": "util-linux",
     "sh": "dash",
     "sleep": "coreutils",
