@@ -133,7 +133,7 @@ class _Attacker:
 
 
 @asynccontextmanager
-async def opened_campaign(folder: Path, hostile: Hostile, attempts: int = 4) -> AsyncIterator[Opened]:
+async def opened_campaign(folder: Path, hostile: Hostile, attempts: int = 2) -> AsyncIterator[Opened]:
     """A campaign on the fake backend whose attempts with odd numbers are hostile. The judge is, in all of them."""
     _write_task(folder)
 

@@ -16,7 +16,7 @@ TENTH = 10
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_t82_beside(tmp_path: Path, name: str) -> None:
     """The hostile attempt ends, its honest neighbour is scored, and no turn of the loop is long."""
-    async with opened_campaign(tmp_path, HOSTILE[name](TENTH), attempts=2) as opened:
+    async with opened_campaign(tmp_path, HOSTILE[name](TENTH)) as opened:
         with watched_turns() as turns:
             await opened.campaign.run()
         nodes = opened.bench.state.nodes
