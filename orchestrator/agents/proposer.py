@@ -93,10 +93,11 @@ class AgentProposer:
         if brief.line is None:
             raise AssertionError("an agent needs a line to a model")
         attempt = _Attempt(self, brief, brief.line, time.monotonic())
+        bundle = await offload(attempt.bundle)
         self.journal.intended(brief.node)
         try:
             with self.journal.listening(brief.node) as listener:
-                ran = await self.door.run(attempt.job, attempt.bundle(), listener, talk=attempt.session.talk)
+                ran = await self.door.run(attempt.job, bundle, listener, talk=attempt.session.talk)
         except (NotStarted, TooLarge, Refused, BrokeOff) as error:
             self.journal.ended(brief.node, _end_of(error))
             if isinstance(error, BrokeOff) and not error.proven:

@@ -143,7 +143,8 @@ class Proposing:
     async def _asked(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
         bench = self._bench
         proposer = bench.proposers[node.role]
-        brief = self._brief(node, tree, again)
+        point = await offload(self._parent_point, node, tree)
+        brief = self._brief(node, tree, again, point)
         try:
             async with asyncio.timeout(bench.propose_s):
                 if bench.models is None or node.role is not Role.SEARCH:
@@ -192,7 +193,7 @@ class Proposing:
             lost=node.spent - node.booked,
         )
 
-    def _brief(self, node: Node, tree: Tree, again: int) -> Brief:
+    def _brief(self, node: Node, tree: Tree, again: int, point: dict[str, Value] | None) -> Brief:
         bench, past = self._bench, self._bench.pasts[node.role]
         self._steered = len(bench.state.campaign.steering)
         return Brief(
@@ -201,7 +202,7 @@ class Proposing:
             number=node.number,
             seed=_seed(bench.state.run, node.role),
             tree=tree,
-            parent_params=self._parent_point(node, tree),
+            parent_params=point,
             count=self._count(node),
             again=again,
             step=node.step,
