@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from orchestrator.llm import asgi
 from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.refusal import Refused
-from orchestrator.llm.screening import BESIDE, BESIDE_IMAGE, BESIDE_TOOL, screened
+from orchestrator.llm.screening import BESIDE, BESIDE_IMAGE, BESIDE_TOOL, MOST_PARTS, screened
 from orchestrator.llm.upstream import Upstream
 from tests.messages import MessagesServer, Reply
 from tests.orchestrator.llm.conftest import DOLLAR
@@ -211,3 +211,12 @@ async def test_any_body_is_forwarded_or_refused(messages_server: MessagesServer,
     else:
         assert 400 <= answered.status < 500
         assert json.loads(told)["error"]["message"]
+
+
+def test_t82_a_body_of_many_parts() -> None:
+    """A body made of millions of lists is refused before it is parsed; its twin, a text with as many commas, passes."""
+    parts = b'{"model":"%s","x":[' % MODEL.encode() + b"[]," * MOST_PARTS + b"[]]}"
+    with pytest.raises(Refused, match="more than 250000 parts"):
+        screened(parts, (MODEL,), PRICES)
+    text = json.dumps({**ASKED, "messages": [{"role": "user", "content": '[{,"\\' * MOST_PARTS}]}).encode()
+    assert screened(text, (MODEL,), PRICES).given > len(text) // 2
