@@ -10,7 +10,8 @@ import pytest
 from click.testing import Result
 
 from orchestrator.domain.ending import Ending
-from orchestrator.examine.gate import Decision, StepState, changed_paths
+from orchestrator.examine.gate import Decision, changed_paths
+from orchestrator.examine.gate_steps import StepState
 from orchestrator.ledger import Ledger
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
