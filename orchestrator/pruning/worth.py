@@ -10,6 +10,7 @@ that have one.
 import math
 from bisect import insort
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from orchestrator.domain.metric import Goal
@@ -58,15 +59,32 @@ def bar(peers: Peers, goal: Goal, step: int) -> float | None:
     key = ("bar", goal, step)
     if key not in peers.memo:
         mine, sign = peers.best.by(step) if peers.best else None, goal_sign(goal)
-        others = (it for it in peers.scored if it != peers.best)
-        known = _known((it.worth for it in _by_verdict(others, peers.baseline, sign, step)), 1.0)
-        peers.memo[key] = None if mine is None or not known else sign * min(sign * mine, max(known))
+        most = _most(peers, sign, step)
+        peers.memo[key] = None if mine is None or most is None else sign * min(sign * mine, most)
     found: float | None = peers.memo[key]
     return found
 
 
 def goal_sign(goal: Goal) -> float:
     return 1.0 if goal is Goal.HIGHER else -1.0
+
+
+def _most(peers: Peers, sign: float, step: int) -> float | None:
+    """The most that anyone but the best one is worth, without their whole order: behind the first one by verdict, each
+    is held down to what some before it are worth, and only the baseline is not.
+    """
+    line = peers.memo.get("others")
+    if line is None:
+        others = sorted((it for it in peers.scored if it != peers.best), key=lambda it: -it.merit)
+        line = peers.memo["others"] = [list(alike) for _, alike in groupby(others, key=lambda it: it.merit)]
+    begun = ((-alike[0].merit, [sign * v for it in alike if (v := it.by(step)) is not None]) for alike in line)
+    first = next(((place, min(values)) for place, values in begun if values), (math.inf, -math.inf))
+    most = first[1]
+    if peers.baseline:
+        value = peers.baseline.by(step)
+        known = -math.inf if value is None else sign * value
+        most = known if (-peers.baseline.merit, known) <= first else max(most, known)
+    return most if math.isfinite(most) else None
 
 
 class _Place(NamedTuple):

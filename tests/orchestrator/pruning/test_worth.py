@@ -1,13 +1,17 @@
 """What a peer's curve is worth among others: the order of the verdicts holds it down, on any scale."""
 
+import math
 import random
 
 import pytest
 
 from orchestrator.domain.metric import Goal
+from orchestrator.domain.reports import MOST_POINTS
 from orchestrator.pruning import Peer, Peers
+from orchestrator.pruning.crowd import MOST_PEERS
 from orchestrator.pruning.optunas import Halving, Median
-from orchestrator.pruning.worth import bar, trusted, worth
+from orchestrator.pruning.wilcoxon import Wilcoxon
+from orchestrator.pruning.worth import _by_verdict, bar, trusted, worth
 
 BOTH = pytest.mark.parametrize("goal", list(Goal))
 
@@ -85,6 +89,48 @@ def test_one_alone_raises_no_bar(goal: Goal) -> None:
     worthless = [flat(str(n), 99, -n, goal) for n in range(1, 5)]
     assert [bar(of(best, *worthless, baseline=flat("0", 0.4, 0, goal)), goal, 1)] == turned(goal, 0.4)
     assert [bar(of(flat("a", 0.3, 2, goal), flat("b", 0.5, 1, goal)), goal, 1)] == turned(goal, 0.3)
+
+
+@BOTH
+def test_the_bar_is_the_most_that_another_is_worth(goal: Goal) -> None:
+    """It is found without the whole order, and is what the whole order says, ties and silent ones included."""
+    draw, seen = random.Random(goal), set()
+    for _ in range(500):
+        scored = [_drawn(draw, str(number)) for number in range(draw.randint(1, 6))]
+        baseline = draw.choice([None, _drawn(draw, "0"), Peer("0", (), draw.randint(0, 3))])
+        peers = of(*scored, baseline=baseline)
+        sign = 1 if goal is Goal.HIGHER else -1
+        for step in range(5):
+            mine = peers.best.by(step) if peers.best else None
+            line = _by_verdict([it for it in scored if it is not peers.best], baseline, sign, step)
+            most = max((it.worth for it in line if math.isfinite(it.worth)), default=None)
+            expected = None if mine is None or most is None else sign * min(sign * mine, most)
+            assert bar(peers, goal, step) == expected, (peers, step)
+            seen.add(expected)
+    assert len(seen) > 3
+
+
+def _drawn(draw: random.Random, name: str) -> Peer:
+    steps = sorted(draw.sample(range(5), draw.randint(1, 5)))
+    return Peer(name, tuple((step, draw.randint(0, 3)) for step in steps), draw.randint(0, 3))
+
+
+def test_t82_a_look_among_many_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signed-rank look at a whole curve, which is done on the loop, does not ask every peer for every step."""
+    steps = range(MOST_POINTS)
+    draw = random.Random(1)
+    scored = [Peer(str(n), tuple((step, draw.random()) for step in steps), n) for n in range(MOST_PEERS)]
+    peers = of(*scored, baseline=flat("0", 0.0, -1.0, steps=MOST_POINTS))
+    asked: list[str] = []
+    by = Peer.by
+
+    def counted(peer: Peer, step: int) -> float | None:
+        asked.append(peer.trial)
+        return by(peer, step)
+
+    monkeypatch.setattr(Peer, "by", counted)
+    assert Wilcoxon(Goal.HIGHER, 4, 0.1).decide([(step, -1.0) for step in steps], peers).prune
+    assert MOST_PEERS < len(asked) < 4 * MOST_PEERS
 
 
 def test_poison_heals() -> None:
