@@ -6,10 +6,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
+from orchestrator.domain.reports import MOST_POINTS
 from orchestrator.loop.jobs import Image
+from orchestrator.loop.workbench import Workbench
 from orchestrator.proposers import Brief
+from orchestrator.pruning.crowd import MOST_PEERS
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Flags, Site, open_campaign
 from orchestrator.wiring.opening import Opened
@@ -25,13 +29,16 @@ REPORT = b'::report {"step":%d,"value":1}\n'
 
 @dataclass(frozen=True)
 class Hostile:
-    """`words` are said in PID 1's place, `result` is what the judge gives back, `change` is proposed as a text."""
+    """`words` are said in PID 1's place, `result` is what the judge gives back, `change` is proposed as a text. So many
+    `peers` with whole curves have ended before, and a signed-rank test compares with them.
+    """
 
     log: bytes = b""
     words: bytes = b""
     outputs: Mapping[str, bytes] = field(default_factory=lambda: {"answer": b"1"})
     result: Mapping[str, bytes] = field(default_factory=lambda: {"result.json": b'{"score": 1}'})
     change: str = ""
+    peers: int = 0
 
 
 def source(number: int) -> str:
@@ -72,6 +79,9 @@ HOSTILE: dict[str, Callable[[int], Hostile]] = {
     "15 MiB of escapes": lambda part: Hostile(log=b"\x1b" * (15 * MIB // part)),
     "15 MiB of invisible characters": lambda part: Hostile(log="\U000e0069".encode() * (15 * MIB // 4 // part)),
     "400,000 reports": lambda part: Hostile(log=b"".join(REPORT % step for step in range(400_000 // part))),
+    "reports among 256 whole curves": lambda _: Hostile(
+        log=b"".join(REPORT % step for step in range(MOST_POINTS)), peers=MOST_PEERS
+    ),
     "400,000 lines like reports": lambda part: Hostile(log=b'::report {"step":1,"value":[[[[[[\n' * (400_000 // part)),
     "PID 1's words": lambda _: Hostile(words=b"x" * (8 * MIB)),
     "1,000 files of 60 KiB": lambda _: Hostile(outputs={f"f{n}": n.to_bytes(4, "big") * 15_360 for n in range(1000)}),
@@ -104,11 +114,20 @@ file = "params.json"
 [parameters.space]
 x = {type = "int", low = 0, high = 1000}
 """
+PRUNING = """
+[pruning]
+rule = "wilcoxon"
+spare = 0.0
+"""
 
 
-def _write_task(folder: Path) -> None:
+def _write_task(folder: Path, hostile: Hostile) -> None:
     texts = {f"workspace/src/file{number}.py": source(number) for number in range(FILES)}
-    texts |= {"blastdoor.toml": TASK, "workspace/params.json": '{"x": 0}', "judge/judge.py": ""}
+    texts |= {
+        "blastdoor.toml": TASK + PRUNING * bool(hostile.peers),
+        "workspace/params.json": '{"x": 0}',
+        "judge/judge.py": "",
+    }
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -132,10 +151,27 @@ class _Attacker:
         return [Proposal(operator="x", description="x", params={"x": brief.number})]
 
 
+class _Crowding:
+    """Puts peers beside the baseline as soon as that has a verdict, each better than it, in no order at any step."""
+
+    def __init__(self, bench: Workbench, peers: int) -> None:
+        self._bench = bench
+        self._peers = peers
+
+    def on_event(self, event: e.Event, _: str) -> None:
+        if isinstance(event, e.JudgingEnded) and self._peers and self._bench.pruning:
+            verdict = self._bench.state.trials[event.trial].verdict
+            crowd = self._bench.pruning._crowd((1, verdict.cohort if verdict else "", Role.SEARCH))
+            for number in range(self._peers):
+                points = [(step, 2.0 + number * 31 % 97) for step in range(MOST_POINTS)]
+                crowd.scored(f"peer-{number}", points, 2.0 + number)
+            self._peers = 0
+
+
 @asynccontextmanager
 async def opened_campaign(folder: Path, hostile: Hostile, attempts: int = 2) -> AsyncIterator[Opened]:
     """A campaign on the fake backend whose attempts with odd numbers are hostile. The judge is, in all of them."""
-    _write_task(folder)
+    _write_task(folder, hostile)
 
     async def program(guest: Guest) -> int:
         if "judge/judge.py" in guest.files:
@@ -160,6 +196,8 @@ async def opened_campaign(folder: Path, hostile: Hostile, attempts: int = 2) -> 
     )
     async with open_campaign(folder, site, flags=Flags(attempts=attempts, rate=1e6, seed=1, width=2)) as opened:
         opened.bench.proposers[Role.SEARCH] = _Attacker(hostile)
+        if hostile.peers:
+            opened.bench.book.observers.append(_Crowding(opened.bench, hostile.peers).on_event)
         yield opened
 
 

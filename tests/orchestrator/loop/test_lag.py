@@ -21,5 +21,6 @@ async def test_t82_beside(tmp_path: Path, name: str) -> None:
             await opened.campaign.run()
         nodes = opened.bench.state.nodes
     assert nodes["1.2"].ending is Ending.SCORED
-    assert nodes["1.1"].ending in (Ending.SCORED, Ending.TAMPERED, Ending.INVALID, Ending.FAILED)
+    expected = (Ending.SCORED, Ending.TAMPERED, Ending.INVALID, Ending.FAILED)
+    assert nodes["1.1"].ending in ((Ending.PRUNED,) if "curves" in name else expected)
     assert turns.longest_s < MOST_S, turns
