@@ -47,7 +47,7 @@ class Shelf:
             self._add(trial)
         ended = sorted((node for node in state.nodes.values() if _is_discarded(node)), key=lambda node: node.ended_at)
         self._discarded = dict.fromkeys(node.id for node in ended)
-        gone = {name for trial in trials if trial.let_go for name, _ in _lists(trial)}
+        gone = {name for trial in trials if trial.let_go for name in _lists(trial)}
         self._left = await offload_disk(self._artifacts.those_there, gone)
         await self.close()
         self._book.observers.append(self._on_event)
@@ -98,12 +98,12 @@ class Shelf:
             for trial in state.trials_of(node):
                 if not trial.let_go and (lists := _lists(trial)):
                     found.append(trial)
-                    freed += sum(self._sizes[name] for name, _ in lists if len(self._users[name]) == 1)
+                    freed += sum(self._sizes[name] for name in lists if len(self._users[name]) == 1)
         return found
 
     def _let_go(self, trials: list[Trial]) -> None:
         before = self.kept_bytes
-        names = {name for trial in trials for name, _ in _lists(trial)}
+        names = {name for trial in trials for name in _lists(trial)}
         for trial in trials:
             self._drop(trial)
             self._discarded.pop(trial.node, None)
@@ -126,7 +126,7 @@ class Shelf:
 
     def _add(self, trial: Trial) -> None:
         """Again for each of its events: a trial has its outputs first and its traces later."""
-        for name, size in _lists(trial) if not trial.let_go else ():
+        for name, size in _lists(trial).items() if not trial.let_go else ():
             users = self._users.setdefault(name, set())
             if not users:
                 self._sizes[name] = size
@@ -134,7 +134,7 @@ class Shelf:
             users.add(trial.id)
 
     def _drop(self, trial: Trial) -> None:
-        for name, _ in _lists(trial):
+        for name in _lists(trial):
             self._users[name].discard(trial.id)
             if not self._users[name]:
                 self.kept_bytes -= self._sizes.pop(name)
@@ -154,13 +154,15 @@ class Shelf:
 
 
 def _is_discarded(node: Node) -> bool:
-    return node.phase is Phase.ENDED and not node.kept and node.role is not Role.BASELINE
+    """What ended free may be run again from where it was, and then its outputs are judged and guarded."""
+    charged = node.ending is not None and node.ending.charged
+    return node.phase is Phase.ENDED and charged and not node.kept and node.role is not Role.BASELINE
 
 
-def _lists(trial: Trial) -> list[tuple[str, int]]:
-    """The lists of files that it left, with their bytes."""
+def _lists(trial: Trial) -> dict[str, int]:
+    """The lists of files that it left, with their bytes. Where a candidate leaves what its judge traces, it is one."""
     both = ((trial.outputs, trial.outputs_bytes), (trial.traces, trial.traces_bytes))
-    return [(name, size) for name, size in both if name]
+    return {name: size for name, size in both if name}
 
 
 def _removed(artifacts: Artifacts, names: set[str], records: Iterable[BaseModel], until: float) -> set[str]:
@@ -171,7 +173,7 @@ def _removed(artifacts: Artifacts, names: set[str], records: Iterable[BaseModel]
         match record:
             case Trial():
                 files |= {record.log} if record.log else set()
-                lists |= {name for name, _ in _lists(record)} if not record.let_go else set()
+                lists |= set(_lists(record)) if not record.let_go else set()
             case Node():
                 files |= {it for it in (record.diff, record.agent_log) if it}
             case Draft() | Injection():

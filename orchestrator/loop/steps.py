@@ -70,7 +70,7 @@ def next_step(state: State, name: str, rules: Rules, *, tunes: bool, reviews: Re
     if node.promoted is None:
         return _towards_candidate(state, node, rules.ranking, tunes, reviews)
     trial = state.trials[node.submitted] if node.submitted else None
-    if trial is None or not trial.ended or (trial.ending and trial.ending.retryable):
+    if trial is None or trial.let_go or not trial.ended or (trial.ending and trial.ending.retryable):
         return Submit()
     if trial.ending is not None:
         return End(trial.ending, False, trial.reason)

@@ -1,8 +1,9 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
 `value` is a candidate's score, `tasks` are those of single tasks, `do` how its trial goes, `judge` what the judge makes
-of its answer, `then` (as JSON) what is different when it is run once more; `held`, `held do` and `held judge` are the
-same on the held-out split. The script holds what goes wrong outside of it.
+of its answer, `then` (as JSON) what is different when it is run once more, `traced` that it leaves nothing but what its
+judge will write as a trace; `held`, `held do` and `held judge` are the same on the held-out split. The script holds
+what goes wrong outside of it.
 """
 
 import asyncio
@@ -70,6 +71,9 @@ class Script:
         guest.log(f"value {params['value']}\n".encode())
         if do == "answer":
             await asyncio.sleep(params.get("takes", 0.0))
+            if size := params.get("traced"):
+                guest.out["traces/0.json"] = json.dumps({**params, "padding": "x" * size}).encode()
+                return 0
             guest.out["answer.json"] = json.dumps(params).encode()
             if size := params.get("leaves"):
                 guest.out["large"] = ((b"same" if params.get("same") else json.dumps(params).encode()) * size)[:size]
@@ -139,6 +143,8 @@ class Script:
 
     async def _judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")
+        if traced := guest.files.get("outputs/traces/0.json"):
+            outputs = guest.out["traces/0.json"] = traced
         answer = json.loads(outputs or guest.files["candidate/params.json"])
         held, tuning = "--heldout" in guest.job.command, "--tune" in guest.job.command
         does = "crash" if self.judge_is_broken else answer.get("held judge" if held else "judge", "score")

@@ -7,10 +7,12 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Phase
 from orchestrator.ledger import Missing
 from orchestrator.loop import shelf
-from orchestrator.wiring import How
-from tests.orchestrator.loop.scripted import Point, Scripted, scripted
+from orchestrator.wiring import How, ask
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import GUARD, Point, Scripted, scripted, write_task
 
 BIG = 20_000
 
@@ -81,6 +83,59 @@ async def test_shared_bytes_stay_while_somebody_needs_them(folder: Path) -> None
         assert there(session, "1.1")
         assert not there(session, "1.2")
         assert not there(session, "1.3")
+
+
+async def test_t91_outputs_that_are_the_judges_traces(folder: Path) -> None:
+    """A candidate that leaves the very bytes that its judge writes as a trace is one list: it is counted once, let go
+    once, and neither this session nor a resume ends over it.
+    """
+    traced: list[Point] = [{"value": value, "traced": BIG} for value in (6, 1, 2, 3)]
+    async with scripted(folder, None, *traced, artifacts=3 * BIG) as session:
+        await session.run()
+        trial = session.bench.state.trials["1.2-1"]
+        assert trial.outputs == trial.traces
+        assert not there(session, "1.2")
+        assert session.bench.shelf.kept_bytes < 3 * BIG
+    async with scripted(folder, None, *traced, point(4), how=How.RESUME) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.5"].ending is Ending.SCORED
+
+
+@pytest.mark.parametrize("was_let_go", [False, True])
+@pytest.mark.parametrize("cut", [e.JudgingIntended, e.GuardIntended])
+async def test_what_a_person_cancelled_can_be_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: type[e.Event], was_let_go: bool
+) -> None:
+    """What ended free keeps its outputs, and goes on from there; where a ledger let them go, it is run once more."""
+    folder = write_task(tmp_path / "task", GUARD)
+    points = [point(9, judge="wait" if cut is e.JudgingIntended else "score"), *map(point, (6, 1, 2))]
+    script = Script()
+    with monkeypatch.context() as patched:
+        if was_let_go:
+            patched.setattr(shelf, "_is_discarded", lambda node: node.phase is Phase.ENDED and not node.kept)
+        async with scripted(folder, script, *points, artifacts=2 * BIG) as session:
+            asked: list[object] = []
+
+            def cancel(event: e.JudgingIntended | e.GuardIntended) -> None:
+                node = (
+                    event.node if isinstance(event, e.GuardIntended) else session.bench.state.trials[event.trial].node
+                )
+                if node == "1.1" and not asked:
+                    asked.append(ask(folder, "cancel", {"node": "1.1"}))
+                    session.campaign._inbox.take()
+
+            session.when(cut, cancel)
+            await session.run()
+            assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+            assert there(session, "1.1") is not was_let_go
+            assert not there(session, "1.3")
+    script.gate.set()
+    ask(folder, "requeue", {"node": "1.1"})
+    async with scripted(folder, script, *points, how=How.RESUME) as session:
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.ending, node.kept) == (Ending.SCORED, True)
+        assert (node.submitted == "1.1-1") is not was_let_go
 
 
 async def test_more_is_needed_than_the_budget_allows(folder: Path) -> None:
