@@ -9,9 +9,10 @@ import re
 from orchestrator.text import printable
 
 # GitHub takes a line that begins with `::`, Azure `##vso[…]` and, like older runners of GitHub, `##[…]` anywhere in a
-# line, TeamCity `##teamcity[…]`. Colours and white space before them are skipped, and a carriage return ends a line.
-_LINE_COMMAND = re.compile(r"(^|[\r\n])((?:\s|\x1b\[[0-9;]*m)*):(?=:)")
-_COMMAND = re.compile(r"#(?=#[\[\w])")
+# line, TeamCity `##teamcity[…]`, GitLab `section_start:…`, also anywhere. Colours and white space before `::` are
+# skipped, and a carriage return ends a line.
+_LINE_COMMAND = re.compile(r"(^|[\r\n])((?:[^\S\r\n]|\x1b\[[0-9;]*m)*):(?=:)")
+_COMMAND = re.compile(r"#(?=#[\[\w])|s(?=ection_(?:start|end):\d)")
 # What XML 1.0 does not allow.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINK = re.compile(r"[\\\[\]]")
@@ -25,7 +26,7 @@ def ci_log(text: str) -> str:
     """Whole lines for the log of a CI job, which takes some of them for commands. Their first sign becomes an escape,
     one that JSON knows, too: a document in the log keeps its meaning.
     """
-    return _COMMAND.sub(r"\\u0023", _LINE_COMMAND.sub(r"\1\2\\u003a", text))
+    return _COMMAND.sub(lambda found: f"\\u{ord(found[0]):04x}", _LINE_COMMAND.sub(r"\1\2\\u003a", text))
 
 
 def xml_text(text: str) -> str:

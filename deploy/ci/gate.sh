@@ -17,9 +17,9 @@ trap 'git worktree remove --force "$work/trusted" >/dev/null 2>&1 || :; rm -rf "
 # Task, judge and gold as they are in the base branch.
 git -c core.hooksPath=/dev/null worktree add --quiet --detach "$work/trusted" "$BASE"
 
-# A name can be a command to a runner (::error…, ##vso[…]) or Markdown in a summary. Behind this sign and without two
-# hashes it is neither: four spaces make it code.
-as_text() { sed -e 's/##/#\\#/g' -e 's/^/    | /'; }
+# A name can be a command to a runner (::error…, ##vso[…]) or Markdown in a summary. Behind this sign and with a
+# backslash after every hash it is neither: four spaces make it code. git writes control characters as escapes.
+as_text() { sed -e 's/#/#\\/g' -e 's/^/    | /'; }
 
 outside=$(git -c core.quotePath=true diff --name-only --no-renames "$BASE...$HEAD" -- . ":!$FOLDER")
 if [ -n "$outside" ]; then

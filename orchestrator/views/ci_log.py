@@ -13,6 +13,7 @@ from orchestrator.sinks import ci_log
 
 _SIGNS = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILDKITE")
 _LONGEST = 1 << 16
+_WORDS = ("section_start:", "section_end:")
 
 
 class CiLog(io.TextIOWrapper):
@@ -24,7 +25,9 @@ class CiLog(io.TextIOWrapper):
         whole = self._held + text
         end = max(whole.rfind("\n"), whole.rfind("\r")) + 1
         if len(whole) - end > _LONGEST:
-            end = len(whole.rstrip("#"))
+            # A command that is cut here is held from its first sign on.
+            held = max(count for word in _WORDS for count in range(len(word) + 1) if whole.endswith(word[:count]))
+            end = len(whole[: len(whole) - held].rstrip("#"))
         self._held = whole[end:]
         super().write(ci_log(whole[:end]))
         return len(text)

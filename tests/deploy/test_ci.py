@@ -255,6 +255,10 @@ NAMES = [
     "::error file=a,line=1::pwned",
     "##[error]pwned",
     "x ##vso[task.complete]pwned",
+    "###vso[task.complete]pwned",
+    "###[error]pwned",
+    "####teamcity[testFailed name='pwned']",
+    "section_start:1700000000:pwned\r\x1b[0Kpwned",
     "[pwned](javascript:x)",
     "<img src=x>",
     "```",
@@ -274,6 +278,7 @@ def test_t90_names_are_text(repository: Path, tmp_path: Path) -> None:
     assert code == 0, said
     lines = re.split(r"[\r\n]+", said)
     assert not [line for line in lines if line.strip().startswith("::") or re.search(r"##(\w*)\[", line)]
+    assert "\x1b" not in said
     shown = "before\n" + (reports / "outside.txt").read_text()
     tokens = MarkdownIt("commonmark").parse(shown)
     assert [token.type for token in tokens if not token.type.startswith("paragraph_")] == [

@@ -4,11 +4,13 @@ The readers are real where there is one to be had: git, an XML parser, a rendere
 services are not, so what they look for is written down here.
 """
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as Xml
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,6 +24,7 @@ from orchestrator.git import Candidates
 from orchestrator.sinks import ci_log, commit_message, sarif_text
 from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.campaign.opening import json_text
+from orchestrator.views.ci_log import CiLog
 from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.sarif import sarif
@@ -40,6 +43,8 @@ PAYLOADS = [
     "before ##vso[task.complete result=Succeeded;]done",
     "#####vso[task.setvariable variable=x]y",
     "##teamcity[testFailed name='x']",
+    "before section_start:1700000000:x[collapsed=true]\r\x1b[0Khidden",
+    "section_end:1700000000:x\r\x1b[0K",
     "[link](https://evil.invalid)",
     "![image](https://evil.invalid/x.png)",
     "<https://evil.invalid>",
@@ -70,14 +75,15 @@ AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def commands(log: str) -> list[str]:
-    """What a runner of GitHub, Azure or TeamCity would obey, and one that skips colours."""
+    """What a runner of GitHub, Azure, TeamCity or GitLab would obey, and one that skips colours."""
     lines = re.split(r"\r\n|\r|\n", re.sub(r"\x1b\[[0-9;]*m", "", log))
-    return [line for line in lines if line.strip().startswith("::") or re.search(r"##(\w*)\[", line)]
+    anywhere = re.compile(r"##(\w*)\[|section_(start|end):\d+:")
+    return [line for line in lines if line.strip().startswith("::") or anywhere.search(line)]
 
 
 def test_the_readers_see_what_acts() -> None:
     """Raw, most of these are obeyed by the readers of this file: they prove something."""
-    assert sum(bool(commands(payload)) for payload in PAYLOADS) == 12
+    assert sum(bool(commands(payload)) for payload in PAYLOADS) == 14
     assert {"link_open", "image", "html_inline", "heading_open"} <= set().union(*map(kinds, PAYLOADS))
     assert sum(bool(trailers(f"1.1: {payload}")) for payload in PAYLOADS) >= 4
 
@@ -131,6 +137,27 @@ def test_whatever_is_printed_in_ci(sign: str) -> None:
     assert not commands(told.stderr)
     assert told.stdout.endswith("no end of a line \\u0023#[x]")
     assert "plain words, 100 % of them" in told.stdout
+
+
+@pytest.mark.parametrize("command", ["##vso[x]y", "section_start:1700000000:x\r", "section_end:1700000000:x\r"])
+def test_a_line_without_an_end_is_cut_beside_commands(command: str) -> None:
+    """A line that is too long to be held is written in pieces, and no command is put together from two of them."""
+    for cut in range(len(command) + 1):
+        log = io.BytesIO()
+        guarded = CiLog(log, encoding="utf-8")
+        guarded.write("x" * 100_000 + command[:cut])
+        assert log.tell() > 90_000, "it is not held for ever"
+        guarded.write(command[cut:] + "x" * 100_000)
+        guarded.finish()
+        assert not commands(log.getvalue().decode())
+
+
+@pytest.mark.parametrize("flood", ["\n", "\r", " ", "\n ", "#", ":", "\x1b[", "\x1b[1m", "section_"])
+def test_t90_a_flood_costs_no_more_than_its_length(flood: str) -> None:
+    """What looks like the beginning of a command again and again is read once."""
+    before = time.process_time()
+    ci_log("\n" + flood * 30_000 + "x")
+    assert time.process_time() - before < 2
 
 
 def test_elsewhere_nothing_changes(tmp_path: Path) -> None:
