@@ -113,7 +113,7 @@ class Artifacts:
         except FileNotFoundError:
             raise Missing(f"artifact {digest} is not in {self._folder}; it was collected, or never kept") from None
         except OSError as error:
-            raise Corrupt(f"artifact {path} can not be read: {error.strerror}; go back to a copy") from error
+            raise _unreadable(path, error) from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise Corrupt(f"artifact {path} is not what was stored; go back to a copy")
         return data
@@ -142,14 +142,15 @@ class Artifacts:
         self, lists: Collection[str], kept_lists: Iterable[str], kept: Collection[str], until: float
     ) -> set[str]:
         """Remove lists and the files in them, but nothing that is kept, alone or in a kept list, nor what anybody put
-        after `until`. Returns the lists of which something had to stay for that: ask for them again.
+        after `until`. Returns the lists of which something had to stay for that: ask for them again. Raises Corrupt
+        before anything is removed where a kept list cannot be read: nobody can tell what has to stay.
         """
         members = {name: self._removable(name) for name in lists}
         going = set().union(*members.values(), lists) - set(kept)
         for name in kept_lists:
             if not going:
                 break
-            going -= {name, *self._members_of(name)}
+            going -= {name, *self._kept_members(name)}
         young = {name for name in going - set(lists) if not self._is_gone(name, until)}
         left = {name for name, digests in members.items() if not young.isdisjoint(digests)}
         # The list itself goes last: with it, nobody would know what is still to be removed.
@@ -221,13 +222,23 @@ class Artifacts:
         except Corrupt:
             return set()  # what it names cannot be told; gc finds it
 
-    def _members_of(self, digest: str) -> Collection[str]:
+    def _kept_members(self, digest: str) -> Collection[str]:
+        """Of what is known to be a list: one that is damaged in its first bytes is not taken for something else."""
         try:
-            with self._path(digest).open("rb") as file:
+            return (_members(self.get(digest)) or {}).values()
+        except Missing:
+            return ()
+
+    def _members_of(self, digest: str) -> Collection[str]:
+        path = self._path(digest)
+        try:
+            with path.open("rb") as file:
                 if file.read(len(_MANIFEST)) != _MANIFEST:
                     return ()
         except FileNotFoundError:
             return ()
+        except OSError as error:
+            raise _unreadable(path, error) from error
         return (_members(self.get(digest)) or {}).values()
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
@@ -240,6 +251,10 @@ class Artifacts:
                         continue
                     if stat.S_ISREG(found.st_mode):
                         yield path, found
+
+
+def _unreadable(path: Path, error: OSError) -> Corrupt:
+    return Corrupt(f"artifact {path} can not be read: {error.strerror}; go back to a copy")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -11,14 +11,16 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+import structlog
 from pydantic import BaseModel
 
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Draft, Injection, Node, Phase, PlaybookVersion, Role, Run, Trial
-from orchestrator.ledger import Artifacts
+from orchestrator.ledger import Artifacts, LedgerError
 from orchestrator.loop.book import Book
 from orchestrator.offload import offload_disk
 
+_log = structlog.get_logger()
 _ROOM = 0.9  # down to so much of the cap, so that not every trial has something removed
 _SLACK_S = 1.0  # a file's time may be older than the moment at which it was written
 
@@ -38,6 +40,7 @@ class Shelf:
         self._left: set[str] = set()  # let go, and not removed yet
         self._work: asyncio.Task[set[str]] | None = None
         self._said_over = False
+        self._stuck = False  # nothing more can be let go before another attempt ends
 
     async def open(self) -> None:
         """Count what is there, and remove what a killed session let go of and did not get to."""
@@ -67,16 +70,18 @@ class Shelf:
             del self._storing[token]
 
     def turn(self) -> None:
-        """Look once. Raises what a removal raised."""
+        """Look once."""
         if self._work is not None:
             if not self._work.done():
                 return
             self._left, self._work = self._work.result(), None
-        if self._cap is None or self.kept_bytes <= self._cap:
+        if self._cap is None or self.kept_bytes <= self._cap or self._stuck:
             return
         if trials := self._oldest(self._cap):
             self._let_go(trials)
-        elif not self._said_over:
+            return
+        self._stuck = True
+        if not self._said_over:
             self._said_over = True
             self._book.record(e.ArtifactsOverBudget(kept=self.kept_bytes, cap=self._cap))
 
@@ -88,41 +93,60 @@ class Shelf:
             self._left = await self._remove(self._left, math.inf)
 
     def _oldest(self, cap: int) -> list[Trial]:
-        """As many as have to go, of the attempts that ended first."""
+        """As many as have to go, of the attempts that ended first. Bytes are free when the last that has them goes."""
         state, found, freed = self._book.state, [], 0
+        users: dict[str, int] = {}  # left; none of a list that has to stay
         for node in self._discarded:
             if self.kept_bytes - freed <= _ROOM * cap:
                 break
             if not _is_discarded(state.nodes[node]):  # a person had it queued again
                 continue
             for trial in state.trials_of(node):
-                if not trial.let_go and (lists := _lists(trial)):
-                    found.append(trial)
-                    freed += sum(self._sizes[name] for name in lists if len(self._users[name]) == 1)
+                lists = _lists(trial) if not trial.let_go else {}
+                for name in lists.keys() - users.keys():
+                    users[name] = len(self._users[name]) if self._may_go(name) else 0
+                going = [name for name in lists if users[name]]
+                for name in going:
+                    users[name] -= 1
+                    freed += 0 if users[name] else self._sizes[name]
+                found += [trial] if going else []
         return found
+
+    def _may_go(self, name: str) -> bool:
+        state = self._book.state
+        return all(_is_discarded(state.nodes[state.trials[trial].node]) for trial in self._users[name])
 
     def _let_go(self, trials: list[Trial]) -> None:
         before = self.kept_bytes
         names = {name for trial in trials for name in _lists(trial)}
         for trial in trials:
             self._drop(trial)
-            self._discarded.pop(trial.node, None)
         # In this order: a byte is removed only after the ledger has said so.
         self._book.record(e.OutputsLetGo(trials=tuple(it.id for it in trials), bytes=before - self.kept_bytes))
+        for node in {trial.node for trial in trials}:
+            # One of its trials may have left what another node needs now, and not for ever.
+            if all(it.let_go or not _lists(it) for it in self._book.state.trials_of(node)):
+                self._discarded.pop(node, None)
         until = min([*self._storing.values(), time.time()]) - _SLACK_S
         self._work = asyncio.create_task(self._remove(names | self._left, until))
 
     async def _remove(self, names: set[str], until: float) -> set[str]:
-        """Those that could not be removed yet."""
-        return await offload_disk(_removed, self._artifacts, names, self._book.state.records(), until)
+        """Those that could not be removed yet. They may be too much for the disk; they are nobody's attempt."""
+        try:
+            return await offload_disk(_removed, self._artifacts, names, self._book.state.records(), until)
+        except LedgerError as error:
+            _log.warning("outputs that were let go could not be removed", error=str(error))
+            return names
 
     def _on_event(self, event: e.Event, at: str) -> None:
         del at
         match event:
             case e.TrialEnded() | e.JudgingEnded():
                 self._add(self._book.state.trials[event.trial])
-            case e.AttemptEnded(node=node) if _is_discarded(self._book.state.nodes[node]):
-                self._discarded[node] = None
+            case e.AttemptEnded(node=node):
+                self._stuck = False
+                if _is_discarded(self._book.state.nodes[node]):
+                    self._discarded[node] = None
 
     def _add(self, trial: Trial) -> None:
         """Again for each of its events: a trial has its outputs first and its traces later."""

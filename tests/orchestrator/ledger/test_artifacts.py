@@ -330,6 +330,33 @@ def test_let_go_of_what_somebody_stores(store: Artifacts, folder: Path) -> None:
     assert store.usage() == Usage(0, 0)
 
 
+@pytest.mark.parametrize("damage", ["head", "tail", "folder"])
+def test_let_go_beside_a_list_that_cannot_be_read(store: Artifacts, folder: Path, damage: str) -> None:
+    """Where a kept list is damaged, nobody can tell what it holds: nothing is removed, and one line says why."""
+    gone = store.keep_files({"mine": b"mine", "shared": b"shared"}).digest
+    kept = store.keep_files({"other": b"shared"}).digest
+    path = stored(folder, kept)
+    text = path.read_bytes()
+    path.unlink()
+    if damage == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"?" + text[1:] if damage == "head" else text[:-1] + b"?")
+    with pytest.raises(Corrupt, match="go back to a copy"):
+        store.let_go({gone}, {kept}, set(), until=2e10)
+    assert store.get_files(gone) == {"mine": b"mine", "shared": b"shared"}
+
+
+def test_gc_beside_what_cannot_be_read(store: Artifacts, folder: Path) -> None:
+    """What is referred to and cannot be opened is an error of one line, and nothing is removed."""
+    kept, other = store.put(b"kept"), store.put(b"other")
+    stored(folder, kept).unlink()
+    stored(folder, kept).mkdir()
+    with pytest.raises(Corrupt, match="can not be read"):
+        store.gc({kept}, age=0, now=2e10)
+    assert store.get(other) == b"other"
+
+
 def test_let_go_believes_no_candidate(store: Artifacts) -> None:
     """A file that looks like a list of files takes nothing with it."""
     other = store.put(b"of another")

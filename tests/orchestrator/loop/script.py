@@ -1,9 +1,9 @@
 """What happens on the other side of the door: a candidate does what its parameters say, and so does its judge.
 
 `value` is a candidate's score, `tasks` are those of single tasks, `do` how its trial goes, `judge` what the judge makes
-of its answer, `then` (as JSON) what is different when it is run once more, `traced` that it leaves nothing but what its
-judge will write as a trace; `held`, `held do` and `held judge` are the same on the held-out split. The script holds
-what goes wrong outside of it.
+of its answer, `then` (as JSON) what is different when it is run once more, `says` its whole answer, `traced` that it
+leaves nothing but what its judge will write as a trace; `held`, `held do` and `held judge` are the same on the held-out
+split. The script holds what goes wrong outside of it.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class Script:
             if size := params.get("traced"):
                 guest.out["traces/0.json"] = json.dumps({**params, "padding": "x" * size}).encode()
                 return 0
-            guest.out["answer.json"] = json.dumps(params).encode()
+            guest.out["answer.json"] = params.get("says", json.dumps(params)).encode()
             if size := params.get("leaves"):
                 guest.out["large"] = ((b"same" if params.get("same") else json.dumps(params).encode()) * size)[:size]
             guest.out |= {f"more/{number}": b"%d" % number * 100 for number in range(params.get("files", 0))}

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
@@ -136,6 +137,73 @@ async def test_what_a_person_cancelled_can_be_run_again(
         node = session.bench.state.nodes["1.1"]
         assert (node.ending, node.kept) == (Ending.SCORED, True)
         assert (node.submitted == "1.1-1") is not was_let_go
+
+
+async def test_a_damaged_list_ends_no_campaign(folder: Path) -> None:
+    """While a kept list cannot be read, what was let go stays on the disk and the campaign goes on, over a resume too;
+    with the list back, it is removed.
+    """
+    points = [*map(point, [6, 1, 2, 3])]
+    path, text = Path(), b""
+
+    def restore() -> None:
+        path.write_bytes(text)
+
+    def damage(event: e.AttemptEnded) -> None:
+        nonlocal path, text
+        if event.node == "1":
+            path = session.bench.artifacts._path(str(session.bench.state.trials["1-1"].outputs))
+            text = path.read_bytes()
+            path.write_bytes(text[:-1] + b"?")
+
+    async with scripted(folder, None, *points, artifacts=2 * BIG) as session:
+        session.when(e.AttemptEnded, damage)
+        with capture_logs() as logs:
+            await session.run()
+        assert {it["event"] for it in logs if it["log_level"] == "warning"} == {
+            "outputs that were let go could not be removed"
+        }
+        assert session.charged == 4
+        trial = session.bench.state.trials["1.2-1"]
+        assert trial.let_go
+        assert trial.outputs
+        assert session.bench.artifacts.get_files(trial.outputs)
+    async with scripted(folder, None, *points, point(4), how=How.RESUME) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.5"].ending is Ending.SCORED
+        assert session.bench.artifacts.get_files(trial.outputs)
+    restore()
+    async with scripted(folder, None, *points, point(4), how=How.RESUME) as session:
+        assert not there(session, "1.2")
+        await session.run()
+
+
+async def test_no_more_is_let_go_than_has_to_be(folder: Path) -> None:
+    """Outputs of two that are the same as a whole are free when both have gone; nobody else's go for them. Those that
+    a node which stays has too free nothing, and stay in reach.
+    """
+    alike = [point(value, says='{"value": 1}', same=True) for value in (1, 2)]
+    like_baseline: Point = {"value": 3, "says": '{"value": 0}'}
+    async with scripted(folder, None, point(6), like_baseline, *alike, point(4), point(5)) as session:
+        await session.run()
+        state, chosen = session.bench.state, session.bench.shelf._oldest
+        assert state.trials["1.3-1"].outputs == state.trials["1.4-1"].outputs
+        assert state.trials["1.2-1"].outputs == state.trials["1-1"].outputs
+        assert 4 * BIG < session.bench.shelf.kept_bytes < 4.5 * BIG
+        assert [it.id for it in chosen(4 * BIG)] == ["1.3-1", "1.4-1"]
+        assert [it.id for it in chosen(0)] == ["1.3-1", "1.4-1", "1.5-1", "1.6-1"]
+        state.put("node", "1.4", phase=Phase.OPEN)
+        state.touched.clear()
+        assert [it.id for it in chosen(0)] == ["1.5-1", "1.6-1"]
+        session.bench.shelf._let_go(chosen(0))
+        state.put("node", "1.4", phase=Phase.ENDED)
+        state.touched.clear()
+        assert [it.id for it in chosen(0)] == ["1.3-1", "1.4-1"]
+        await session.bench.shelf.close()
+        assert [name for name in ("1.1", "1.2", "1.3", "1.4", "1.5", "1.6") if not there(session, name)] == [
+            "1.5",
+            "1.6",
+        ]
 
 
 async def test_more_is_needed_than_the_budget_allows(folder: Path) -> None:
