@@ -139,14 +139,20 @@ async def evolving(
     funded: bool = True,
     **flags: Any,
 ) -> AsyncIterator[Scripted]:
-    """Open a campaign whose proposer works with a playbook; the parts that ask models are put in by hand."""
+    """Open a campaign whose proposer works with a playbook; the parts that ask models are put in by hand. The evolver
+    is asked between two attempts: how long a thread works for one decides nothing.
+    """
     async with scripted(folder, Script(), how=how, **flags) as session:
         bench = session.bench
         playbooks = Playbooks(bench.book, bench.artifacts, pages, "task")
         object.__setattr__(bench, "playbooks", playbooks)
         bench.proposers[Role.SEARCH] = users
         evolver.book = bench.book
-        session.campaign._evolving = Evolving(bench, playbooks, evolver, lambda: funded)
+
+        def is_funded() -> bool:
+            return funded and not session.campaign._running
+
+        session.campaign._evolving = Evolving(bench, playbooks, evolver, is_funded)
         begun = playbooks.begun(new_run=how is not How.RESUME)
         if begun:
             bench.book.record(*begun)
