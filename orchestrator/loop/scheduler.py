@@ -213,8 +213,8 @@ class Scheduler:
         state = self._bench.state
         champion = state.champion()
         found = headline(state, champion, state.run.cohort) if champion else None
-        # A value of one lucky run must not end the campaign.
-        values = found.metrics if found and found.cohort == state.run.cohort else None
+        # A value of one lucky run must not end the campaign: under noise, repeats are waited for.
+        values = found.metrics if found and found.cohort == state.run.cohort and not found.screened else None
         first = self._bench.ranking.metrics[0].name
         progress = Progress.of(
             self._bench.book.accounts,

@@ -312,3 +312,16 @@ async def test_null_campaign(folder: Path, seed: int, width: int) -> None:
         assert [it.against for it in opened] == list(range(1, len(opened) + 1))
         assert finished.champion == session.bench.state.nodes["1"]
         assert session.charged == 30
+
+
+async def test_one_lucky_run_reaches_no_target(tmp_path: Path) -> None:
+    """A baseline whose single run is past the target does not end the campaign; repeats that are past it do."""
+    folder = write_task(tmp_path / "task", '[[metrics]]\nname = "score"\ntarget = 4.0\n', noisy(REPEATS, CHAMPION))
+    script = Script()
+    points: list[Point] = [{"value": 1}, {"value": 9}, {"value": 2}]
+    async with scripted(folder, script, *points) as session:
+        script.noise = scripted_scores(session.bench.state, {"1": (100.0,)})
+        finished = await session.run()
+        assert finished.reason == "the target is reached"
+        assert finished.champion is not None
+        assert finished.champion.id == "1.2"
