@@ -8,7 +8,7 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
-from orchestrator.domain.records import Phase
+from orchestrator.domain.records import Phase, Purpose
 from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.judge.relay import _Conversation
 from orchestrator.loop.money import worst_of_trial
@@ -396,6 +396,38 @@ async def test_a_baseline_that_is_too_fast(tmp_path: Path, how: str) -> None:
         ):
             await session.run()
         assert session.charged == 0
+
+
+@pytest.mark.parametrize("busy", [1, 9], ids=["for a moment", "for good"])
+async def test_a_new_cohort_begins_with_no_bound(tmp_path: Path, busy: int) -> None:
+    """Where the fleet changed, a baseline that the channel can not tell from none is run again; where it stays so,
+    nothing is kept, since a change that does nothing would be called better.
+    """
+    script = RelayScript()
+    timed = TIMING.replace("timing = true", 'timing = true\nbinds = ["cpu"]')
+    async with scripted(write_relay_task(tmp_path / "task", timed), script, {"value": 1}) as session:
+        bounds = 0
+
+        def move(event: e.AttemptEnded) -> None:
+            script.cpu = "another"
+
+        def disturb(event: e.TrialIntended) -> None:
+            nonlocal bounds
+            again = event.purpose is Purpose.RERUN and event.node == "1"
+            bounds += again
+            script.at_most = again and bounds <= busy
+
+        session.when(e.AttemptEnded, move)
+        session.when(e.TrialIntended, disturb)
+        await session.run()
+        state = session.bench.state
+        reruns = [it for it in state.trials_of("1") if it.purpose is Purpose.RERUN]
+        assert reruns[0].verdict is None
+        assert "below what the channel can tell" in (reruns[0].fault or "")
+        assert not any(it.at_most for it in state.nodes["1"].verdicts.values())
+        assert state.nodes["1.1"].kept is (busy == 1), state.nodes["1.1"].why
+        assert state.nodes["1.1"].undecided is (busy != 1)
+        assert not session.bench.book.accounts.holds
 
 
 @pytest.mark.parametrize(
