@@ -144,6 +144,10 @@ async def _run_guards(bench: Workbench, node: Node, watch: Watch) -> None:
 
 def _decided(bench: Workbench, node: Node, watch: Watch) -> Gated:
     steps = tuple(steps_of(bench, node, watch))
+    decision = _decision_of(node, steps)
+    if decision is Decision.REJECTED and not any(step.state is StepState.FAILED for step in steps):
+        # A reader of JUnit or SARIF sees steps alone: no rejection is without one that failed.
+        steps += (Step("gate", StepState.FAILED, node.why),)
     trial = bench.state.trials.get(node.submitted or "")
     candidate = trial.verdict if trial else None
     replays = [it for it in bench.state.trials_of(node.id) if it.purpose is Purpose.REPLAY]
@@ -151,7 +155,7 @@ def _decided(bench: Workbench, node: Node, watch: Watch) -> Gated:
     baseline = root.verdicts.get(candidate.cohort) if candidate else root.verdict
     mine, theirs = (headline(bench.state, it, candidate.cohort if candidate else None) for it in (node, root))
     return Gated(
-        decision=_decision_of(node, steps),
+        decision=decision,
         why=_why(node, steps),
         steps=steps,
         ending=node.ending,

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from orchestrator.domain import events as e
 from orchestrator.domain.certify import Stand
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Guard, Node, Purpose, Spent, Trial
 from orchestrator.domain.verdict import Aim, Stage, Tier, Verdict, better
@@ -68,9 +69,12 @@ def is_sound(verdict: Verdict | None) -> bool:
 def steps_of(bench: Workbench, node: Node, watch: Watch) -> Iterator[Step]:
     """Every step, in the order in which they are asked."""
     drafts = bench.state.drafts(node.id)
-    why = drafts[0].refused if drafts else "nothing was made of it"
-    yield Step("change-applies", StepState.FAILED if why else StepState.PASSED, why or "")
     trial = bench.state.trials.get(node.submitted or "")
+    why = drafts[0].refused if drafts else "nothing was made of it"
+    if not why and trial is None and node.ending is Ending.INVALID:
+        # It was read, but to compare it came to more than a change may cost.
+        why = node.why
+    yield Step("change-applies", StepState.FAILED if why else StepState.PASSED, why or "")
     yield from _run_steps(bench, trial, watch)
     asked = _Questions(bench, node, trial, watch)
     yield from (asked.step(stage) for stage in (Stage.SCORE, Stage.REPLAY, Stage.REPEATS))

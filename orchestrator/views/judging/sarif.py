@@ -22,6 +22,7 @@ _RULES = {
     "replay": "The score must stand when the change is run again.",
     "repeats": "Repeats must not prove it worse than the baseline; where it must improve, they must prove it better.",
     "held-out": "It must not be worse on the held-out split; where the change must improve, it must be better.",
+    "gate": "The change must pass; where it does not and no other step has failed, this one says why.",
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.change import Comparison, Effort, Reason, Refusal, Tree, compare
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
@@ -20,6 +21,7 @@ from orchestrator.examine.gate import Decision
 from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.examine.replay import replay
 from orchestrator.ledger import Ledger
+from orchestrator.loop import attempt
 from orchestrator.loop.keeping import End, may_be_kept
 from orchestrator.proposers import Brief
 from orchestrator.settings import Settings
@@ -267,6 +269,42 @@ async def test_a_guard_that_can_not_be_run(tmp_path: Path) -> None:
     case = replace(CASES[2], sections=(GUARD,))
     report = await gated(case, tmp_path / "gate", must_improve=False, script=failing(99, "guard"))
     assert (report.gated.decision, states(report)["guards:sound"]) == (NO, StepState.BROKEN)
+
+
+def failed_in_every_report(report: Report, step: str) -> bool:
+    told = (
+        [it["ruleId"] for it in sarif(report)["runs"][0]["results"]],
+        [it["name"] for it in evidence(report)["steps"]],
+    )
+    return f'name="{step}"' in junit(report) and "<failure" in junit(report) and all(step in names for names in told)
+
+
+async def test_t84_a_change_that_is_refused_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Applied, and then too costly to compare: that is a rejection, and a step that failed says why."""
+
+    def too_costly(before: Tree, after: Tree, effort: Effort | None = None) -> Comparison:
+        if before.digest != after.digest:
+            raise Refusal(Reason.TOO_COSTLY, "all of it")
+        return compare(before, after, effort)
+
+    monkeypatch.setattr(attempt, "compare", too_costly)
+    report = await gated(CASES[0], tmp_path / "gate", must_improve=False)
+    assert report.gated.decision is NO
+    assert states(report)["change-applies"] is StepState.FAILED
+    assert failed_in_every_report(report, "change-applies")
+    assert "too costly" in report.line
+
+
+async def test_t84_no_rejection_without_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no step has failed and the change is rejected all the same, a step of that name says so."""
+
+    def all_passed(*_: object) -> list[Step]:
+        return [Step("change-applies", StepState.PASSED)]
+
+    monkeypatch.setattr(gate_module, "steps_of", all_passed)
+    report = await gated(next(it for it in CASES if it.name == "worse"), tmp_path / "gate", must_improve=False)
+    assert (report.gated.decision, states(report)["gate"]) == (NO, StepState.FAILED)
+    assert failed_in_every_report(report, "gate")
 
 
 async def test_nobody_is_asked(tmp_path: Path) -> None:
