@@ -211,7 +211,13 @@ class _Attempt:
 
     async def conclude(self, ran: Ran) -> Proposal:
         """Book its end, and say what came of it."""
-        left = await self._left(ran)
+        try:
+            left = await self._left(ran)
+        except BaseException:
+            # Its time may pass while its work is read: its chamber is paid for all the same.
+            end = End("interrupted", log=ran.outcome.log_tail, spent=ran.spent, interrupted=True)
+            self._proposer.journal.ended(self._brief.node, end)
+            raise
         end = End(
             self._ending(ran), left.why or left.left_out.told("it"), ran.outcome.log_tail, len(left.left_out), ran.spent
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.agents import proposer
 from orchestrator.agents.presets import agent_of
 from orchestrator.change import File, Tree, apply_text
 from orchestrator.proposers.base import Tuned, Unanswered
@@ -115,6 +116,29 @@ time.sleep(60)
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
+    assert scene.journal.ends[0].interrupted
+    assert scene.journal.ends[0].spent.milliseconds > 0
+
+
+async def test_cut_while_its_work_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent whose time passes after its chamber ended, while what it left is read, is booked at what it cost."""
+    reads = asyncio.Event()
+    real = proposer.offload
+
+    async def slow(work: Any, *args: Any) -> Any:
+        if work is proposer.offer_of:
+            reads.set()
+            await asyncio.Event().wait()
+        return await real(work, *args)
+
+    monkeypatch.setattr(proposer, "offload", slow)
+    scene = Scene(script=EDIT)
+    working = asyncio.create_task(scene.run())
+    await reads.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert [kind for kind, _ in scene.journal.notes] == ["intended", "ended"]
     assert scene.journal.ends[0].interrupted
     assert scene.journal.ends[0].spent.milliseconds > 0
 
