@@ -167,12 +167,15 @@ class Campaign:
         if self._running:
             await asyncio.wait(self._running)
         ended, self._running = self._running, {}
-        await self._bench.shelf.close()
-        await self._stand_down()
-        reconcile(self._bench)
-        settle_left(self._bench.book, worst=True)
-        if self._bench.purse:
-            self._bench.purse.close()
+        try:
+            await self._stand_down()
+            reconcile(self._bench)
+            settle_left(self._bench.book, worst=True)
+            if self._bench.purse:
+                self._bench.purse.close()
+        finally:
+            # Last: what goes wrong with a removal must not leave a rented machine behind.
+            await self._bench.shelf.close()
         return [error for task in ended if not task.cancelled() and (error := task.exception())]
 
     async def _abandon(self) -> None:

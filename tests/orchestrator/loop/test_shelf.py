@@ -1,16 +1,19 @@
 """T91: what candidates leave has a budget of bytes; the oldest discarded outputs are let go first, and nothing else."""
 
 import asyncio
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Phase
+from orchestrator.domain.records import Phase, Trial
 from orchestrator.ledger import Missing
 from orchestrator.loop import shelf
+from orchestrator.loop.campaign import Campaign
 from orchestrator.wiring import How, ask
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, Point, Scripted, scripted, write_task
@@ -236,15 +239,57 @@ async def test_nothing_is_removed_before_the_ledger_says_so(folder: Path, monkey
         await session.run()
 
 
-async def test_what_is_being_stored_is_not_removed(folder: Path) -> None:
-    """Bytes that an attempt has stored, and no event names yet, stay."""
-    async with scripted(folder, None, *map(point, [6, 1, 2, 3]), artifacts=2 * BIG) as session:
+async def test_what_is_being_stored_is_not_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that were put since an attempt began to store its own, and that no event names yet, stay until it is done;
+    what is older goes.
+    """
+    now = 1000.0
+
+    def put_at(trial: Trial, moment: float) -> None:
+        artifacts = session.bench.artifacts
+        for digest in (str(trial.outputs), *artifacts._members_of(str(trial.outputs))):
+            os.utime(artifacts._path(digest), (moment, moment))
+
+    async with scripted(folder, None, *map(point, [6, 1, 2])) as session:
+        await session.run()
         bench = session.bench
+        old, young = bench.state.trials["1.2-1"], bench.state.trials["1.3-1"]
+        monkeypatch.setattr(shelf, "_SLACK_S", 1.0)
+        monkeypatch.setattr(shelf, "time", SimpleNamespace(time=lambda: now))
+        put_at(old, now - 10)
+        put_at(young, now + 1)
+        bench.shelf._cap = 1
         with bench.shelf.storing():
+            now += 100
+            bench.shelf.turn()
+            assert bench.shelf._work
+            await bench.shelf._work
+            assert bench.state.trials[young.id].let_go
+            assert not there(session, "1.2")
+            assert bench.artifacts.get_files(str(young.outputs))
+        await bench.shelf.close()
+        assert not there(session, "1.3"), "nothing is under way any more"
+
+
+async def test_a_removal_that_fails_leaves_no_machine_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong with what is let go, all that is rented is given back first, and all is settled."""
+    done: list[str] = []
+
+    async def stand_down(_: Campaign) -> None:
+        done.append("given back")
+
+    async def close(_: shelf.Shelf) -> None:
+        done.append("removed")
+        raise OSError(5, "Input/output error")
+
+    async with scripted(folder, None, point(6), point(1, do="wait")) as session:
+        monkeypatch.setattr(Campaign, "_stand_down", stand_down)
+        monkeypatch.setattr(shelf.Shelf, "close", close)
+        session.when(e.TrialIntended, lambda event: session.campaign.stop("Ctrl-C") if event.node == "1.2" else None)
+        with pytest.raises(OSError, match="Input/output"):
             await session.run()
-            trial = bench.state.trials["1.2-1"]
-            assert trial.let_go
-        assert not there(session, "1.2"), "at the end of a session nothing is under way"
+        assert done[:2] == ["given back", "removed"]
+        assert not session.bench.book.accounts.holds
 
 
 async def test_an_older_ledger(folder: Path) -> None:
