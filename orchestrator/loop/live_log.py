@@ -34,7 +34,9 @@ class LiveLog:
             raise self._failure
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("w", encoding="utf-8")
+            # A file of its own: one of the same name that is closed late would remove it, if it were the same.
+            self._path.unlink(missing_ok=True)
+            self._file = self._path.open("x", encoding="utf-8")
         if len(text) >= self._room:
             self._left_out += 1
             return

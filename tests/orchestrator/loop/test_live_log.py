@@ -56,7 +56,6 @@ async def test_one_after_the_other(tmp_path: Path) -> None:
     writing = first._writing
     assert writing
     first.close()
-    path.unlink()
     second.line("new")
     await writing
     await _written(second)
