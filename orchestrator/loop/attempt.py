@@ -201,10 +201,9 @@ def _make_candidate(bench: Workbench, node: Node, draft: int, why: str) -> _Made
     parent = bench.state.nodes[node.parent].commit if node.parent else None
     drafted = bench.state.draft(f"{node.id}#{draft}")
     message = f"{node.id}: {drafted.description if drafted else why}"
-    effort = Effort()
-    change = compare(before, tree, effort)
+    change = compare(before, tree, Effort())
     text = change.text().encode("utf-8", "surrogateescape")
-    size = (change if before == bench.root else compare(bench.root, tree, effort)).size()
+    size = (change if before == bench.root else compare(bench.root, tree, Effort())).size()
     diff = bench.artifacts.keep(text)
     commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
     return _Made(draft, commit, diff, size, tree.digest)

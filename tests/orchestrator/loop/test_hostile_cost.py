@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.change import Effort
+from orchestrator.change import Effort, compare
 from orchestrator.change.effort import STEPS
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
@@ -60,6 +60,10 @@ def wide(tmp_path: Path) -> Path:
     for number in range(FILES):
         (folder / f"workspace/src/f{number:02}.txt").write_text(lines("old"))
     return folder
+
+
+def write_file(path: Path, text: str) -> None:
+    path.write_text(text)
 
 
 def lines(word: str, count: int = LINES) -> str:
@@ -186,3 +190,25 @@ async def test_t82_many_outputs_are_stored_off_the_loop(tmp_path: Path, monkeypa
 def test_the_budget_is_one_of_seconds() -> None:
     """The steps of one change are those of a few hard files."""
     assert STEPS <= 3 * 400_000
+
+
+async def test_size_does_not_depend_on_the_parent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How large a candidate is against the root, by which ties are broken, is the same however hard its parent's diff
+    is to find.
+    """
+
+    def whole(value: int, notes: list[str]) -> str:
+        return f'params.json\n```\n{{"value": {value}}}\n```\nnotes.txt\n```\n{"".join(notes)}```\n'
+
+    old = [f"line {at}\n" for at in range(200)]
+    other = [f"another {at}\n" for at in range(200)]
+    new = ["changed\n" if at in (50, 150) else line for at, line in enumerate(old)]
+    write_file(folder / "workspace/notes.txt", "".join(old))
+    monkeypatch.setattr(attempt, "Effort", lambda: Effort(steps=2_000))
+    offers = [offering(whole(6, other)), offering(whole(7, new))]
+    async with scripted(folder, None, *offers, branching=True) as session:
+        await session.run()
+        bench = session.bench
+        node = bench.state.nodes["1.1.1"]
+        assert node.kept
+        assert node.size == compare(bench.root, await bench.tree("1.1.1")).size().lines < 10
