@@ -206,4 +206,5 @@ def _make_candidate(bench: Workbench, node: Node, draft: int, why: str) -> _Made
     size = (change if before == bench.root else compare(bench.root, tree, Effort())).size()
     diff = bench.artifacts.keep(text)
     commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
+    bench.trees.read(commit)  # so that nothing is awaited between the record of it and the trial's intent
     return _Made(draft, commit, diff, size, tree.digest)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -38,6 +38,7 @@ class Book:
         self._at = ""
         self._booked = False
         self._failure: BaseException | None = None
+        self._writing: asyncio.Handle | None = None  # of what is noted
         self._change = asyncio.Event()
 
     @property
@@ -49,11 +50,16 @@ class Book:
         return self._clock()
 
     def note(self, *events: e.Event) -> None:
-        """Fold events in, to be written with the next ones that are recorded.
+        """Fold events in, to be written with the next ones that are recorded: one transaction instead of two.
 
-        For what is followed by another record at once, with nothing awaited in between: one transaction instead of
-        two. A crash before it is written is a crash before it happened.
+        For what is followed by another record at once. Where something is awaited first, they are written in the
+        loop's next turn. A crash before they are written is a crash before they happened.
         """
+        self._fold(events)
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().call_soon(self._write_noted)
+
+    def _fold(self, events: Sequence[e.Event]) -> None:
         with self._or_broken():
             if not self._noted:
                 # One time for all that is written together: whoever folds the ledger again must get the same.
@@ -63,9 +69,20 @@ class Book:
                 self.state.apply(event, self._at)
                 self._noted.append(event)
 
+    def _write_noted(self) -> None:
+        """Nobody waits here to be told what went wrong: the next one that records is."""
+        try:
+            self.record()
+        except BaseException:
+            if not self.is_broken:
+                raise
+
     def record(self, *events: e.Event) -> None:
         """All of them, and what was noted before, or none. Raises what the ledger raises, and from then on the same."""
-        self.note(*events)
+        if self._writing:
+            self._writing.cancel()
+            self._writing = None
+        self._fold(events)
         with self._or_broken():
             rows: dict[tuple[str, str], str | None] = {key: self.state.row(key) for key in self.state.touched}
             if self._booked:

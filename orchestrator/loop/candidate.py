@@ -1,12 +1,19 @@
-"""From a proposal to the next tree: a change by its policy, a point of the parameters as a JSON file."""
+"""From a proposal to the next tree: a change by its policy, a point of the parameters as a JSON file.
+
+And the trees of candidates, which are read again and again.
+"""
 
 import json
-from collections.abc import Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestrator.change import File, Form, Policy, Reason, Refusal, Tree, apply_text
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.task import Parameter, Parameters, active_part, in_order, is_there
+
+_TREES_KEPT = 8
 
 
 def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters: Parameters | None) -> Tree:
@@ -47,3 +54,30 @@ def _object_in(tree: Tree, path: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return present if isinstance(present, dict) else {}
+
+
+class Trees:
+    """Candidates by their commits; those that were asked for last are kept. Safe to use from several threads."""
+
+    def __init__(self, read: Callable[[str], Tree]) -> None:
+        self._read = read
+        self._kept: OrderedDict[str, Tree] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def kept(self, commit: str) -> Tree | None:
+        """At once."""
+        with self._guard:
+            if commit in self._kept:
+                self._kept.move_to_end(commit)
+            return self._kept.get(commit)
+
+    def read(self, commit: str) -> Tree:
+        """For a thread: one that is not kept is read from the disk."""
+        if (kept := self.kept(commit)) is not None:
+            return kept
+        tree = self._read(commit)
+        with self._guard:
+            self._kept[commit] = tree
+            while len(self._kept) > _TREES_KEPT:
+                self._kept.popitem(last=False)
+        return tree

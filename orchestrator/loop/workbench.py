@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from orchestrator.budget import RefundPolicy
@@ -21,7 +21,7 @@ from orchestrator.git import Candidates
 from orchestrator.judge.data import DataJudge
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
-from orchestrator.loop.candidate import next_tree
+from orchestrator.loop.candidate import Trees, next_tree
 from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
 from orchestrator.loop.keeping import Rules
@@ -33,8 +33,6 @@ from orchestrator.loop.shelf import Shelf
 from orchestrator.offload import offload
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
-
-_TREES_KEPT = 8
 
 
 class Free(Exception):
@@ -140,20 +138,24 @@ class Workbench(Parts):
         return Rules(self.ranking, self.certify, self.task.heldout, self.aim, self.asks)
 
     async def tree(self, node: str) -> Tree:
-        """A node's whole file tree, from its commit."""
-        return await offload(self.tree_here, node)
+        """A node's whole file tree, from its commit. Nothing is awaited for one that is kept."""
+        kept = self.trees.kept(self._commit(node))
+        return kept if kept is not None else await offload(self.tree_here, node)
 
     def tree_here(self, node: str) -> Tree:
         """The same in this thread, for those that are off the loop already."""
+        return self.trees.read(self._commit(node))
+
+    def _commit(self, node: str) -> str:
         commit = self.state.nodes[node].commit
         if commit is None:
             raise LookupError(f"{node} has no candidate yet")
-        return self._read(commit)
+        return commit
 
     @cached_property
-    def _read(self) -> Callable[[str], Tree]:
+    def trees(self) -> Trees:
         """A parent is read for each of its children, a candidate for every trial and guard."""
-        return lru_cache(maxsize=_TREES_KEPT)(self.candidates.read)
+        return Trees(self.candidates.read)
 
     @cached_property
     def pasts(self) -> dict[Role, History]:
