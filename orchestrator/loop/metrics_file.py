@@ -1,6 +1,7 @@
 """metrics.csv in the campaign's folder: one line per scored attempt, for whatever reads CSV.
 
-A noisy value is the median of the repeats of its node when the attempt ended; a last column says of how many.
+A noisy value is the median of its node's repeats so far; a last column says of how many. The baseline has no test of
+its own, so its value changes with every run that others take of it.
 """
 
 from pathlib import Path
@@ -18,47 +19,66 @@ _log = structlog.get_logger()
 
 
 class MetricsFile:
-    """Written anew when a session starts, since a crash may have cut a line, and after a test; else appended to."""
+    """Written anew when a session starts, since a crash may have cut a line, and where one that has a line was measured
+    again since; else appended to. Only lines that may differ are made anew.
+    """
 
     def __init__(self, path: Path, ranking: Ranking, state: State) -> None:
         self._path = path
         self._ranking = ranking
         self._state = state
-        self._lines = 0
+        self._lines: dict[str, str] = {}
+        self._measured: set[str] = set()
+        self._is_whole = False
+        self._make_lines()
         self._write_anew()
 
     def on_event(self, event: e.Event, _: str) -> None:
-        if not isinstance(event, e.AttemptEnded):
-            return
-        node = self._state.nodes[event.node]
-        if node.verdict:
+        if isinstance(event, e.JudgingEnded):
+            trial = self._state.trials.get(event.trial)
+            if trial and trial.subject:
+                self._measured.add(trial.subject)
+        elif isinstance(event, e.AttemptEnded):
             try:
-                if node.certification:
-                    # Its champion was measured in the same test, so that one's value is another one now.
-                    self._write_anew()
-                    return
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(self._line(node))
+                self._take_in(self._state.nodes[event.node])
             except OSError as error:
                 # It is made from the ledger and will be again; a campaign does not end for it.
+                self._is_whole = False
                 _log.warning("metrics.csv not written", error=str(error))
 
-    def _write_anew(self) -> None:
-        self._lines = 0
+    def _take_in(self, node: Node) -> None:
+        measured = [(at, name) for at, name in enumerate(self._lines, 1) if name in self._measured]
+        self._measured.clear()
+        self._lines.update({name: self._line(at, self._state.nodes[name]) for at, name in measured})
+        if node.id in self._lines:
+            self._make_lines()
+            self._is_whole = False
+        elif node.verdict:
+            self._lines[node.id] = self._line(len(self._lines) + 1, node)
+        if measured or not self._is_whole:
+            self._write_anew()
+        elif node.verdict:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(self._lines[node.id])
+
+    def _make_lines(self) -> None:
         nodes = self._state.nodes.values()
         scored = [node for node in nodes if node.verdict and node.ended_at and self._is_of_run(node)]
-        lines = [self._line(node) for node in sorted(scored, key=lambda node: node.ended_at)]
+        in_order = enumerate(sorted(scored, key=lambda node: node.ended_at), 1)
+        self._lines = {node.id: self._line(number, node) for number, node in in_order}
+
+    def _write_anew(self) -> None:
         head = metrics_csv.header_line(self._ranking.metrics, noisy=self._state.run.noisy)
         beside = self._path.with_name(f"{self._path.name}.new")
-        beside.write_text("".join([head, *lines]), encoding="utf-8")
+        beside.write_text("".join([head, *self._lines.values()]), encoding="utf-8")
         beside.replace(self._path)
+        self._is_whole = True
 
     def _is_of_run(self, node: Node) -> bool:
         return node.id.split(".")[0] == self._state.run.root
 
-    def _line(self, node: Node) -> str:
-        self._lines += 1
+    def _line(self, number: int, node: Node) -> str:
         found = headline(self._state, node)
         values = [found.metrics.get(it.name) if found else None for it in self._ranking.metrics]
         repeats = found.runs if found else 0
-        return metrics_csv.line(self._lines, node.id, values, repeats if self._state.run.noisy else None)
+        return metrics_csv.line(number, node.id, values, repeats if self._state.run.noisy else None)

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.headline import LEGEND, headline
+from orchestrator.domain.headline import LEGEND, Headline, headline
+from orchestrator.domain.records import Node
+from orchestrator.domain.state import State
+from orchestrator.loop import metrics_file
 from orchestrator.loop.campaign import Finished
 from orchestrator.views.cli import cli
 from orchestrator.views.running.summary import show_summary, summary_record
 from tests.clicking import runner
 from tests.orchestrator.loop.noise import noisy, scripted_scores
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import scripted, write_task
+from tests.orchestrator.loop.scripted import Point, scripted, write_task
 
 # The first run of 1.1 was lucky: 8, while its repeats come to 3. 1.2 is not past that, and has no repeats.
 LUCKY, CERTIFIED, SCREENED = "score=8", "score=3", "score=~1"
@@ -104,6 +107,31 @@ async def test_csv(folder: Path, tmp_path: Path) -> None:
         "1.2": "1.0",
     }
     assert next(reversed(exported[0])) == "repeats"
+
+
+async def test_csv_follows_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line has all runs that were taken of it, also where they served to screen a candidate out; the file is what a
+    new session would write, and lines that can not differ are not made again.
+    """
+    made = []
+
+    def counted(state: State, node: Node, cohort: str | None = None) -> Headline | None:
+        made.append(node.id)
+        return headline(state, node, cohort)
+
+    monkeypatch.setattr(metrics_file, "headline", counted)
+    folder = write_task(tmp_path / "task", noisy(repeats=12, champion=4))
+    points: list[Point] = [{"value": -value} for value in range(1, 9)]
+    async with scripted(folder, None, *points) as session:
+        await session.run()
+        path = folder / ".blastdoor" / "metrics.csv"
+        written, count = path.read_text(), len(made)
+        baseline, *others = csv.DictReader(written.splitlines())
+        assert (baseline["node"], int(baseline["repeats"])) == ("1", 4)
+        assert [(it["iteration"], it["repeats"]) for it in others] == [(str(at), "0") for at in range(2, 10)]
+        assert count <= 2 * len(points) + 1
+        metrics_file.MetricsFile(path, session.bench.ranking, session.bench.state)
+        assert path.read_text() == written
 
 
 async def test_python(tmp_path: Path) -> None:
