@@ -112,6 +112,16 @@ def test_what_another_package_made(canary: str) -> None:
     assert not [name for name, value in found.items() if canary in value]
 
 
+def test_an_account_is_known_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's own account on AWS is an address and what to say there: one without the other is none."""
+    names = {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
+    names |= {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"}
+    for name in names:
+        monkeypatch.setenv(name, "own")
+    assert names <= child_environment(SKYPILOT).keys()
+    assert not names & child_environment(PIP).keys()
+
+
 def test_more(canary: str) -> None:
     """What is given by name is there, and wins over what would be inherited."""
     assert child_environment(PIP, PIP_INDEX_URL="x")["PIP_INDEX_URL"] == "x"
