@@ -65,7 +65,9 @@ class Certify:
 
     @property
     def beyond(self) -> str:
-        """What no worst case of an attempt holds, in words: repeats are reserved one by one, where it comes to them."""
+        """What no worst case of an attempt holds, in words: repeats are reserved a block at a time, when it
+        comes to them.
+        """
         if not self.noisy:
             return ""
         return (

@@ -20,7 +20,10 @@ _MANY = 4
 # With noise, one in ten may fall outside of what a few runs of the baseline have shown.
 _NEARLY_ALL = 0.9
 _WRECKS = {"emptied": b"", "overwritten": b"\0 this solves nothing \xff\n"}
-_LOOK = "let the score come from what the candidate did; what is no solution gets valid = false"
+_LOOK = (
+    "let the score come from what the candidate did; what is no solution gets valid = false. If the baseline is a stub "
+    "that solves nothing, begin with one that solves something, however badly"
+)
 
 
 def tell_dependence(bar: Bar, tried: Sequence[Tried], baseline: Mapping[str, bytes], findings: Findings) -> None:

@@ -43,7 +43,7 @@ _STANDS = {
 
 
 class Watch:
-    """What took how long, what a guard said, and what the held-out split was asked, from the events."""
+    """What took how long, and what a guard said, from the events; `logs` is what a guard printed."""
 
     def __init__(self) -> None:
         self.spent: dict[str, Spent] = {}
@@ -169,8 +169,8 @@ class _Questions:
 
     def _seconds(self, stage: Stage) -> float:
         """Of the held-out split none: how long it takes there could spell out what it saw."""
-        purpose = {Stage.REPLAY: Purpose.REPLAY, Stage.REPEATS: Purpose.REPEAT}.get(stage)
-        mine = [trial for trial in self._bench.state.trials.values() if trial.purpose is purpose]
+        of_stage = {Stage.REPLAY: (Purpose.REPLAY,), Stage.REPEATS: (Purpose.REPEAT, Purpose.REFERENCE)}
+        mine = [it for it in self._bench.state.trials.values() if it.purpose in of_stage.get(stage, ())]
         return self._watch.seconds(*(name for it in mine for name in (it.id, f"{it.id}/judge")))
 
     def _score(self) -> str:
@@ -216,6 +216,8 @@ class _Questions:
 
     def _held_out(self) -> str:
         spec = self._bench.task.heldout
+        if spec is not None and not spec.gate and not self._node.heldout:
+            return "not asked, since heldout.queries are used up; it decides nothing: heldout.gate is off"
         if spec is not None and not spec.gate:
             return "asked, and only recorded: heldout.gate is off"
         passed = self._node.kept or self._node.stage is not Stage.HELD_OUT

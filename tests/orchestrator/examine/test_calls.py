@@ -219,7 +219,10 @@ async def test_a_judge_that_ignores_the_answer(tmp_path: Path) -> None:
     findings = await examined(write(tmp_path, NO_CEILING, IGNORES), cheats=True, runs=2)
     (row,) = [row for row in findings.rows if row.sign is Sign.FAIL]
     assert row.text == f"the judge gives every cheat the baseline's score (score = 1): {DEPENDS_NOT}"
-    assert row.advice == "let the score come from what the candidate did; what is no solution gets valid = false"
+    assert row.advice.startswith(
+        "let the score come from what the candidate did; what is no solution gets valid = false"
+    )
+    assert "If the baseline is a stub that solves nothing, begin with one that solves something" in row.advice
 
 
 SEES = JUDGE.replace("off.append(abs(number(reply.value) - sum(numbers)))", "off.append({score})")

@@ -13,12 +13,12 @@ import pytest
 
 from orchestrator.change import Comparison, Effort, Reason, Refusal, Tree, compare
 from orchestrator.domain.proposal import Proposal
-from orchestrator.domain.records import Node
+from orchestrator.domain.records import Node, Purpose
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim, Stage, Tier
 from orchestrator.examine import gate as gate_module
 from orchestrator.examine.gate import Decision
-from orchestrator.examine.gate_steps import Step, StepState
+from orchestrator.examine.gate_steps import Step, StepState, Watch
 from orchestrator.examine.replay import replay
 from orchestrator.ledger import Ledger
 from orchestrator.loop import attempt
@@ -254,6 +254,27 @@ async def test_the_held_out_answer_is_one_bit(tmp_path: Path) -> None:
     assert told["worse there"] == told["fails there"] == (StepState.FAILED, "not better on the held-out split", 0, b"")
     assert told["better on the held-out split"] == (StepState.PASSED, "better on the held-out split", 0, b"")
     assert told["only recorded"] == (StepState.PASSED, "asked, and only recorded: heldout.gate is off", 0, b"")
+
+
+async def test_a_held_out_split_that_was_not_asked(tmp_path: Path) -> None:
+    """Where the answer decides nothing and none is left, the step says that nobody asked."""
+    case = next(case for case in CASES if case.name == "only recorded")
+    report = await gated(replace(case, sections=(f"{TOLD}queries = 1\n",)), tmp_path / "gate", must_improve=True)
+    step = next(step for step in report.gated.steps if step.name == "held-out")
+    assert (report.gated.decision, step.state) == (YES, StepState.PASSED)
+    assert step.why.startswith("not asked, since heldout.queries are used up")
+
+
+async def test_seconds_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the repeats took is that of the baseline's runs beside them, too."""
+    monkeypatch.setattr(Watch, "seconds", lambda _, *names: len(names) / 2)
+    case = next(case for case in CASES if case.name == "noisy, better")
+    report = await gated(case, tmp_path / "gate", must_improve=False, keep=tmp_path / "kept")
+    with Ledger.open(tmp_path / "kept" / "ledger.sqlite3", read_only=True) as ledger:
+        trials = State.from_rows(ledger.rows()).trials.values()
+    taken = [it.purpose for it in trials if it.purpose in (Purpose.REPEAT, Purpose.REFERENCE)]
+    assert set(taken) == {Purpose.REPEAT, Purpose.REFERENCE}
+    assert next(step.seconds for step in report.gated.steps if step.name == "repeats") == len(taken)
 
 
 async def test_a_provider_that_fails_in_the_replay(tmp_path: Path) -> None:
