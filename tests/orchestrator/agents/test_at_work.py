@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from orchestrator.agents import proposer
+from orchestrator.agents.offers import offer_of
 from orchestrator.agents.presets import agent_of
 from orchestrator.change import File, Tree, apply_text
+from orchestrator.offload import offload
 from orchestrator.proposers.base import Tuned, Unanswered
 from orchestrator.watch.signals import Hold, Kind
 from tests.orchestrator.agents.local import TREE, Line, Scene, task
@@ -123,13 +125,12 @@ time.sleep(60)
 async def test_cut_while_its_work_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent whose time passes after its chamber ended, while what it left is read, is booked at what it cost."""
     reads = asyncio.Event()
-    real = proposer.offload
 
     async def slow(work: Any, *args: Any) -> Any:
-        if work is proposer.offer_of:
+        if work is offer_of:
             reads.set()
             await asyncio.Event().wait()
-        return await real(work, *args)
+        return await offload(work, *args)
 
     monkeypatch.setattr(proposer, "offload", slow)
     scene = Scene(script=EDIT)
