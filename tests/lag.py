@@ -1,18 +1,24 @@
-"""How long one turn of the event loop keeps the processor: what a ticker beside it would wait for.
+"""How long one turn of the event loop, or one C call of a thread beside it, keeps the processor: a ticker waits for it.
 
-Processor time of the loop's own thread, not the clock's: a busy machine makes no turn longer.
+Processor time of their own threads, not the clock's: a busy machine makes no turn and no call longer.
 """
 
 import asyncio
 import gc
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
+
+from orchestrator import offload
 
 # A turn has room for a slice of reading, for whatever else is ready, and for a machine that is slow.
 MOST_S = 0.05
+# Hashing, and reading and writing files, let the others have the interpreter.
+_LETS_GO = frozenset({"openssl_sha256", "HASH.update", "BufferedReader.read", "BufferedWriter.write", "FileIO.write"})
 
 
 @dataclass
@@ -42,3 +48,45 @@ def watched_turns() -> Iterator[Turns]:
     finally:
         gc.unfreeze()
         asyncio.BaseEventLoop._run_once = run_once  # type: ignore[attr-defined]
+
+
+@dataclass
+class Calls:
+    """Of the threads that work off the loop: the longest of their calls of C code, and its name."""
+
+    longest_s: float = 0.0
+    name: str = ""
+    count: int = 0
+
+
+@contextmanager
+def watched_calls() -> Iterator[Calls]:
+    """Measures every call of C code in offloaded work, up to where it calls back or returns: no other thread, the
+    loop's least of all, has the interpreter meanwhile.
+    """
+    calls = Calls()
+    in_thread: Any = offload._in_thread
+
+    def profiled(work: Callable[[], object]) -> object:
+        name, started = "", 0.0
+
+        def hear(_: FrameType, event: str, what: Any) -> None:
+            nonlocal name, started
+            took = time.thread_time() - started
+            if name and took > calls.longest_s:
+                calls.longest_s, calls.name = took, name
+            name = what.__qualname__ if event == "c_call" and what.__qualname__ not in _LETS_GO else ""
+            calls.count += bool(name)
+            started = time.thread_time()
+
+        sys.setprofile(hear)
+        try:
+            return work()
+        finally:
+            sys.setprofile(None)
+
+    offload._in_thread = lambda lane, work: in_thread(lane, lambda: profiled(work))
+    try:
+        yield calls
+    finally:
+        offload._in_thread = in_thread

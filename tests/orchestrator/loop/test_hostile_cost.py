@@ -117,8 +117,9 @@ async def test_t82_past_the_budget(wide: Path, text: str, reason: str) -> None:
         told.append(brief.refusal(proposal))
         return [proposal]
 
-    async with scripted(wide, None, act, {"value": 3}) as session, ticking():
+    async with scripted(wide, None, act, {"value": 3}) as session, ticking() as it:
         await session.run()
+        assert it.longest < MOST_S
         node = session.bench.state.nodes["1.1"]
         assert (node.ending, session.charged) == (Ending.INVALID, 2)
         assert reason in node.why

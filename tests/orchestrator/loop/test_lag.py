@@ -6,11 +6,21 @@ import pytest
 
 from benchmarks.hostile import HOSTILE, opened_campaign
 from orchestrator.domain.ending import Ending
-from tests.lag import watched_turns
+from orchestrator.offload import offload
+from tests import lag
+from tests.lag import watched_calls, watched_turns
 
 # An honest attempt has turns of some tens of milliseconds: two of them at once, on a slow machine, and some room.
 MOST_S = 0.4
 TENTH = 10
+# One of each kind of work that is done off the loop: logs, outputs, results, changes.
+OFF_THE_LOOP = (
+    "15 MiB of escapes",
+    "1,000 files of 60 KiB",
+    "one file of 60 MiB",
+    "a result of 9,000 tasks",
+    "a change of 50,000 hunks",
+)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -24,3 +34,26 @@ async def test_t82_beside(tmp_path: Path, name: str) -> None:
     expected = (Ending.SCORED, Ending.TAMPERED, Ending.INVALID, Ending.FAILED)
     assert nodes["1.1"].ending in ((Ending.PRUNED,) if "curves" in name else expected)
     assert turns.longest_s < MOST_S, turns
+
+
+@pytest.mark.parametrize("name", OFF_THE_LOOP)
+async def test_t82_no_thread_keeps_the_interpreter(tmp_path: Path, name: str) -> None:
+    """What is done off the loop is done in short calls: a long one would keep the loop waiting as well."""
+    async with opened_campaign(tmp_path, HOSTILE[name](TENTH)) as opened:
+        with watched_calls() as calls:
+            await opened.campaign.run()
+    assert calls.count > 1000
+    assert calls.longest_s < lag.MOST_S, calls
+
+
+async def test_a_thread_that_keeps_the_interpreter_is_seen() -> None:
+    """One long call of C code in a thread is no turn of the loop, and is measured all the same; many short ones are
+    not taken for a long one.
+    """
+    many = list(range(20_000_000))
+    with watched_turns() as turns, watched_calls() as calls:
+        await offload(lambda: [len(str(number)) for number in range(300_000)])
+        assert calls.longest_s < lag.MOST_S, calls
+        await offload(lambda: many.count(-1))
+    assert turns.longest_s < lag.MOST_S
+    assert (calls.longest_s > lag.MOST_S, calls.name) == (True, "list.count")
