@@ -48,8 +48,11 @@ def worth(peers: Peers, goal: Goal, step: int) -> Worth:
 
 
 def trusted(peers: Peers, goal: Goal, step: int) -> int:
-    """How many scored peers there are, those that are not here included."""
-    return peers.count - worth(peers, goal, step).doubted
+    """How many scored peers there are, those that are not here included, and no larger share of these is
+    believed than of the ones that are.
+    """
+    doubted, here = worth(peers, goal, step).doubted, len(peers.scored)
+    return peers.count - (math.ceil(doubted * peers.count / here) if here else 0)
 
 
 def bar(peers: Peers, goal: Goal, step: int) -> float | None:

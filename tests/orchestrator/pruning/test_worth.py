@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -131,6 +132,16 @@ def test_t82_a_look_among_many_is_short(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Peer, "by", counted)
     assert Wilcoxon(Goal.HIGHER, 4, 0.1).decide([(step, -1.0) for step in steps], peers).prune
     assert MOST_PEERS < len(asked) < 4 * MOST_PEERS
+
+
+@BOTH
+def test_doubt_is_scaled_to_all(goal: Goal) -> None:
+    """Where only a part of the peers is here, as large a share of the others is doubted as of that part."""
+    forged = [flat(f"f{n}", 99, n / 10, goal) for n in range(3)]
+    here = of(flat("a", 0.5, 1, goal), *forged)
+    assert trusted(here, goal, 1) == 1
+    assert trusted(replace(here, count=400, memo={}), goal, 1) == 100
+    assert trusted(Peers(), goal, 1) == 0
 
 
 def test_poison_heals() -> None:
