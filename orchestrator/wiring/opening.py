@@ -113,24 +113,23 @@ async def open_campaign(
             book.observers += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:
                 book.observers.append(bench.pruning.on_event)
-            rate = RateLimit(options["rate"], burst=max(1, form.width), resumed=how is How.RESUME)
-            yield Opened(
-                Campaign(
-                    bench,
-                    make_stop(options),
-                    make_deadline(options),
-                    rate,
-                    form.width,
-                    make_selection(options, book),
-                    make_evolving(bench),
-                    review=bool(options["review"]),
-                ),
-                bench,
-                options,
-                form,
-            )
+            campaign = _campaign(bench, options, form, resumed=how is How.RESUME)
+            yield Opened(campaign, bench, options, form)
         finally:
             ledger.close()
+
+
+def _campaign(bench: Workbench, options: Options, form: Shape, *, resumed: bool) -> Campaign:
+    return Campaign(
+        bench,
+        make_stop(options),
+        make_deadline(options),
+        RateLimit(options["rate"], burst=max(1, form.width), resumed=resumed),
+        form.width,
+        make_selection(options, bench.book),
+        make_evolving(bench),
+        review=bool(options["review"]),
+    )
 
 
 def shape_of(task: Task, options: Options, proposer: Proposer, ceiling: int) -> Shape:
