@@ -5,13 +5,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.fake_site import fake_site, write_task
 from benchmarks.figure import Figure
 from orchestrator.domain import events as e
-from orchestrator.loop.jobs import Image
-from orchestrator.task import ImageSpec
-from orchestrator.wiring import Flags, Site, open_campaign
-from sandbox import Input
-from sandbox.backends.fake.backend import FakeBackend, Guest
+from orchestrator.wiring import Flags, open_campaign
+from sandbox.backends.fake.backend import Guest
 
 WIDTH = 4
 TASK = """
@@ -40,26 +38,8 @@ async def program(guest: Guest) -> int:
     return 0
 
 
-async def _bake(_: ImageSpec) -> Image:
-    return Image("blastdoor-trial:latest", "none")
-
-
-def write_task(folder: Path) -> None:
-    (folder / "blastdoor.toml").write_text(TASK)
-    for name, text in (("workspace/params.json", '{"x": 0.0, "y": 0}'), ("judge/judge.py", "")):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-
-
 async def measure(nodes: int) -> list[Figure]:
-    site = Site(
-        name="fake",
-        backend=FakeBackend(program),
-        bake=_bake,
-        add_input=lambda name, _: Input(name=name, digest="0" * 64),
-        usd_per_second=lambda _: 0.0,
-        ceiling=lambda _: WIDTH,
-    )
+    site = fake_site(program, WIDTH)
     ends: list[tuple[float, float]] = []
     count = 0
 
@@ -70,7 +50,7 @@ async def measure(nodes: int) -> list[Figure]:
             ends.append((time.process_time(), time.perf_counter()))
 
     with tempfile.TemporaryDirectory() as folder:
-        write_task(Path(folder))
+        write_task(Path(folder), TASK, '{"x": 0.0, "y": 0}')
         flags = Flags(attempts=nodes, rate=1e6, seed=1)
         async with open_campaign(Path(folder), site, flags=flags) as opened:
             opened.bench.book.observers.append(observe)

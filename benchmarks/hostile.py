@@ -6,19 +6,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.fake_site import fake_site, write_task
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.domain.reports import MOST_POINTS
-from orchestrator.loop.jobs import Image
 from orchestrator.loop.workbench import Workbench
 from orchestrator.proposers import Brief
 from orchestrator.pruning.crowd import MOST_PEERS
-from orchestrator.task import ImageSpec
-from orchestrator.wiring import Flags, Site, open_campaign
+from orchestrator.wiring import Flags, open_campaign
 from orchestrator.wiring.opening import Opened
-from sandbox import Input
-from sandbox.backends.fake.backend import FakeBackend, Guest
+from sandbox.backends.fake.backend import Guest
 from sandbox.wire.demux import Stream
 
 MIB = 1 << 20
@@ -122,15 +120,8 @@ spare = 0.0
 
 
 def _write_task(folder: Path, hostile: Hostile) -> None:
-    texts = {f"workspace/src/file{number}.py": source(number) for number in range(FILES)}
-    texts |= {
-        "blastdoor.toml": TASK + PRUNING * bool(hostile.peers),
-        "workspace/params.json": '{"x": 0}',
-        "judge/judge.py": "",
-    }
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    sources = {f"workspace/src/file{number}.py": source(number) for number in range(FILES)}
+    write_task(folder, TASK + PRUNING * bool(hostile.peers), '{"x": 0}', sources)
 
 
 class _Attacker:
@@ -186,20 +177,9 @@ async def opened_campaign(folder: Path, hostile: Hostile, attempts: int = 2) -> 
         guest.out.update(hostile.outputs if attacks else {"answer": b"1"})
         return 0
 
-    site = Site(
-        name="fake",
-        backend=FakeBackend(program),
-        bake=_bake,
-        add_input=lambda name, _: Input(name=name, digest="0" * 64),
-        usd_per_second=lambda _: 0.0,
-        ceiling=lambda _: 2,
-    )
+    site = fake_site(program, 2)
     async with open_campaign(folder, site, flags=Flags(attempts=attempts, rate=1e6, seed=1, width=2)) as opened:
         opened.bench.proposers[Role.SEARCH] = _Attacker(hostile)
         if hostile.peers:
             opened.bench.book.observers.append(_Crowding(opened.bench, hostile.peers).on_event)
         yield opened
-
-
-async def _bake(_: ImageSpec) -> Image:
-    return Image("blastdoor-trial:latest", "none")

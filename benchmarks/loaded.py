@@ -18,15 +18,13 @@ from pathlib import Path
 from statistics import quantiles
 
 from benchmarks.certify import null_before
+from benchmarks.fake_site import fake_site, write_task
 from benchmarks.figure import Figure
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
-from orchestrator.loop.jobs import Image
 from orchestrator.proposers import Brief
-from orchestrator.task import ImageSpec
-from orchestrator.wiring import Flags, Site, open_campaign
-from sandbox import Input
-from sandbox.backends.fake.backend import FakeBackend, Guest
+from orchestrator.wiring import Flags, open_campaign
+from sandbox.backends.fake.backend import Guest
 
 CAMPAIGNS = 6
 CANDIDATES = 20
@@ -122,29 +120,11 @@ class Listed:
         return [Proposal(operator="listed", description=json.dumps(params), params=params)]
 
 
-async def _bake(_: ImageSpec) -> Image:
-    return Image("blastdoor-trial:latest", "none")
-
-
 async def campaign(rounds: Sequence[int], seed: int) -> tuple[list[int], list[float]]:
     """The rounds of those that were kept, and how long the champion took each time that it was measured."""
-    site = Site(
-        name="fake",
-        backend=FakeBackend(program),
-        bake=_bake,
-        add_input=lambda name, _: Input(name=name, digest="0" * 64),
-        usd_per_second=lambda _: 0.0,
-        ceiling=lambda _: 1,
-    )
+    site = fake_site(program, 1)
     with tempfile.TemporaryDirectory() as folder:
-        files = {
-            "blastdoor.toml": TASK,
-            "workspace/params.json": json.dumps({"rounds": ROUNDS, "name": 0}),
-            "judge/judge.py": "",
-        }
-        for name, text in files.items():
-            (Path(folder) / name).parent.mkdir(exist_ok=True)
-            (Path(folder) / name).write_text(text)
+        write_task(Path(folder), TASK, json.dumps({"rounds": ROUNDS, "name": 0}))
         flags = Flags(attempts=len(rounds), rate=1e6, seed=seed, width=1)
         async with open_campaign(Path(folder), site, flags=flags) as opened:
             opened.bench.proposers[Role.SEARCH] = Listed(rounds)
