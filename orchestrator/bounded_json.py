@@ -1,4 +1,4 @@
-"""JSON with bounds on bytes, depth and digits, without doubled keys and without numbers that are none.
+"""JSON with bounds on bytes, parts, depth and digits, without doubled keys and without numbers that are none.
 
 The standard parser takes NaN, keeps the last of two equal keys, recurses as deep as the text does and turns
 1e999 into infinity. Depth is counted before parsing, so that the answer does not depend on how deep the stack
@@ -6,7 +6,6 @@ already is.
 """
 
 import json
-import json.scanner
 import math
 import re
 from enum import StrEnum
@@ -15,8 +14,8 @@ from typing import NoReturn
 from orchestrator.text import short
 
 _QUOTED_CHARACTERS = 60
-# The fast parser makes lists without a pause, so that many of them would keep every other thread waiting.
-_MANY = 20_000
+# The parser makes lists and objects without a pause, so that many of them would keep every other thread waiting.
+MOST_OPENED = 50_000
 
 # An escaped character is one mark, so that an escaped quote does not end its string.
 _STRUCTURE = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
@@ -51,14 +50,13 @@ def loads(data: bytes, *, max_bytes: int, max_depth: int, max_digits: int) -> ob
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise JsonRefused(JsonFault.NOT_UTF8, f"byte {error.start}") from None
-    opened = _check_depth(text, max_depth)
-    value = _parsed(text, max_digits, many=opened > _MANY)
+    _check_structure(text, max_depth)
+    value = _parsed(text, max_digits)
     _check(value, ())
     return value
 
 
-def _check_depth(text: str, limit: int) -> int:
-    """How many lists and objects are opened."""
+def _check_structure(text: str, limit: int) -> None:
     depth, opened, inside_string = 0, 0, False
     for found in _STRUCTURE.finditer(text):
         mark = found[0]
@@ -70,9 +68,10 @@ def _check_depth(text: str, limit: int) -> int:
             depth, opened = depth + 1, opened + 1
             if depth > limit:
                 raise JsonRefused(JsonFault.TOO_DEEP, f"more than {limit} levels")
+            if opened > MOST_OPENED:
+                raise JsonRefused(JsonFault.TOO_LARGE, f"more than {MOST_OPENED} lists and objects")
         elif mark in "]}":
             depth -= 1
-    return opened
 
 
 def has_most_parts(data: bytes, most: int) -> bool:
@@ -93,7 +92,7 @@ def has_most_parts(data: bytes, most: int) -> bool:
     return True
 
 
-def _parsed(text: str, max_digits: int, *, many: bool) -> object:
+def _parsed(text: str, max_digits: int) -> object:
     def short(digits: str) -> str:
         if len(digits) > max_digits:
             raise JsonRefused(JsonFault.NUMBER_TOO_LONG, f"{len(digits)} characters, at most {max_digits} are read")
@@ -104,8 +103,6 @@ def _parsed(text: str, max_digits: int, *, many: bool) -> object:
         parse_float=lambda digits: float(short(digits)),
         object_pairs_hook=_without_doubles,
     )
-    if many:
-        decoder.scan_once = json.scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]  # not in the stubs
     try:
         value: object = decoder.decode(text)
     except json.JSONDecodeError as error:

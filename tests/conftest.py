@@ -17,20 +17,19 @@ from tests.modal_emulator import ModalEmulator
 
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
-# Many programs started, matrices, whole campaigns by the dozen: a half of the time of all tests that need no engine.
+# Whole campaigns on the fake by the dozen, commands, programs started, matrices: most of the time of all tests that
+# need no engine. `make unit` leaves them to `make test`.
 LONG = (
-    "tests/examples/test_gpu_reduce.py",
+    "tests/examples/",
+    "tests/attacks/",
+    "tests/orchestrator/agents/test_at_work.py",
     "tests/orchestrator/domain/test_certify",
-    "tests/orchestrator/examine/test_calls.py",
-    "tests/orchestrator/examine/test_checkup.py",
+    "tests/orchestrator/examine/",
     "tests/orchestrator/judge/test_cheats.py",
-    "tests/orchestrator/loop/test_agents.py",
-    "tests/orchestrator/loop/test_evolving",
-    "tests/orchestrator/loop/test_operators.py",
-    "tests/orchestrator/loop/test_rented_anyhow.py",
-    "tests/orchestrator/loop/test_resuming.py",
+    "tests/orchestrator/loop/",
     "tests/orchestrator/proposers/operators/test_fuzz.py",
     "tests/orchestrator/proposers/test_samplers.py",
+    "tests/orchestrator/views/",
     "tests/scripts/test_programs.py::test_python_starts_known_programs",
 )
 

@@ -38,6 +38,7 @@ HOSTILE = {
     "single quotes": (b"{'score': 1}", ResultFault.NOT_JSON),
     "a pickle": (b"cos\nsystem\n(S'true'\ntR.", ResultFault.NOT_JSON),
     "deep lists": (b'{"score": 1, "x": ' + b"[" * 32 + b"]" * 32 + b"}", ResultFault.TOO_DEEP),
+    "more lists than are read": (b'{"score": 1, "x": [' + b"[]," * 50_000 + b"1]}", ResultFault.TOO_LARGE),
     "a hundred thousand deep": (b"[" * 100_000, ResultFault.TOO_DEEP),
     "deep objects": (b'{"a":' * 50_000, ResultFault.TOO_DEEP),
     "deep after an escaped quote": (b'["\\"",' + b"[" * 40, ResultFault.TOO_DEEP),
@@ -104,13 +105,24 @@ def test_t54_soon(name: str) -> None:
     assert time.process_time() - started < 2
 
 
-@pytest.mark.parametrize("piece", [b"{},", b"[],", b"0,", b'"\\"",', b"1e9,", b'{"a":[]},'])
+def a_megabyte_of(piece: bytes) -> dict[str, bytes]:
+    body = (piece * ((1 << 20) // len(piece) - 10)).removesuffix(b",")
+    return {"result.json": b'{"score": 1, "x": [' + body + b"]}"}
+
+
+@pytest.mark.parametrize("piece", [b"0,", b'"\\"",', b"1e9,"])
 def test_t54_many_small_values(piece: bytes) -> None:
     """A full megabyte of small values is read in less than seconds."""
-    body = (piece * ((1 << 20) // len(piece) - 10)).removesuffix(b",")
     started = time.process_time()
-    assert parse_result({"result.json": b'{"score": 1, "x": [' + body + b"]}"}).score == 1
+    assert parse_result(a_megabyte_of(piece)).score == 1
     assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize("piece", [b"{},", b"[],", b'{"a":[]},'])
+def test_t82_many_lists(piece: bytes) -> None:
+    """A full megabyte of lists and objects would keep every thread from its turn while they are made: refused."""
+    with pytest.raises(ResultRefused, match="more than 50000 lists and objects"):
+        parse_result(a_megabyte_of(piece))
 
 
 def test_t45_only_the_detail_quotes_the_judge() -> None:
