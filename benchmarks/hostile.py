@@ -85,8 +85,8 @@ HOSTILE: dict[str, Callable[[int], Hostile]] = {
     "1,000 files of 60 KiB": lambda _: Hostile(outputs={f"f{n}": n.to_bytes(4, "big") * 15_360 for n in range(1000)}),
     "500 empty files": lambda _: Hostile(outputs={f"{number}/f": b"" for number in range(500)}),
     "one file of 60 MiB": lambda _: Hostile(outputs={"whole": bytes(60 * MIB)}),
-    "a result of many lists": lambda _: Hostile(
-        result={"result.json": b'{"score":1,"x":[' + b"[]," * 340_000 + b"1]}"}
+    "a result of 49,000 lists": lambda _: Hostile(
+        result={"result.json": b'{"score":1,"x":[' + b"[]," * 49_000 + b"1]}"}
     ),
     "a result of 9,000 tasks": lambda _: Hostile(result=_tasks()),
     "1,000 traces": lambda part: Hostile(result=_traces(1000 // part)),
