@@ -63,7 +63,10 @@ async def test_changes_of_one_asking(folder: Path, width: int) -> None:
             charged.append((session.charged, len(proposer.asked), reason[:7]))
         how, given = How.RESUME, {}
     assert charged[0][1:] == (1, "Ctrl-C")
-    assert charged[1:] == [(3, 1, "round 1"), (5, 2, "round 2")]
+    if width > 1 and charged[0][0] == 3:  # all of the round ended before the stop reached them: nothing is left of it
+        assert charged[1] == (5, 2, "round 2")
+    else:
+        assert charged[1:] == [(3, 1, "round 1"), (5, 2, "round 2")]
 
 
 async def test_no_review(folder: Path) -> None:
