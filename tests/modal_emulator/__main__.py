@@ -50,7 +50,8 @@ class Emulator:
             await server.listen()
         self._control.router_url = self._servers["router"].url
         token_id, token_secret = self._control.token
-        return {"url": self._servers["control"].url, "token_id": token_id, "token_secret": token_secret}
+        urls = {"url": self._servers["control"].url, "router": self._servers["router"].url}
+        return {**urls, "token_id": token_id, "token_secret": token_secret}
 
     async def fail(self, rpc: str, when: str, kind: str, status: str, times: int, seconds: float, app: str) -> int:
         if rpc not in ModalClientBase.__abstractmethods__ | TaskCommandRouterBase.__abstractmethods__:
@@ -91,6 +92,10 @@ class Emulator:
         for server in self._servers.values():
             await server.listen()
 
+    async def route_by(self, url: str) -> None:
+        """Whoever asks for a worker is sent there; without one, to the worker itself."""
+        self._control.router_url = url or self._servers["router"].url
+
     async def offer(self, wheel: str) -> None:
         self._images.offer(Path(wheel))
 
@@ -124,6 +129,7 @@ class Emulator:
     async def forget(self) -> None:
         """A new test begins: nothing runs, nothing was called, nothing is broken."""
         await self.heal()
+        await self.route_by("")
         await self._sandboxes.clear()
         await self._images.clear()
         self._journal.clear()

@@ -100,6 +100,15 @@ class ModalEmulator:
     def heal(self) -> None:
         self._do("heal")
 
+    @property
+    def router(self) -> str:
+        """Where workers listen."""
+        return self._where["router"]
+
+    def route_by(self, url: str) -> None:
+        """Clients are sent there for the worker, until the test ends: to a proxy before it."""
+        self._do("route_by", url=url)
+
     def offer(self, wheel: Path) -> None:
         """Images that are built from now on find this package as if it came from an index."""
         self._do("offer", wheel=str(wheel))

@@ -2,20 +2,26 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
-from sandbox.errors import Lost, SandboxError
+from sandbox.errors import Denied, Lost, SandboxError
 from sandbox.wire.demux import Stream
 
 # The package holds what it was given until the worker has it, sixteen MiB at most.
 SEND_BYTES = 4 * 1024 * 1024
 WAITING = 64
+# The package gives up a stream after ten seconds of tries; a network, or Modal, may be away for longer than that.
+PATIENCE_S = 180.0
+PAUSE_S = 0.5
 
 Piece = tuple[Stream, memoryview]
 
 
 class Streams(Protocol):
+    """Both go on where they were, when they are called again after a failure."""
+
     async def write(self, data: bytes | memoryview) -> None: ...
 
     def read(self, stream: Stream) -> AsyncIterator[bytes]: ...
@@ -24,12 +30,16 @@ class Streams(Protocol):
 class ModalLink:
     """Live stdin, stdout and stderr. `is_over` asks the provider whether the whole sandbox has ended.
 
-    A stream that breaks because its sandbox is gone is the end of a stream; any other one is the provider's failure.
+    A stream that breaks because its sandbox is gone is the end of a stream. Any other one is taken up where it was; if
+    that fails for `patience_s`, it is the provider's failure.
     """
 
-    def __init__(self, streams: Streams, is_over: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(
+        self, streams: Streams, is_over: Callable[[], Awaitable[bool]], patience_s: float = PATIENCE_S
+    ) -> None:
         self._streams = streams
         self._is_over = is_over
+        self._patience_s = patience_s
         self._pieces: asyncio.Queue[Piece | SandboxError | None] = asyncio.Queue(WAITING)
         self._ended = False
         self._failure: SandboxError | None = None
@@ -39,7 +49,7 @@ class ModalLink:
         view = memoryview(data)
         try:
             for start in range(0, len(view), SEND_BYTES):
-                await self._streams.write(view[start : start + SEND_BYTES])
+                await self._send(view[start : start + SEND_BYTES])
         except Lost:
             # The command has ended; the receiving side learns it and says how.
             return
@@ -81,17 +91,44 @@ class ModalLink:
             # Modal says itself that the command is gone; why, its record of the sandbox tells.
             await self._pieces.put(None)
         except SandboxError as error:
-            await self._pieces.put(None if await self._gone() else error)
+            await self._pieces.put(error)
         else:
             await self._pieces.put(None)
         finally:
             for reader in readers:
                 reader.cancel()
 
+    async def _send(self, data: memoryview) -> None:
+        since = time.monotonic()
+        while True:
+            try:
+                return await self._streams.write(data)
+            except SandboxError as error:
+                await self._take_up(error, since)
+                data = data[:0]  # the package has it, and sends it first
+
     async def _read(self, stream: Stream) -> None:
-        async with contextlib.aclosing(self._streams.read(stream)) as pieces:  # type: ignore[type-var]
-            async for piece in pieces:
-                await self._pieces.put((stream, memoryview(piece)))
+        since = None
+        while True:
+            try:
+                async with contextlib.aclosing(self._streams.read(stream)) as pieces:  # type: ignore[type-var]
+                    async for piece in pieces:
+                        since = None
+                        await self._pieces.put((stream, memoryview(piece)))
+                return
+            except SandboxError as error:
+                since = since or time.monotonic()
+                await self._take_up(error, since)
+
+    async def _take_up(self, error: SandboxError, since: float) -> None:
+        """Wait a moment before the next try; raises the error where there is no use in one."""
+        if isinstance(error, Lost | Denied):
+            raise error
+        if await self._gone():
+            raise Lost("the sandbox has ended") from error
+        if time.monotonic() - since >= self._patience_s:
+            raise error
+        await asyncio.sleep(PAUSE_S)
 
     async def _gone(self) -> bool:
         try:

@@ -44,7 +44,7 @@ def linked(script: Script, over: bool | SandboxError = False) -> ModalLink:
             raise over
         return over
 
-    return ModalLink(script, is_over)
+    return ModalLink(script, is_over, patience_s=0.0)
 
 
 async def test_both_streams_until_both_have_ended() -> None:
