@@ -30,6 +30,7 @@ from sandbox import (
     Outcome,
     Refused,
     SandboxError,
+    Silent,
     TakenAway,
     Talk,
     Unavailable,
@@ -54,8 +55,8 @@ class NotStarted(Exception):
 
 
 class BrokeOff(Exception):
-    """The provider failed after delivery. It is proven to be the provider's fault only if a control job fails too, or
-    if the provider says itself that it took the chamber away.
+    """The provider failed after delivery. It is proven to be the provider's fault only if a control job fails too, if
+    the provider says itself that it took the chamber away, or if it answered nobody meanwhile.
     """
 
     def __init__(self, why: str, *, proven: bool, spent: Spent, denied: bool = False) -> None:
@@ -183,7 +184,7 @@ class Door:
 
     async def _broke_off(self, job: Job, chamber: Chamber, error: Unavailable | Lost) -> BrokeOff:
         spent, why = self._spent(job, chamber), self._told(error, chamber)
-        if isinstance(error, TakenAway | Denied):
+        if isinstance(error, TakenAway | Denied | Silent):
             return BrokeOff(why, proven=True, spent=spent, denied=isinstance(error, Denied))
         try:
             control = await self._control()

@@ -5,7 +5,7 @@ from sandbox.baking import BakedImage, ImageSpec
 from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
 from sandbox.config import BackendConfig, DockerConfig, ModalConfig, SkyPilotConfig
-from sandbox.errors import Denied, Lost, Refused, SandboxError, TakenAway, Unavailable
+from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
 from sandbox.happenings import NotDelivered
 from sandbox.inputs import InputStore
 from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
@@ -48,6 +48,7 @@ __all__ = [
     "Reply",
     "Report",
     "SandboxError",
+    "Silent",
     "SkyPilotConfig",
     "TakenAway",
     "Talk",

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused
@@ -103,6 +103,14 @@ class Chamber(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A backend that can be asked whether its provider is there at all."""
+
+    async def answers(self) -> None:
+        """Raises Unavailable when it is not. Starts nothing, costs nothing, and has to do with no chamber."""
 
 
 class Backend(Protocol):

@@ -6,13 +6,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
-from sandbox.errors import Refused, Unavailable
+from sandbox.errors import Refused, Silent, Unavailable
 from sandbox.happenings import Happening
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.frames import FrameReader, Reply, encode_header
 
 Send = Callable[[bytes], Awaitable[None]]
 Meter = Callable[[], Awaitable[float | None]]
+Silences = Callable[[float], float]
 # A larger payload is sent as it is, without copying it behind its header.
 SMALL = 65_536
 
@@ -22,7 +23,10 @@ class ChannelClosed(Exception):
 
 
 class FrameChannel:
-    """Calls into a serving chamber, one at a time, timed by our own clock: `arrival` is when the last bytes came."""
+    """Calls into a serving chamber, one at a time, timed by our own clock: `arrival` is when the last bytes came.
+
+    `silence` tells for how long the provider itself was silent since a moment: a time with that in it is nobody's.
+    """
 
     def __init__(
         self,
@@ -31,10 +35,12 @@ class FrameChannel:
         frames: int,
         meter: Meter | None = None,
         arrival: Callable[[], float] = time.monotonic,
+        silence: Silences = lambda _: 0.0,
     ) -> None:
         self._send = send
         self._arrival = arrival
         self._meter = meter
+        self._silence = silence
         self._cap = frame_bytes
         self._turn = asyncio.Lock()
         self._waiting: asyncio.Future[tuple[float, bytes]] | None = None
@@ -87,6 +93,8 @@ class FrameChannel:
                 await self._send(encode_header(nonce, len(payload)))
                 await self._send(payload)
             arrived, reply = await self._waiting
+        if silent_s := self._silence(started):
+            raise Silent(f"the provider was silent for {silent_s:.1f} s of a call, which says nothing of its time")
         return Reply(reply, arrived - started)
 
     def end(self, cause: Happening) -> None:

@@ -2,7 +2,8 @@
 
 SandboxError
 ├─ Unavailable   the provider failed or does not answer; nobody is charged, try again
-│  └─ Denied     it answers, and takes nothing from us: token, credit; trying again is no use, a person must act
+│  ├─ Denied     it answers, and takes nothing from us: token, credit; trying again is no use, a person must act
+│  └─ Silent     it answered nobody while a chamber ran: evidence from outside, so nobody is charged for what was lost
 ├─ Refused       our own policy said no; nothing was started
 └─ Lost          we no longer know what became of a chamber; reap, then try again
    └─ TakenAway  the provider says itself that it took the machine away; nobody is charged, try again
@@ -29,6 +30,13 @@ class Denied(Unavailable):
     """The provider answers and does not let us in: the token is refused or over, or the account has no credit.
 
     The message says what a person must do.
+    """
+
+
+class Silent(Unavailable):
+    """While a chamber ran, the provider did not answer a question that has nothing to do with any chamber.
+
+    Nothing inside a chamber can bring that about: no control job is needed to know whose fault it was.
     """
 
 

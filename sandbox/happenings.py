@@ -33,6 +33,8 @@ class Told:
 
     `told` is False when our own clock, counters or orders decided it. `doubtful` asks the provider to confirm that
     the program ended by its own doing: it may have run out of memory, or somebody may have taken the chamber away.
+    `unheard`: nothing more was heard in time, or the streams ended, and that alone decided it. It says nothing of the
+    program where the provider itself was silent meanwhile.
     """
 
     ending: Ending
@@ -40,6 +42,7 @@ class Told:
     reason: str = ""
     told: bool = True
     doubtful: bool = False
+    unheard: bool = False
     outputs: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -63,17 +66,18 @@ def end_by(event: Happening) -> NoReturn:
         case WireFault(fault=Fault.LOG_OVERFLOW):
             raise Ended(Told(Ending.LOG_OVERFLOW, reason=str(event), told=False))
         case WireFault(fault=Fault.ENDED_EARLY):
-            raise Ended(Told(Ending.FAILED, reason=str(event), doubtful=True))
+            raise Ended(Told(Ending.FAILED, reason=str(event), doubtful=True, unheard=True))
         case WireFault(fault=Fault.ARCHIVE_TRUNCATED):
-            raise Ended(Told(Ending.OUTPUT_REFUSED, reason=str(event), told=False, doubtful=True))
+            raise Ended(Told(Ending.OUTPUT_REFUSED, reason=str(event), told=False, doubtful=True, unheard=True))
         case WireFault() if event.fault.is_about_outputs:
             raise Ended(Told(Ending.OUTPUT_REFUSED, reason=str(event), told=False))
         case WireFault():
-            raise Ended(Told(Ending.PROTOCOL, reason=str(event), told=False))
+            late = event.fault is Fault.FRAME_LATE
+            raise Ended(Told(Ending.PROTOCOL, reason=str(event), told=False, unheard=late))
         case Exception():
             raise event
         case Silence.END:
-            raise Ended(Told(Ending.FAILED, reason="the chamber ended by itself", doubtful=True))
+            raise Ended(Told(Ending.FAILED, reason="the chamber ended by itself", doubtful=True, unheard=True))
         case Said():
             reason = f"{event.phase.name.lower()} said out of turn"
             raise Ended(Told(Ending.PROTOCOL, reason=reason, told=False))

@@ -1,6 +1,8 @@
 """A chamber whose stdin and stdout are live, whoever provides it: used once, ended whatever happened."""
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from types import TracebackType
@@ -8,16 +10,19 @@ from typing import Protocol, Self
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
 from sandbox.happenings import NotDelivered, Order, Told
 from sandbox.job import Ending, Job, Outcome, Usage
 from sandbox.link import Deadlines, Link
 from sandbox.logger import logger
 from sandbox.price import Bill, billed_clock
+from sandbox.pulse import Pulse
 from sandbox.session import Session
 
 DYING_S = 20.0
 _OVER_TIME = (Ending.TIMED_OUT, Ending.BUILD_TIMED_OUT)
+# These say already that nobody inside brought it about.
+_FROM_OUTSIDE = (Denied, NotDelivered, Silent, TakenAway)
 
 
 class Death(Enum):
@@ -69,12 +74,17 @@ class Hold(Protocol):
 
 
 class LiveChamber:
-    """Implements `Chamber` over a hold."""
+    """Implements `Chamber` over a hold. `pulse` knows whether the provider was silent while it ran."""
 
     def __init__(
-        self, hold: Hold, deadlines: Deadlines, on_end: Callable[["LiveChamber"], None] = lambda _: None
+        self,
+        hold: Hold,
+        deadlines: Deadlines,
+        on_end: Callable[["LiveChamber"], None] = lambda _: None,
+        pulse: Pulse | None = None,
     ) -> None:
         self._hold = hold
+        self._pulse = pulse
         self._log = logger(chamber=hold.name)
         self._on_end = on_end
         self._job: Job | None = None
@@ -82,7 +92,8 @@ class LiveChamber:
         self._end: asyncio.Task[bool] | None = None
         self._opened = billed_clock()
         self._ended: float | None = None
-        self._session = Session(hold.link, deadlines, hold.processor_seconds)
+        silence = pulse.silence if pulse else lambda _: 0.0
+        self._session = Session(hold.link, deadlines, hold.processor_seconds, silence)
 
     @property
     def name(self) -> str:
@@ -134,7 +145,8 @@ class LiveChamber:
             raise Refused("a chamber is used once; open another")
         self._used = True
         try:
-            told = await self._with_evidence(await self._told(self._job, bundle, listener, talk))
+            with self._pulse.watched() if self._pulse else contextlib.nullcontext():
+                told = await self._heard(self._job, bundle, listener, talk)
         except BaseException:
             await self.kill()
             raise
@@ -153,6 +165,24 @@ class LiveChamber:
             return
         if not await asyncio.shield(ending) and not silent:
             raise Unavailable(f"{self.name} could not be ended, the provider does not answer; it is tried again")
+
+    async def _heard(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
+        """Raises Silent in place of what says nothing of the program, because the provider itself was silent."""
+        since = time.monotonic()
+        try:
+            told = await self._told(job, bundle, listener, talk)
+            if told.unheard:
+                await self._refuse_silence(since, told.reason)
+            return await self._with_evidence(told)
+        except (Unavailable, Lost) as error:
+            if not isinstance(error, _FROM_OUTSIDE):
+                await self._refuse_silence(since, str(error), error)
+            raise
+
+    async def _refuse_silence(self, since: float, why: str, error: SandboxError | None = None) -> None:
+        """A provider that is away is waited for: one that answers again can be told to end the chamber."""
+        if self._pulse and self._end is None and (seconds := await self._pulse.silence_until_it_answers(since)):
+            raise Silent(f"{why}; the provider did not answer for {seconds:.0f} s meanwhile") from error
 
     async def _told(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
         try:

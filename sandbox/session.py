@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.channel import FrameChannel, Meter
+from sandbox.channel import FrameChannel, Meter, Silences
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.happenings import Ended, Happening, NotDelivered, Order, Silence, Told, end_by
 from sandbox.job import Ending, Job, Limits, Mode
@@ -37,9 +37,12 @@ CATCH_UP = 8
 class Session:
     """One conversation with one chamber."""
 
-    def __init__(self, link: Link, deadlines: Deadlines, meter: Meter | None = None) -> None:
+    def __init__(
+        self, link: Link, deadlines: Deadlines, meter: Meter | None = None, silence: Silences = lambda _: 0.0
+    ) -> None:
         self._link = link
         self._meter = meter
+        self._silence = silence
         self._deadlines = deadlines
         self._queue: asyncio.Queue[tuple[float, Happening]] = asyncio.Queue()
         self._dialogue = Dialogue()
@@ -245,10 +248,9 @@ class Session:
                 at, event = await self._next(due)
             except TimeoutError:
                 if self._stop_asked:
-                    raise Ended(
-                        await self._collect(job, Told(Ending.KILLED, reason="ignored the order to stop", told=False))
-                    ) from None
-                raise Ended(Told(late, reason=f"over its limit of {limit:g} s", told=False)) from None
+                    ignored = Told(Ending.KILLED, reason="ignored the order to stop", told=False, unheard=True)
+                    raise Ended(await self._collect(job, ignored)) from None
+                raise Ended(Told(late, reason=f"over its limit of {limit:g} s", told=False, unheard=True)) from None
             if event is Order.STOP and self._stop_asked:
                 continue
             if event is Order.STOP:
@@ -286,7 +288,8 @@ class Session:
                 if not isinstance(event, Said) and event is not Order.STOP:
                     end_by(event)
         except TimeoutError:
-            return Told(Ending.TIMED_OUT, reason="the outputs were not handed over in time", told=False)
+            reason = "the outputs were not handed over in time"
+            return Told(Ending.TIMED_OUT, reason=reason, told=False, unheard=True)
         self._seconds["collect"] = at - started
         told.outputs = harvest.files
         return told
@@ -320,7 +323,12 @@ class Session:
 
     async def _serve(self, job: Job, talk: Talk) -> None:
         channel = FrameChannel(
-            self._link.send, job.limits.frame_bytes, job.limits.frames, self._meter, lambda: self._arrived
+            self._link.send,
+            job.limits.frame_bytes,
+            job.limits.frames,
+            self._meter,
+            lambda: self._arrived,
+            self._silence,
         )
         try:
             self._dialogue.expect_frames(channel.reader)
@@ -353,9 +361,7 @@ class Session:
             finally:
                 event.cancel()
             if not talking.done() and time.monotonic() >= due:
-                if channel.busy:
-                    raise Ended(Told(Ending.TIMED_OUT, reason=f"over its limit of {wall:g} s", told=False))
-                raise Ended(Told(Ending.KILLED, reason=f"the talk outlasted the limit of {wall:g} s", told=False))
+                raise Ended(_outlasted(wall, by_candidate=channel.busy))
 
     def _heed_in_talk(self, event: Happening, channel: FrameChannel) -> None:
         if event is Silence.END and not channel.busy:
@@ -376,6 +382,12 @@ async def _packed(bundle: Bundle, job: Job) -> bytes:
     if len(bundle.files) > SMALL_FILES or sum(map(len, bundle.files.values())) > SMALL_BYTES:
         return await asyncio.to_thread(packed)
     return packed()
+
+
+def _outlasted(wall: float, *, by_candidate: bool) -> Told:
+    if by_candidate:
+        return Told(Ending.TIMED_OUT, reason=f"over its limit of {wall:g} s", told=False, unheard=True)
+    return Told(Ending.KILLED, reason=f"the talk outlasted the limit of {wall:g} s", told=False, unheard=True)
 
 
 async def _awaited(work: Awaitable[None]) -> None:

@@ -22,6 +22,7 @@ from sandbox.job import Job
 from sandbox.live import LiveChamber
 from sandbox.posture import FIRST_UID, LAST_UID
 from sandbox.price import billed_clock
+from sandbox.pulse import Pulse
 from sandbox.purse import Purse
 from sandbox.tenancy import Tenancy
 from sandbox.warm import WarmPool
@@ -51,6 +52,7 @@ class ModalBackend:
         self._engine = engine
         self._images = images
         self._tenancy = tenancy
+        self._pulse = Pulse(engine.hello)
         self._ender = Ender(engine, self._settle)
         self._warm: WarmPool[Standing] = WarmPool(config.warm, config.warm_idle)
         self._open: set[LiveChamber] = set()
@@ -125,6 +127,10 @@ class ModalBackend:
         chamber = standing.take()
         chamber.serve(job)
         return chamber
+
+    async def answers(self) -> None:
+        """Raises Unavailable when Modal does not; what is asked starts nothing and costs nothing."""
+        await self._engine.hello()
 
     async def reap(self) -> list[str]:
         ended, left = await reap(self._engine, self._tenancy)
@@ -218,7 +224,7 @@ class ModalBackend:
             raise
         link = ModalLink(streams, lambda: _is_over(sandbox))
         hold = ModalHold(wanted.name, sandbox, link, rate, asked, lambda: _ran_out_of_memory(sandbox), self._end)
-        chamber = LiveChamber(hold, self._config.deadlines, self._open.discard)
+        chamber = LiveChamber(hold, self._config.deadlines, self._open.discard, self._pulse)
         self._open.add(chamber)
         try:
             await within("start the chamber", chamber.greet(), due - billed_clock())

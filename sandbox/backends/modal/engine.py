@@ -244,8 +244,11 @@ class ModalEngine:
         Not asked again within moments: whoever opens many chambers need not.
         """
         if time.monotonic() - self._heard > FRESH_S:
-            await call("connect", self._client.hello.aio(), CALL_S)  # type: ignore[no-untyped-call]  # it has no types
-            self._heard = time.monotonic()
+            await self.hello()
+
+    async def hello(self) -> None:
+        await call("connect", self._client.hello.aio(), CALL_S)  # type: ignore[no-untyped-call]  # it has no types
+        self._heard = time.monotonic()
 
     async def create(self, order: Order, within_s: float) -> Sandbox:
         """A lost reply is safe to retry: the name is unique and ours. Whatever is raised, it may have been made."""

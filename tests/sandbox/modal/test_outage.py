@@ -4,15 +4,20 @@ The package tries a stream again for ten seconds; here it gives up after some hu
 """
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+import functools
+import hashlib
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
 from modal.sandbox._task_command_router_client import TaskCommandRouterClient
 
-from sandbox import Ending, Job, Outcome
+from sandbox import Bundle, Chamber, Ending, Job, Outcome, Silent
+from sandbox.backends.modal import backend as modal_backend
 from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
+from sandbox.pulse import Pulse
 from sandbox.wire.log import Report
 from tests.fault_proxy import FaultProxy
 from tests.modal_emulator import ModalEmulator
@@ -20,7 +25,6 @@ from tests.sandbox.modal.life import BUNDLE, LIMITS, close
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker]
 
-GIVES_UP_S = 0.1  # the package, with the few retries that it is given here
 AWAY_S = 1.0
 JOB = Job(command=("sh", "-c", "echo begun; sleep 2; cat main.txt > /work/out/x; echo over"), limits=LIMITS)
 
@@ -32,13 +36,26 @@ class Line:
     control: FaultProxy
     worker: FaultProxy
 
-    @property
-    def both(self) -> tuple[FaultProxy, FaultProxy]:
-        return self.control, self.worker
+    def cut(self) -> None:
+        self.control.cut()
+        self.worker.cut()
+
+    def stall(self) -> None:
+        self.control.stall()
+        self.worker.stall()
+
+    def slow(self, bytes_per_s: float) -> None:
+        self.control.slow(bytes_per_s)
+        self.worker.slow(bytes_per_s)
+
+    def heal(self) -> None:
+        self.control.heal()
+        self.worker.heal()
 
 
 @pytest.fixture
 def line(modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    monkeypatch.setattr(modal_backend, "Pulse", functools.partial(Pulse, every_s=0.2, within_s=0.5))
     monkeypatch.setitem(TaskCommandRouterClient.__init__.__kwdefaults__, "stream_stdio_max_retries", 3)
     with (
         FaultProxy(modal_emulator.environment()["MODAL_SERVER_URL"]) as control,
@@ -47,8 +64,6 @@ def line(modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> Iter
         monkeypatch.setenv("MODAL_SERVER_URL", control.url)
         modal_emulator.route_by(worker.url)
         yield Line(control, worker)
-        for proxy in (control, worker):
-            proxy.heal()
 
 
 class Ear:
@@ -68,23 +83,79 @@ class Ear:
 
 async def test_T86_a_stream_that_breaks_goes_on_where_it_was(line: Line, config: ModalConfig) -> None:
     """A cut that outlasts the package's own tries costs a trial nothing: not a byte is missing or comes twice."""
-    backend = await ModalBackend.connect(config)
-    try:
-        outcome, ear = await _run_through(backend, line, JOB)
-    finally:
-        await close(backend)
+    async with connected(config) as backend, await backend.open(JOB) as chamber:
+        running, ear = await begun(chamber)
+        line.cut()
+        await asyncio.sleep(AWAY_S)
+        line.heal()
+        outcome = await running
     assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
     assert ear.lines == ["begun", "over"]
 
 
-async def _run_through(backend: ModalBackend, line: Line, job: Job) -> tuple[Outcome, Ear]:
-    ear = Ear()
-    async with await backend.open(job) as chamber:
-        running = asyncio.create_task(chamber.run(BUNDLE, listener=ear))
-        await asyncio.wait_for(ear.begun.wait(), 60)
-        for proxy in line.both:
-            proxy.cut()
+@pytest.mark.parametrize("fault", ["cut", "stall"])
+async def test_T86_nobody_pays_for_a_silence(line: Line, config: ModalConfig, fault: str) -> None:
+    """A trial whose time passes while Modal answers nobody has not timed out: no control job has to tell so, and its
+    end is confirmed once Modal is back."""
+    async with connected(config) as backend, await backend.open(_within(1.0)) as chamber:
+        running, _ = await begun(chamber)
+        getattr(line, fault)()
+        await asyncio.sleep(1.0 + AWAY_S)
+        line.heal()
+        with pytest.raises(Silent, match="the provider did not answer for"):
+            await running
+        assert chamber.bill.final
+
+
+async def test_T86_a_worker_alone_that_breaks_goes_on(line: Line, config: ModalConfig) -> None:
+    """Modal answers, the machine does not for a while: the trial is taken up again."""
+    async with connected(config) as backend, await backend.open(JOB) as chamber:
+        running, ear = await begun(chamber)
+        line.worker.cut()
         await asyncio.sleep(AWAY_S)
-        for proxy in line.both:
-            proxy.heal()
-        return await running, ear
+        line.worker.heal()
+        assert (await running).outputs == {"x": b"hello"}
+    assert ear.lines == ["begun", "over"]
+
+
+async def test_T86_a_bundle_is_sent_through_a_cut(line: Line, config: ModalConfig) -> None:
+    """What was on its way when the line broke arrives once, and whole."""
+    large = Bundle({"main.txt": bytes(range(256)) * 8192})
+    job = Job(command=("sh", "-c", "sha256sum main.txt > /work/out/x"), limits=LIMITS)
+    async with connected(config) as backend, await backend.open(job) as chamber:
+        line.worker.slow(4 << 20)
+        running = asyncio.create_task(chamber.run(large))
+        await asyncio.sleep(0.2)
+        line.worker.cut()
+        await asyncio.sleep(0.3)
+        line.worker.heal()
+        outcome = await running
+    assert outcome.outputs["x"].split()[0].decode() == hashlib.sha256(large.files["main.txt"]).hexdigest()
+
+
+async def test_T86_a_slow_line(line: Line, config: ModalConfig) -> None:
+    """A line that takes its time is no silence, and no fault of the program."""
+    line.slow(20_000)
+    async with connected(config) as backend, await backend.open(JOB) as chamber:
+        outcome = await chamber.run(BUNDLE)
+    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
+
+
+def _within(wall: float) -> Job:
+    return JOB.model_copy(update={"limits": LIMITS.model_copy(update={"wall": wall})})
+
+
+@contextlib.asynccontextmanager
+async def connected(config: ModalConfig) -> AsyncIterator[ModalBackend]:
+    backend = await ModalBackend.connect(config)
+    try:
+        yield backend
+    finally:
+        await close(backend)
+
+
+async def begun(chamber: Chamber) -> tuple[asyncio.Task[Outcome], Ear]:
+    ear = Ear()
+    running = asyncio.create_task(chamber.run(BUNDLE, listener=ear))
+    await asyncio.wait_for(ear.begun.wait(), 60)
+    return running, ear

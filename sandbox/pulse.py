@@ -1,0 +1,113 @@
+"""Whether the provider itself answers, asked every few seconds while chambers run.
+
+What is asked has nothing to do with any chamber, so nothing inside one can keep it from being answered. A silence is
+therefore evidence from outside: what our own clock, or the end of a stream, says of a program meanwhile proves nothing.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+
+from sandbox.errors import SandboxError
+from sandbox.logger import logger
+
+EVERY_S = 3.0
+WITHIN_S = 5.0
+# So long a provider that does not answer is waited for before what it held is given up.
+PATIENCE_S = 180.0
+# Beyond a beat that is due: so late only a process is that stood still, or a machine that slept.
+STILL_S = 15.0
+# Turns of the event loop within which an answer that is there is heard, however late the loop itself was.
+CATCH_UP = 8
+_REMEMBERED = 256
+
+
+class Pulse:
+    """`ask` raises a SandboxError without an answer. All times are of `time.monotonic`.
+
+    Time in which we ourselves stood still counts as silence: nobody was heard in it.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[], Awaitable[None]],
+        every_s: float = EVERY_S,
+        within_s: float = WITHIN_S,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._ask = ask
+        self._every_s = every_s
+        self._within_s = within_s
+        self._patience_s = patience_s
+        self._silences: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+        self._heard = time.monotonic()
+        self._is_silent = False
+        self._watchers = 0
+        self._beating: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """For as long as somebody may have to know."""
+        self._watchers += 1
+        if self._watchers == 1:
+            self._heard = time.monotonic()
+            self._beating = asyncio.create_task(self._beat())
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            if self._watchers == 0 and self._beating:
+                self._beating.cancel()
+
+    def silence(self, since: float) -> float:
+        """For how many seconds since then nobody answered, as far as is known now."""
+        spans = [*self._silences, *([(self._heard, time.monotonic())] if self._is_silent else [])]
+        return sum(max(0.0, end - max(begin, since)) for begin, end in spans)
+
+    async def silence_until_it_answers(self, since: float) -> float:
+        """The same, asked anew; a provider that is away is waited for, within our patience."""
+        until = time.monotonic() + self._patience_s
+        while True:
+            if await self._look() or time.monotonic() >= until:
+                return self.silence(since)
+            await asyncio.sleep(min(self._every_s, self._within_s) / 5)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            await self._look()
+
+    async def _look(self) -> bool:
+        async with self._turn:
+            why = await self._asked()
+            if why is not None:
+                if not self._is_silent:
+                    logger().warning("provider.silent", reason=why)
+                self._is_silent = True
+                return False
+            now = time.monotonic()
+            stood_still = now - self._heard > self._every_s + self._within_s + STILL_S
+            if self._is_silent or stood_still:
+                self._silences.append((self._heard, now))
+                logger().warning("provider.answers", after_s=round(now - self._heard, 1))
+            self._heard, self._is_silent = now, False
+            return True
+
+    async def _asked(self) -> str | None:
+        """Why there was no answer; None when there was one."""
+        asking = asyncio.ensure_future(self._ask())
+        try:
+            await asyncio.wait([asking], timeout=self._within_s)
+            for _ in range(CATCH_UP):
+                await asyncio.sleep(0)
+            if not asking.done():
+                return "no answer in time"
+            asking.result()
+        except SandboxError as error:
+            return str(error)
+        finally:
+            asking.cancel()
+        return None

@@ -1,0 +1,97 @@
+"""A provider's silence is noticed, measured, and waited out."""
+
+import asyncio
+import time
+
+import pytest
+
+from sandbox.errors import Unavailable
+from sandbox.pulse import STILL_S, Pulse
+
+
+class Provider:
+    def __init__(self) -> None:
+        self.is_there = True
+        self.hangs = False
+        self.asked = 0
+        self.called = asyncio.Event()
+
+    async def ask(self) -> None:
+        self.asked += 1
+        self.called.set()
+        if self.hangs:
+            await asyncio.Event().wait()
+        if not self.is_there:
+            raise Unavailable("nobody is there")
+
+
+def beating(provider: Provider, patience_s: float = 60.0) -> Pulse:
+    return Pulse(provider.ask, every_s=0.01, within_s=0.05, patience_s=patience_s)
+
+
+async def asked_more(provider: Provider, times: int = 2) -> None:
+    for _ in range(times):
+        provider.called.clear()
+        await provider.called.wait()
+
+
+async def test_an_answer_is_no_silence() -> None:
+    provider, since = Provider(), time.monotonic()
+    pulse = beating(provider)
+    with pulse.watched():
+        await asked_more(provider)
+        assert await pulse.silence_until_it_answers(since) == 0
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_a_silence_that_is_over_is_remembered(hangs: bool) -> None:
+    """Whether it was refused or just not answered; and it does not count for whoever began after it."""
+    provider, since = Provider(), time.monotonic()
+    pulse = beating(provider)
+    with pulse.watched():
+        provider.hangs, provider.is_there = hangs, hangs
+        await asked_more(provider)
+        assert pulse.silence(since) > 0
+        provider.hangs, provider.is_there = False, True
+        assert 0 < await pulse.silence_until_it_answers(since) <= time.monotonic() - since
+        assert pulse.silence(time.monotonic()) == 0
+
+
+async def test_who_asks_waits_until_it_answers_again() -> None:
+    provider, since = Provider(), time.monotonic()
+    pulse = beating(provider)
+    provider.is_there = False
+    waiting = asyncio.create_task(pulse.silence_until_it_answers(since))
+    await asked_more(provider, 3)
+    assert not waiting.done()
+    provider.is_there = True
+    assert await waiting > 0
+
+
+async def test_patience_ends() -> None:
+    """A provider that does not come back holds nobody for ever."""
+    provider = Provider()
+    provider.is_there = False
+    assert await beating(provider, patience_s=0.0).silence_until_it_answers(time.monotonic() - 1) > 0
+
+
+async def test_nobody_is_asked_while_nobody_watches() -> None:
+    provider = Provider()
+    pulse = beating(provider)
+    with pulse.watched(), pulse.watched():
+        await asked_more(provider)
+    await asyncio.sleep(0)
+    asked = provider.asked
+    await asyncio.sleep(0.05)
+    assert provider.asked == asked
+
+
+async def test_T88_time_in_which_we_stood_still_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped heard nobody, though the provider answers as soon as it is asked again."""
+    provider, since = Provider(), time.monotonic()
+    pulse = beating(provider)
+    with pulse.watched():
+        await asked_more(provider)
+        now = time.monotonic
+        monkeypatch.setattr("sandbox.pulse.time.monotonic", lambda: now() + 100)
+        assert await pulse.silence_until_it_answers(since) > STILL_S
