@@ -1,6 +1,6 @@
 """One hostile job, in and out. This is the package's face; everything else is private to it."""
 
-from sandbox.backend import Backend, Capabilities, Chamber, Channel, Listener, Talk
+from sandbox.backend import Answering, Backend, Capabilities, Chamber, Channel, Listener, Talk
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
@@ -16,6 +16,7 @@ from sandbox.wire.log import Report, printable
 
 __all__ = [
     "FREE",
+    "Answering",
     "Backend",
     "BackendConfig",
     "BakedImage",

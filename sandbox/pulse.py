@@ -76,9 +76,12 @@ class Pulse:
             await asyncio.sleep(min(self._every_s, self._within_s) / 5)
 
     async def _beat(self) -> None:
+        """A first answer is not looked at: a line may have broken before anybody watched."""
+        async with self._turn:
+            await self._asked()
         while True:
-            await asyncio.sleep(self._every_s)
             await self._look()
+            await asyncio.sleep(self._every_s)
 
     async def _look(self) -> bool:
         async with self._turn:

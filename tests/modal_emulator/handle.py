@@ -103,7 +103,7 @@ class ModalEmulator:
     @property
     def router(self) -> str:
         """Where workers listen."""
-        return self._where["router"]
+        return str(self._where["router"])
 
     def route_by(self, url: str) -> None:
         """Clients are sent there for the worker, until the test ends: to a proxy before it."""

@@ -50,7 +50,7 @@ async def test_a_silence_that_is_over_is_remembered(hangs: bool) -> None:
     pulse = beating(provider)
     with pulse.watched():
         provider.hangs, provider.is_there = hangs, hangs
-        await asked_more(provider)
+        await asked_more(provider, 4)
         assert pulse.silence(since) > 0
         provider.hangs, provider.is_there = False, True
         assert 0 < await pulse.silence_until_it_answers(since) <= time.monotonic() - since

@@ -18,6 +18,7 @@ from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, gpu_label
 from sandbox.backends.docker.hold import DockerHold
 from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
+from sandbox.backends.docker.line import Line
 from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.guard import Guard
 from sandbox.environment import DOCKER
@@ -38,6 +39,7 @@ from sandbox.posture import (
     image_objections,
     inside_differences,
 )
+from sandbox.pulse import Pulse
 from sandbox.warm import WarmPool
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class DockerBackend:
         self._engine = engine
         self._posture = self._posture_inside = posture
         self.lease = lease
+        self._line = Line(config.host)
+        self._pulse = Pulse(self._line.ask)
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
         self._inputs = InputStore(config.inputs_folder)
         self._open: set[LiveChamber] = set()
@@ -138,6 +142,14 @@ class DockerBackend:
         chamber.serve(job)
         return chamber
 
+    async def answers(self) -> None:
+        """Raises Unavailable when the engine does not."""
+        line = Line(self._config.host)
+        try:
+            await line.ask()
+        finally:
+            line.close()
+
     async def reap(self) -> list[str]:
         return await reap(self._engine)
 
@@ -154,6 +166,7 @@ class DockerBackend:
             all_ended = not (self._not_removed or self._in_doubt or self.lease.in_doubt)
         finally:
             await self._guard.dismiss(all_ended=all_ended)
+            self._line.close()
             self.lease.engine.close()
             self._engine.close()
         for error in ended:
@@ -204,7 +217,7 @@ class DockerBackend:
             self._gpus.give_back(gpus)
             raise
         hold = DockerHold(self._engine, container, name, link, usd_per_second, self._remove)
-        chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus))
+        chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus), self._pulse)
         self._open.add(chamber)
         try:
             await self._engine.start(container)

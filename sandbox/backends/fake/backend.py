@@ -295,6 +295,9 @@ class FakeBackend:
         chamber.serve(job)
         return chamber
 
+    async def answers(self) -> None:
+        self.world.check()
+
     async def reap(self) -> list[str]:
         self.world.check()
         dead = [hold for hold in self.world.chambers.values() if hold.owner not in self.world.live_owners]

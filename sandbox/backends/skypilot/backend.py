@@ -163,6 +163,10 @@ class SkyPilotBackend:
             return Unavailable("nobody waits any more; the campaign pays for what stands, so it cost nothing")
         return asyncio.CancelledError()
 
+    async def answers(self) -> None:
+        """Raises Unavailable when SkyPilot does not."""
+        await self.provisioner.clusters()
+
     async def reap(self) -> list[str]:
         ended, left = await reap(self.provisioner, self.tenancy, self._pause_s)
         self.unreaped = tuple(left)

@@ -56,7 +56,8 @@ class Line:
 @pytest.fixture
 def line(modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     monkeypatch.setattr(modal_backend, "Pulse", functools.partial(Pulse, every_s=0.2, within_s=0.5))
-    monkeypatch.setitem(TaskCommandRouterClient.__init__.__kwdefaults__, "stream_stdio_max_retries", 3)
+    defaults = TaskCommandRouterClient.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "stream_stdio_max_retries", 3)
     with (
         FaultProxy(modal_emulator.environment()["MODAL_SERVER_URL"]) as control,
         FaultProxy(modal_emulator.router) as worker,

@@ -1,0 +1,124 @@
+"""The line to the engine breaks, stalls or is slow, and no program pays for it (T86)."""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import Bundle, Chamber, DockerConfig, Ending, Job, Limits, Outcome, Silent, Unavailable
+from sandbox.backends.docker import backend as docker_backend
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.lease import OWNER_LABEL
+from sandbox.pulse import Pulse
+from sandbox.wire.log import Report
+from tests.fault_proxy import FaultProxy
+
+pytestmark = pytest.mark.docker
+
+LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
+JOB = Job(command=("sh", "-c", "echo begun; sleep 1; echo hello > /work/out/x"), limits=LIMITS)
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Iterator[FaultProxy]:
+    with FaultProxy(DockerConfig().host, tmp_path) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def backend(line: FaultProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DockerBackend]:
+    monkeypatch.setattr(docker_backend, "Pulse", functools.partial(Pulse, every_s=0.1, within_s=0.3))
+    connected = await DockerBackend.connect(DockerConfig(host=line.url, inputs_folder=tmp_path / "inputs"))
+    yield connected
+    line.heal()
+    await connected.close()
+
+
+class Ear:
+    """Hears when the program has begun."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    def line(self, text: str) -> None:
+        del text
+        self.begun.set()
+
+    def report(self, report: Report) -> None:
+        del report
+
+
+async def begun(chamber: Chamber) -> asyncio.Task[Outcome]:
+    ear = Ear()
+    running = asyncio.create_task(chamber.run(Bundle({}), listener=ear))
+    await asyncio.wait_for(ear.begun.wait(), 60)
+    return running
+
+
+async def test_T86_a_line_that_broke_once(line: FaultProxy, backend: DockerBackend) -> None:
+    """The chamber ends with its stdin; that every later call gets through does not make it the program's doing."""
+    async with await backend.open(JOB) as chamber:
+        running = await begun(chamber)
+        line.break_once()
+        with pytest.raises(Silent):
+            await running
+
+
+async def test_T86_an_engine_that_is_away(line: FaultProxy, backend: DockerBackend) -> None:
+    """It is waited for, and then no chamber is left."""
+    async with await backend.open(JOB) as chamber:
+        running = await begun(chamber)
+        line.cut()
+        await asyncio.sleep(1.0)
+        line.heal()
+        with pytest.raises(Silent):
+            await running
+    engine = Engine(DockerConfig().host)
+    try:
+        assert not await engine.containers(f"{OWNER_LABEL}={backend.owner}")
+    finally:
+        engine.close()
+
+
+async def test_T86_an_engine_that_stalls_past_the_limit(line: FaultProxy, backend: DockerBackend) -> None:
+    """Nothing was heard of the program in its time, and that was not its doing."""
+    hasty = JOB.model_copy(update={"limits": LIMITS.model_copy(update={"wall": 0.5})})
+    async with await backend.open(hasty) as chamber:
+        running = await begun(chamber)
+        line.stall()
+        await asyncio.sleep(1.5)
+        line.heal()
+        with pytest.raises(Silent, match=r"over its limit of 0\.5 s; the provider did not answer"):
+            await running
+
+
+async def test_T86_a_stall_within_the_limit(line: FaultProxy, backend: DockerBackend) -> None:
+    """What was said meanwhile arrives late, and counts."""
+    async with await backend.open(JOB) as chamber:
+        running = await begun(chamber)
+        line.stall()
+        await asyncio.sleep(1.5)
+        line.heal()
+        outcome = await running
+    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello\n"})
+
+
+async def test_T86_a_slow_line(line: FaultProxy, backend: DockerBackend) -> None:
+    async with await backend.open(JOB) as chamber:
+        line.slow(100_000)
+        outcome = await chamber.run(Bundle({}))
+    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello\n"})
+
+
+async def test_an_engine_that_answers_can_be_told_from_one_that_does_not(
+    line: FaultProxy, backend: DockerBackend
+) -> None:
+    await backend.answers()
+    line.cut()
+    with pytest.raises(Unavailable, match="the engine does not answer"):
+        await backend.answers()
+    line.heal()
+    await backend.answers()
