@@ -4,13 +4,27 @@ import asyncio
 import dataclasses
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox import Bundle, Channel, DockerConfig, Ending, InputStore, Job, Limits, Lost, Mode, Refused, Unavailable
+from sandbox import (
+    Bundle,
+    Channel,
+    DockerConfig,
+    Ending,
+    InputStore,
+    Job,
+    Limits,
+    Lost,
+    Mode,
+    Refused,
+    TakenAway,
+    Unavailable,
+)
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
@@ -277,11 +291,19 @@ async def test_close_during_open_leaves_nothing() -> None:
     assert await left_of(backend) == []
 
 
-async def test_owner_whose_lease_lapsed_is_fenced(backend: DockerBackend) -> None:
-    """An owner that slept through its lease opens nothing more: others may have reaped it."""
-    backend.lease.expire()
-    with pytest.raises(Lost, match="lapsed"):
-        await backend.open(programs.NOTHING.job(limits=SMALL))
+async def test_T86_owner_whose_lease_lapsed_takes_it_anew(
+    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes may reap what it had; that is nobody's fault inside. What it opens from then on is safe."""
+    async with await backend.open(Job(command=("sleep", "60"), limits=SMALL)) as chamber:
+        running = asyncio.create_task(chamber.run(Bundle({})))
+        monkeypatch.setattr(backend.lease, "_clock", lambda: time.time() + 600)
+        (container,) = await containers_of(backend)
+        async with await backend.open(programs.NOTHING.job(limits=SMALL)) as fresh:
+            await backend.engine.remove(container["Id"])
+            with pytest.raises(TakenAway, match="our lease had lapsed"):
+                await running
+            assert (await fresh.run(Bundle({}))).ending is Ending.COMPLETED
 
 
 async def test_twenty_chambers_in_turn_leave_nothing(backend: DockerBackend) -> None:

@@ -122,7 +122,7 @@ class DockerBackend:
         if self._closed:
             raise Refused("this backend is closed; connect again")
         self.capabilities.admit(job)
-        self.lease.check()
+        await self.lease.hold()
         await self._guard.ready()
         config_for = functools.partial(
             container_config,
@@ -216,7 +216,10 @@ class DockerBackend:
             await self._discard(name)
             self._gpus.give_back(gpus)
             raise
-        hold = DockerHold(self._engine, container, name, link, usd_per_second, self._remove)
+        lapses = self.lease.lapses
+        hold = DockerHold(
+            self._engine, container, name, link, usd_per_second, self._remove, lambda: self.lease.lapses > lapses
+        )
         chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus), self._pulse)
         self._open.add(chamber)
         try:

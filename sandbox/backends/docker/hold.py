@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from sandbox.answers import Answer, flag, text
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.link import DockerLink
-from sandbox.errors import Lost, SandboxError, Unavailable
+from sandbox.errors import Lost, SandboxError, TakenAway, Unavailable
 from sandbox.live import Death
 
 # What the kernel ended for its memory is dead at once; the engine may hear of it after the death.
@@ -16,7 +16,9 @@ KILLED = "137"
 
 
 class DockerHold:
-    """`remove` is the backend's: it remembers what could not be removed, and tries again."""
+    """`remove` is the backend's: it remembers what could not be removed, and tries again. `unprotected` tells whether
+    our lease has lapsed since: then whoever reaped was right to end it.
+    """
 
     billed_since: float | None = None
 
@@ -28,16 +30,26 @@ class DockerHold:
         link: DockerLink,
         usd_per_second: float,
         remove: Callable[[str], Awaitable[None]],
+        unprotected: Callable[[], bool] = lambda: False,
     ) -> None:
         self._engine = engine
         self._container = container
         self._remove = remove
+        self._unprotected = unprotected
         self.name = name
         self.link = link
         self.usd_per_second = usd_per_second
 
     async def cause_of_death(self, timeout: float) -> Death:
         """Only the engine can tell a crash from somebody else's kill, or from its own restart."""
+        try:
+            return await self._cause_of_death(timeout)
+        except Lost as error:
+            if self._unprotected():
+                raise TakenAway(f"{error}; our lease had lapsed, and whoever came reaped") from error
+            raise
+
+    async def _cause_of_death(self, timeout: float) -> Death:
         with contextlib.suppress(Unavailable):  # one that does not end in time is no evidence; inspect decides
             await self._engine.wait(self._container, timeout)
         record = await self._engine.inspect(self._container)

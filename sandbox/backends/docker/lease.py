@@ -1,7 +1,8 @@
 """Who is alive, kept where the containers are: an owner's lease is a volume whose label says until when it holds.
 
 Labels never change, so renewing means a new volume; the one before stays until the next renewal, and a reader finds
-at least one at any moment. An owner that let its lease lapse is fenced: its chambers may be gone already.
+at least one at any moment. An owner that let its lease lapse, because the engine was away or the machine slept, takes a
+new one before it opens anything more. Of what it opened before, everything may be gone: that was nobody's doing inside.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from contextlib import suppress
 
 from sandbox.answers import Answer, items, needed, text
 from sandbox.backends.docker.engine import Engine
-from sandbox.errors import Lost, SandboxError
+from sandbox.errors import Refused, SandboxError
 from sandbox.logger import logger
 
 OWNER_LABEL = "blastdoor.owner"
@@ -20,7 +21,10 @@ EXPIRY_LABEL = "blastdoor.expires"
 
 
 class Lease:
-    """An owner's claim on its chambers, renewed at a third of its length. `in_doubt`: one more volume may be there."""
+    """An owner's claim on its chambers, renewed at a third of its length.
+
+    `in_doubt`: one more volume may be there. `lapses` counts how often it ended before it was renewed.
+    """
 
     def __init__(self, engine: Engine, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self.owner = uuid.uuid4().hex[:16]
@@ -31,25 +35,31 @@ class Lease:
         self._volumes: list[str] = []
         self._beat: asyncio.Task[None] | None = None
         self._released = asyncio.Event()
+        self._turn = asyncio.Lock()
         self.in_doubt = False
+        self.lapses = 0
 
     async def acquire(self, after_beat: Callable[[], Awaitable[None]]) -> None:
         """Hold the lease, and renew it until released; `after_beat` is called whenever that worked."""
         await self.renew()
         self._beat = asyncio.create_task(self._renew_for_ever(after_beat))
 
-    def check(self) -> None:
-        """Raises Lost once the lease has lapsed: somebody else may have reaped."""
-        if self._clock() >= self._expires:
-            raise Lost(f"the lease of owner {self.owner} lapsed; its chambers may be gone: start again")
+    @property
+    def holds(self) -> bool:
+        return self._clock() < self._expires
 
-    def expire(self) -> None:
-        """From now on this owner counts as gone, whatever the engine still keeps of it."""
-        self._expires = 0.0
+    async def hold(self) -> None:
+        """Before something is opened: one that lapsed is taken anew. Raises Unavailable while the engine is away."""
+        if not self.holds:
+            await self.renew()
 
     async def renew(self) -> None:
-        if self._volumes:
-            self.check()
+        async with self._turn:
+            if self._released.is_set():
+                raise Refused(f"owner {self.owner} has released its lease; connect again")
+            await self._renew()
+
+    async def _renew(self) -> None:
         expires = self._clock() + self._seconds
         name = f"blastdoor-lease-{self.owner}-{expires:.3f}"
         try:
@@ -58,9 +68,10 @@ class Lease:
             self.in_doubt = True  # an engine that is slow may make it after all, and then nobody here knows of it
             raise
         self._volumes.append(name)
-        if len(self._volumes) > 1:
-            # An engine that took its time: whoever looked meanwhile saw no lease that held.
-            self.check()
+        # Asked only now: an engine may take its time, and whoever looked meanwhile saw no lease that held.
+        if len(self._volumes) > 1 and not self.holds:
+            self.lapses += 1
+            logger(owner=self.owner).warning("lease.lapsed")
         self._expires = expires
         while len(self._volumes) > 2:
             await self.engine.remove_volume(self._volumes.pop(0))
@@ -70,7 +81,7 @@ class Lease:
         self._released.set()
         if self._beat:
             await self._beat
-        self.expire()
+        self._expires = 0.0
         while self._volumes:
             await self.engine.remove_volume(self._volumes.pop())
 
@@ -79,9 +90,6 @@ class Lease:
             try:
                 await self.renew()
                 await after_beat()
-            except Lost:
-                logger(owner=self.owner).warning("lease.lapsed")
-                return
             except SandboxError as error:
                 logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
 

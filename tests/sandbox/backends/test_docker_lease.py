@@ -1,4 +1,4 @@
-"""Leases: an owner that lives is always seen to live, one that does not is reaped, and a late one is fenced."""
+"""Leases: an owner that lives is always seen to live, one that does not is reaped, and a late one starts anew."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import EXPIRY_LABEL, OWNER_LABEL, Lease, reap
-from sandbox.errors import Lost, Refused, Unavailable
+from sandbox.errors import Refused, Unavailable
 
 LEASE_S = 60.0
 
@@ -86,9 +86,12 @@ def clock() -> Clock:
 
 
 async def test_new_lease_does_not_hold_yet(engine: FakeEngine, clock: Clock) -> None:
-    """An owner without a lease opens nothing."""
-    with pytest.raises(Lost, match="start again"):
-        lease_on(engine, clock).check()
+    """An owner without a lease opens nothing before it has one."""
+    lease = lease_on(engine, clock)
+    assert not lease.holds
+    await lease.hold()
+    assert lease.holds
+    assert engine.sees(lease.owner, clock.now)
 
 
 async def test_lease_holds_until_its_end(engine: FakeEngine, clock: Clock) -> None:
@@ -96,11 +99,10 @@ async def test_lease_holds_until_its_end(engine: FakeEngine, clock: Clock) -> No
     lease = lease_on(engine, clock)
     await lease.renew()
     clock.now += LEASE_S - 0.01
-    lease.check()
+    assert lease.holds
     assert engine.sees(lease.owner, clock.now)
     clock.now += 0.01
-    with pytest.raises(Lost, match="lapsed"):
-        lease.check()
+    assert not lease.holds
     assert not engine.sees(lease.owner, clock.now)
 
 
@@ -114,7 +116,7 @@ async def test_reader_sees_a_live_owner_at_every_step(engine: FakeEngine, clock:
         clock.now += LEASE_S / 3
         await lease.renew()
         await reaped(engine, clock)
-        lease.check()
+        assert lease.holds
     assert len(seen) > 80
     assert all(seen)
 
@@ -152,23 +154,28 @@ async def test_renewals_do_not_pile_up(engine: FakeEngine, clock: Clock) -> None
     assert len(engine.kept) == 2
     await lease.release()
     assert engine.kept == {}
-    with pytest.raises(Lost):
-        lease.check()
+    assert not lease.holds
+    with pytest.raises(Refused, match="released"):
+        await lease.hold()
 
 
-async def test_lapsed_lease_is_not_renewed(engine: FakeEngine, clock: Clock) -> None:
-    """Whoever slept through the end of its lease is fenced for good."""
+async def test_T86_lapsed_lease_is_taken_anew(engine: FakeEngine, clock: Clock) -> None:
+    """An owner that slept through the end of its lease goes on; that it was unprotected for a while is remembered."""
     lease = lease_on(engine, clock)
     await lease.renew()
+    engine.run("before", lease.owner)
     clock.now += LEASE_S
-    for _ in range(2):
-        with pytest.raises(Lost):
-            await lease.renew()
-    assert not engine.sees(lease.owner, clock.now)
+    await reaped(engine, clock)
+    await lease.hold()
+    engine.run("after", lease.owner)
+    await reaped(engine, clock)
+    assert (lease.holds, lease.lapses, list(engine.running)) == (True, 1, ["after"])
+    await lease.hold()
+    assert lease.lapses == 1
 
 
 async def test_renewal_that_took_too_long(engine: FakeEngine, clock: Clock) -> None:
-    """A renewal that arrives after the old lease ended comes too late: somebody may have reaped meanwhile."""
+    """One that arrives after the old lease ended is a lapse: somebody may have reaped meanwhile."""
     lease = lease_on(engine, clock)
     await lease.renew()
     clock.now += LEASE_S / 2
@@ -177,13 +184,22 @@ async def test_renewal_that_took_too_long(engine: FakeEngine, clock: Clock) -> N
         clock.now += LEASE_S / 2
 
     engine.creating = dawdle
-    with pytest.raises(Lost):
-        await lease.renew()
-    with pytest.raises(Lost):
-        lease.check()
+    await lease.renew()
+    assert (lease.holds, lease.lapses) == (True, 1)
     engine.creating = lambda: None
     await lease.release()
     assert engine.kept == {}
+
+
+async def test_engine_that_is_away_opens_nothing(engine: FakeEngine, clock: Clock) -> None:
+    """Without a lease that holds nothing is made: a reaper would end it."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    clock.now += LEASE_S
+    engine.failure = Unavailable("away")
+    with pytest.raises(Unavailable):
+        await lease.hold()
+    assert not lease.holds
 
 
 @pytest.mark.parametrize("failure", [Unavailable("away"), Refused("in use")])
@@ -195,20 +211,20 @@ async def test_failed_renewal_is_no_end(engine: FakeEngine, clock: Clock, failur
     engine.failure = failure
     with pytest.raises(type(failure)):
         await lease.renew()
-    lease.check()
+    assert lease.holds
     assert lease.in_doubt, "a slow engine may have made it all the same"
     engine.failure = None
     clock.now += LEASE_S / 3
     await lease.renew()
     clock.now += LEASE_S / 2
-    lease.check()
+    assert lease.holds
 
 
 @pytest.mark.parametrize("failure", [Unavailable("away"), Refused("in use")])
 async def test_beat_goes_on_after_a_failure(
     engine: FakeEngine, clock: Clock, failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever an attempt to renew fails by, the next one is made; only a lapse ends it."""
+    """Whatever an attempt to renew fails by, the next one is made, also after a lapse, until it is released."""
     naps = 0
 
     async def nap(_: float) -> bool:
@@ -216,7 +232,7 @@ async def test_beat_goes_on_after_a_failure(
         naps += 1
         engine.failure = failure if naps < 4 else None
         clock.now += LEASE_S if naps == 6 else 1
-        return False
+        return naps == 8
 
     lease = lease_on(engine, clock)
     await lease.renew()
@@ -227,8 +243,8 @@ async def test_beat_goes_on_after_a_failure(
         beats.append(naps)
 
     await lease._renew_for_ever(after_beat)
-    assert naps == 6
-    assert beats == [4, 5], "called after every renewal that worked, and only then"
+    assert (naps, lease.lapses) == (8, 1)
+    assert beats == [4, 5, 6, 7], "called after every renewal that worked, and only then"
 
 
 class SlowEngine(FakeEngine):
