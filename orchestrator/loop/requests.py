@@ -96,6 +96,8 @@ class Inbox:
         if self._known(node) is None:
             return f"refused: there is no node {node} in this run", []
         guard = Guard.model_validate(body["guard"])
+        if guard.name in (held.name for held in self.bench.state.guards_of(node)):
+            return f"refused: {node} has a guard {guard.name} already", []
         self.bench.jobs.guard(guard)  # raises for what could never be run
         return f"{guard.name} holds for {node} and all below it", [e.GuardAdded(node=node, guard=guard)]
 

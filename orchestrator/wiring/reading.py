@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from orchestrator.budget import Accounts
 from orchestrator.domain.state import State
 from orchestrator.git import Candidates
-from orchestrator.ledger import Artifacts, Head, Ledger, Missing, held_by
+from orchestrator.ledger import Artifacts, Head, Ledger, Missing, Request, held_by
 from orchestrator.loop.book import read_accounts, stamp, utc_now
 from orchestrator.settings import Settings
 from orchestrator.task import Task
@@ -29,6 +30,15 @@ class Reading:
     folder: Path
     task: Task
     holder: str | None
+
+    def waiting(self, *kinds: str) -> list[tuple[str, dict[str, Any]]]:
+        """Requests of these kinds that nobody took yet: when each was asked for, and what it says."""
+        found = [(it.at, json.loads(it.body)) for it in self.requests() if it.kind in kinds]
+        return [(at, body) for at, body in found if isinstance(body, dict)]
+
+    def requests(self) -> list[Request]:
+        """All that nobody took yet."""
+        return self.ledger.requests(after=self.state.campaign.request)
 
 
 def campaign_folder(task_folder: Path) -> Path:

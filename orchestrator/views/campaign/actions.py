@@ -13,17 +13,16 @@ import click
 from orchestrator import wiring
 from orchestrator.change import Refusal, apply_text, parse
 from orchestrator.change.policy import DEFAULT_CAPS
-from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase
 from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
-    chosen_node,
     given_settings,
     holder_of,
     json_option,
     node_argument,
     open_campaign,
+    present_node,
     print_json,
     task_argument,
 )
@@ -74,7 +73,7 @@ def inject(task: Path, source: str, parent: str | None, description: str | None,
     if not 1 <= len(described) <= _DESCRIPTION:
         raise click.UsageError(f"--describe needs 1 to {_DESCRIPTION} characters")
     with open_campaign(task) as reading:
-        node = _present(reading, parent) if parent else None
+        node = present_node(reading, parent) if parent else None
         _check_change(reading, node, text)
         body = {"text": text, "on": node.id if node else None, "description": described}
         where = f"on {node.id}" if node else "on the best node of then"
@@ -88,7 +87,7 @@ def inject(task: Path, source: str, parent: str | None, description: str | None,
 def requeue(node: str, task: Path, as_json: bool) -> None:
     """Run the attempt of NODE again, now: one that waits, is in quarantine, or ended without being charged."""
     with open_campaign(task) as reading:
-        found = _present(reading, node)
+        found = present_node(reading, node)
         _require_free(found)
         ask(reading, task, "requeue", {"node": found.id}, f"{found.id} ({_state(found)}) is run again", as_json)
 
@@ -100,7 +99,7 @@ def requeue(node: str, task: Path, as_json: bool) -> None:
 def release(node: str, task: Path, as_json: bool) -> None:
     """Let NODE out of quarantine; its stalls are counted from zero again."""
     with open_campaign(task) as reading:
-        found = _present(reading, node)
+        found = present_node(reading, node)
         if found.phase is not Phase.QUARANTINED:
             raise click.UsageError(f"{found.id} is not in quarantine; it is {_state(found)}")
         ask(reading, task, "release", {"node": found.id}, f"{found.id} leaves quarantine and is queued", as_json)
@@ -113,19 +112,10 @@ def release(node: str, task: Path, as_json: bool) -> None:
 def cancel(node: str, task: Path, as_json: bool) -> None:
     """End the attempt of NODE; it is not charged, what it spent stays spent."""
     with open_campaign(task) as reading:
-        found = _present(reading, node)
+        found = present_node(reading, node)
         if found.phase is Phase.ENDED:
             raise click.UsageError(f"{found.id} has ended already: {found.ending}")
         ask(reading, task, "cancel", {"node": found.id}, f"{found.id} ({_state(found)}) is cancelled", as_json)
-
-
-def _present(reading: Reading, text: str) -> Node:
-    """A node of the present run: those of another were judged by other criteria, and are over."""
-    node = chosen_node(reading.state, text)
-    now = reading.state.campaign.run
-    if run_of(node.id) != now:
-        raise click.UsageError(f"{node.id} belongs to run {run_of(node.id)}, which is over; run {now} is worked on")
-    return node
 
 
 def _state(node: Node) -> str:

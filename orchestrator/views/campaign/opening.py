@@ -82,6 +82,15 @@ def chosen_node(state: State, text: str) -> Node:
     return state.nodes[name]
 
 
+def present_node(reading: Reading, text: str) -> Node:
+    """A node of the present run: those of another were judged by other criteria, and are over."""
+    node = chosen_node(reading.state, text)
+    now = reading.state.campaign.run
+    if run_of(node.id) != now:
+        raise click.UsageError(f"{node.id} belongs to run {run_of(node.id)}, which is over; run {now} is worked on")
+    return node
+
+
 def task_of(reading: Reading, run: Run) -> Task:
     """The task of a run as it was when the run began; an earlier run may have had other metrics."""
     if run.number == reading.state.campaign.run:

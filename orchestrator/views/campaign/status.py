@@ -58,7 +58,7 @@ _BAR = 24
 
 @dataclass(frozen=True)
 class Standing:
-    """What a status is made from."""
+    """What a status is made from; `asked` are the kinds of requests that nobody took yet."""
 
     state: State
     accounts: Accounts
@@ -66,6 +66,7 @@ class Standing:
     task: Task
     holder: str | None
     folder: Path
+    asked: Sequence[str] = ()
 
     @property
     def metrics(self) -> Sequence[Metric]:
@@ -85,6 +86,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("site", Text("\n".join(printable(line) for line in site_lines(state.run.site)))),
         ("now", _work_line(standing)),
         ("waits", _waiting_lines(standing)),
+        ("asked", Text(_asked_line(standing.asked))),
         ("best", _best_line(state, standing.metrics)),
         ("steering", Text(_steering_line(state))),
         ("tasks", Text(frontier_line(state, state.run))),
@@ -142,6 +144,11 @@ def _waiting_lines(standing: Standing) -> Text:
     state, metric = standing.state, standing.metrics[0]
     lines = (waiting_line(state, node, metric, standing.folder) for node in who_waits(state))
     return Text("\n".join(lines), "bold yellow")
+
+
+def _asked_line(kinds: Sequence[str]) -> str:
+    told = ", ".join(f"{count} {printable(kind)}" for kind, count in Counter(kinds).items())
+    return f"{told}: taken within a second of work, or at the next blastdoor resume" if told else ""
 
 
 def _steering_line(state: State) -> str:
@@ -252,6 +259,7 @@ def record(standing: Standing) -> dict[str, Any]:
         "run": state.run.model_dump(mode="json"),
         "holder": standing.holder,
         "waits": [node.id for node in who_waits(state)],
+        "asked": list(standing.asked),
         "best": node_record(state, best) if best else None,
         "nodes": dict(counts),
         "frontier": best_at(state, state.run),
@@ -275,9 +283,9 @@ def record(standing: Standing) -> dict[str, Any]:
 
 
 def standing_of(reading: Reading) -> Standing:
-    return Standing(
-        reading.state, reading.accounts, ranking_of(reading), reading.task, holder_of(reading), reading.folder.parent
-    )
+    asked = [request.kind for request in reading.requests()]
+    holder, folder = holder_of(reading), reading.folder.parent
+    return Standing(reading.state, reading.accounts, ranking_of(reading), reading.task, holder, folder, asked)
 
 
 @click.command("status", short_help="Tell where a campaign stands.", cls=CampaignCommand)

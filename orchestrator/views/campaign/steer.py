@@ -32,7 +32,7 @@ def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
             _show(reading, as_json)
             return
         state = reading.state
-        if refused := unheard(state.run.proposer) or unfit(text, state.campaign.steering):
+        if refused := unheard(state.run.proposer) or unfit(text, _said(reading)):
             raise click.UsageError(refused)
         ask(reading, task, "steer", {"text": text}, "all who propose from now on are told", as_json)
 
@@ -48,6 +48,11 @@ def _parted(words: tuple[str, ...], is_list: bool) -> tuple[str, Path]:
     return words[0].strip(), Path(*words[1:])
 
 
+def _said(reading: Reading) -> list[str]:
+    """All instructions, those included that nobody took yet."""
+    return [*reading.state.campaign.steering, *(str(body["text"]) for _, body in reading.waiting("steer"))]
+
+
 def _show(reading: Reading, as_json: bool) -> None:
     said: list[tuple[str, str, set[str]]] = []
     for at, event in read_moments(reading.ledger):
@@ -56,9 +61,14 @@ def _show(reading: Reading, as_json: bool) -> None:
         elif isinstance(event, e.Proposed):
             for _, _, heard in said:
                 heard.add(event.node)
+    waits = [(at, str(body["text"])) for at, body in reading.waiting("steer")]
     if as_json:
-        print_json([{"at": at, "text": text, "nodes": sorted(heard)} for at, text, heard in said])
-    elif not said:
+        told = [{"at": at, "text": text, "nodes": sorted(heard), "waits": False} for at, text, heard in said]
+        print_json([*told, *({"at": at, "text": text, "nodes": [], "waits": True} for at, text in waits)])
+        return
+    if not said and not waits:
         click.echo('nothing was said so far; blastdoor steer "…" tells all who propose')
-    for at, text, heard in said if not as_json else ():
+    for at, text, heard in said:
         click.echo(f"{figures.moment(at)} {short(text, LONGEST)} ({figures.plural(len(heard), 'node')} since)")
+    for at, text in waits:
+        click.echo(f"{figures.moment(at)} {short(text, LONGEST)} (waits for the next blastdoor resume)")

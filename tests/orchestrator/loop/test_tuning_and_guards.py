@@ -128,7 +128,9 @@ async def test_guards_cost_only_whom_they_can_help(tmp_path: Path) -> None:
 
 
 async def test_guards_are_inherited(folder: Path) -> None:
-    """A guard that a person hangs on a node holds for all below it, and for nothing beside it."""
+    """A guard that a person hangs on a node holds for all below it, and for nothing beside it; a second one of its name
+    is refused.
+    """
     guard = Guard(name="late", command=("guard",), limits={"wall": 5})
     script = Script(unsound=(5,))
     async with scripted(folder, script, {"value": 3}, {"value": 5}, branching=True, depth=2) as session:
@@ -136,10 +138,12 @@ async def test_guards_are_inherited(folder: Path) -> None:
         def hang(event: e.AttemptEnded) -> None:
             if event.node == "1.1":
                 ask(folder, "guard", {"node": "1.1", "guard": guard.model_dump(mode="json")})
+                ask(folder, "guard", {"node": "1.1", "guard": {"name": "late", "command": ["true"]}})
 
         session.when(e.AttemptEnded, hang)
         await session.run()
         state = session.bench.state
+        assert session.of(e.RequestTaken)[1].answer == "refused: 1.1 has a guard late already"
         assert [it.name for it in state.guards_of("1.1.1")] == ["late"]
         assert state.guards_of("1") == []
         assert (state.nodes["1.1"].kept, state.nodes["1.1.1"].kept) == (True, False)

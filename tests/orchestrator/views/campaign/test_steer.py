@@ -101,3 +101,14 @@ def test_show(steered: Stage, stage: Stage) -> None:
 def test_usage() -> None:
     """Its text is not asked for where it is not needed."""
     assert "[OPTIONS] [TEXT] [TASK]" in runner().invoke(command, ["--help"]).output
+
+
+def test_what_waits_is_listed(steered: Stage) -> None:
+    """Said while nobody works, it is listed as waiting, is not taken twice, and the status counts it."""
+    steered.run("steer", "no threads")
+    line = steered.run("steer", "--list").splitlines()[-1]
+    assert line.endswith("no threads (waits for the next blastdoor resume)")
+    assert [it["waits"] for it in steered.json("steer", "--list")] == [False, False, True]
+    assert "said last" in steered.refused("steer", "no threads")
+    assert "1 steer: taken within a second of work, or at the next blastdoor resume" in steered.run("status")
+    assert steered.json("status")["asked"] == ["steer"]
