@@ -213,6 +213,13 @@ class Outcome:
     told: bool = True
 
     @property
+    def why(self) -> str:
+        """What there is to say beyond the ending's name: a reason, else what a program that failed ended with."""
+        if self.reason or self.ending not in (Ending.FAILED, Ending.BUILD_FAILED) or self.exit_code is None:
+            return self.reason
+        return f"exit code {self.exit_code}" + (f" (signal {self.signal})" if self.signal else "")
+
+    @property
     def signal(self) -> int | None:
         """The signal that ended the program, by the shell's convention of 128 + n."""
         code = self.exit_code

@@ -236,7 +236,7 @@ class _Attempt:
             return _Left(why=f"the agent's chamber broke the protocol: {self.session.broken}")
         exited = self.session.exited
         if exited is None:
-            return _Left(why=f"the agent handed nothing over: {ran.outcome.reason or ran.outcome.ending}")
+            return _Left(why=f"the agent handed nothing over: {ran.outcome.why or ran.outcome.ending}")
         try:
             offer = await self._offer(exited.work)
         except NoOffer as error:

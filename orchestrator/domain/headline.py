@@ -11,7 +11,7 @@ from statistics import median
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Purpose
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Verdict
+from orchestrator.domain.verdict import Tier, Verdict
 
 # Stands before a value that one run of a noisy task came to; LEGEND explains it.
 MARK = "~"
@@ -21,7 +21,7 @@ LEGEND = f"{MARK} screened only: one run of a noisy task; values without it are 
 @dataclass(frozen=True)
 class Headline:
     """`runs` is how many repeats the metrics are medians of, 0 where they are those of the first run. `at_most` names
-    times that may be less.
+    times that may be less. `tier` is what the judge's word is worth.
     """
 
     metrics: Mapping[str, float]
@@ -29,6 +29,7 @@ class Headline:
     runs: int = 0
     screened: bool = False
     at_most: tuple[str, ...] = ()
+    tier: Tier = Tier.DATA
 
     @property
     def mark(self) -> str:
@@ -43,13 +44,13 @@ def headline(state: State, node: Node, cohort: str | None = None) -> Headline | 
     runs = repeats_of(state, node, first.cohort) if first.valid else []
     if not runs:
         screened = first.valid and state.runs[str(run_of(node.id))].noisy
-        return Headline(first.metrics, first.cohort, screened=screened, at_most=first.at_most)
+        return Headline(first.metrics, first.cohort, screened=screened, at_most=first.at_most, tier=first.tier)
     # What only the first run has is no ranked metric: every repeat must have those.
     names = [name for name in first.metrics if all(name in it.metrics for it in runs)]
     medians = {name: median(it.metrics[name] for it in runs) for name in names}
     # The median of many is a bound where half of them are.
     at_most = tuple(name for name in names if 2 * sum(name in it.at_most for it in runs) >= len(runs))
-    return Headline(medians, first.cohort, runs=len(runs), at_most=at_most)
+    return Headline(medians, first.cohort, runs=len(runs), at_most=at_most, tier=first.tier)
 
 
 def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:

@@ -19,6 +19,13 @@ class Tier(StrEnum):
     def strength(self) -> int:
         return {Tier.DATA: 2, Tier.RELAY: 2, Tier.SHARED: 0}[self]
 
+    @property
+    def caveat(self) -> str:
+        """What people must be told of its scores; empty where they hold."""
+        if self is not Tier.SHARED:
+            return ""
+        return f"{self}: judge and candidate are in one chamber, so a candidate can forge its score"
+
 
 class Mode(StrEnum):
     """What a trial runs against: the cheaper target while tuning, the real one when it counts.

@@ -32,4 +32,4 @@ async def run_shell(
 
     async with await parts.door.backend.open(job) as chamber:
         outcome = await chamber.run(together(bundle_of(tree), Bundle({_SERVER: server})), talk=talk)
-    return outcome.reason or outcome.ending.value
+    return outcome.why or outcome.ending.value

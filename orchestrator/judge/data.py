@@ -101,7 +101,7 @@ def read_judgement(outcome: Outcome, spent: Spent) -> Judgement:
     """What a judge's chamber gave back. An ending other than a clean exit is a fault, whatever it published."""
     log = outcome.log_tail
     if outcome.ending is not Ending.COMPLETED:
-        return Judgement(spent, fault=f"judge {outcome.ending}", detail=outcome.reason, log=log)
+        return Judgement(spent, fault=f"judge {outcome.ending}", detail=outcome.why, log=log)
     return read_result(outcome.outputs, spent, log)
 
 

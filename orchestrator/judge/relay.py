@@ -344,4 +344,4 @@ def judgement_of(met: Met) -> Judgement:
     if outcome is None or outcome.ending is Ending.COMPLETED:
         detail = "neither chamber was at work for longer than both may be together"
         return Judgement(spent, fault="the meeting outlasted its limits", detail=detail, log=log)
-    return Judgement(spent, fault=f"judge {outcome.ending}", detail=outcome.reason, log=log)
+    return Judgement(spent, fault=f"judge {outcome.ending}", detail=outcome.why, log=log)

@@ -100,7 +100,7 @@ def ended_by(met: Met, wall_s: float) -> Ended | None:
     if outcome is None or outcome.ending is ChamberEnding.KILLED:
         return None
     ending = ENDINGS[outcome.ending]
-    return Ended(ending, outcome.reason or outcome.ending) if ending else None
+    return Ended(ending, outcome.why or outcome.ending) if ending else None
 
 
 def scored(parts: Parts, met: Met, fingerprint: Fingerprint, mode: Mode) -> Scored:

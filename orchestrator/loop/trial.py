@@ -99,11 +99,12 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff, hearing: Hearing) 
 
 async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: Hearing) -> e.TrialEnded:
     outcome = ran.outcome
-    ending, reason = ENDINGS[outcome.ending], outcome.reason
+    ending = ENDINGS[outcome.ending]
+    reason = outcome.why or outcome.ending if ending else ""
     if hearing.order and outcome.ending in (ChamberEnding.STOPPED, ChamberEnding.KILLED):
         # Who does not heed the order is killed for it, and pays like any other: else that would be a way to a refund.
         ending, why = hearing.order
-        reason = f"{why}; {reason}" if reason else why
+        reason = f"{why}; {outcome.reason}" if outcome.reason else why
     outputs = for_judge(bench, outcome.outputs)
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"
@@ -111,7 +112,7 @@ async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: He
     return e.TrialEnded(
         trial=trial,
         ending=ending,
-        reason=reason or (outcome.ending if ending else ""),
+        reason=reason,
         exit_code=outcome.exit_code,
         outputs=kept.digest if kept else None,
         outputs_bytes=kept.bytes if kept else 0,

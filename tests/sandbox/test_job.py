@@ -171,3 +171,18 @@ def test_who_meets_whom() -> None:
         assert all(one.meets(least) for one in strong)
         assert Enforcer.GUEST.meets(least) == (least in (Enforcer.GUEST, Enforcer.NOBODY))
         assert Enforcer.NOBODY.meets(least) == (least is Enforcer.NOBODY)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "why"),
+    [
+        (Outcome(Ending.FAILED, exit_code=3), "exit code 3"),
+        (Outcome(Ending.BUILD_FAILED, exit_code=139), "exit code 139 (signal 11)"),
+        (Outcome(Ending.FAILED, exit_code=1, reason="said so"), "said so"),
+        (Outcome(Ending.OUT_OF_MEMORY, exit_code=137), ""),
+        (Outcome(Ending.COMPLETED, exit_code=0), ""),
+    ],
+)
+def test_why_it_failed(outcome: Outcome, why: str) -> None:
+    """A program that failed for no other reason is told by its exit code, and the signal that this stands for."""
+    assert outcome.why == why

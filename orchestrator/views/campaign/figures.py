@@ -22,8 +22,11 @@ def signed(value: float) -> str:
 
 
 def headline(found: Headline | None, order: Sequence[Metric] = ()) -> str:
-    """A node's values; those that are only screened are marked. Nothing where there are none."""
-    return metrics(found.metrics, order, found.mark) if found else ""
+    """A node's values; those that are only screened, or may be forged, are marked. Nothing where there are none."""
+    if not found:
+        return ""
+    forgeable = f" [{found.tier}]" if found.tier.caveat else ""
+    return metrics(found.metrics, order, found.mark) + forgeable
 
 
 def metrics(values: Mapping[str, float], order: Sequence[Metric] = (), mark: str = "") -> str:

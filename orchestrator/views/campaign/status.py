@@ -23,6 +23,7 @@ from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.savings import savings
 from orchestrator.domain.state import State
 from orchestrator.domain.steadiness import machine_drift
+from orchestrator.domain.verdict import Tier
 from orchestrator.task import Task
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
@@ -84,6 +85,7 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("task", _task_line(state)),
         ("shape", Text(printable(state.run.why))),
         ("site", Text("\n".join(printable(line) for line in site_lines(state.run.site)))),
+        ("tier", Text(Tier(standing.task.judge.mode).caveat, "yellow")),
         ("now", _work_line(standing)),
         ("waits", _waiting_lines(standing)),
         ("asked", Text(_asked_line(standing.asked))),

@@ -1,5 +1,6 @@
 """The gate as a Markdown summary for a pull request. Whatever others wrote stands in code, where nothing acts."""
 
+from orchestrator.domain.verdict import Tier
 from orchestrator.examine.gate import Decision, Gated
 from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.views.campaign import figures
@@ -56,8 +57,8 @@ def _facts(report: Report) -> list[list[str]]:
             rows.append(["judged on", code(seen.judge)])
         rows += [["caveat", code(caveat, 400)] for caveat in seen.caveats]
         rows += [["image", code(f"{it.image.name} {it.image.digest}")] for it in seen.images]
-    if report.tier == "shared":
-        rows.append(["tier", "shared: judge and candidate were in one chamber, so the score could have been forged"])
+    if report.tier and (caveat := Tier(report.tier).caveat):
+        rows.append(["tier", caveat])
     elif report.tier:
         rows.append(["tier", code(report.tier)])
     if report.head:

@@ -19,7 +19,7 @@ from orchestrator.domain.state import State
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.happenings import line_of
-from orchestrator.views.campaign.looks import doubt_of, look_of
+from orchestrator.views.campaign.looks import CONTROL, KEPT, doubt_of, look_of
 from orchestrator.views.campaign.points import Point, Step, point_of, points_of, stair_of
 from orchestrator.views.campaign.promotion import waiting_line, who_waits
 from orchestrator.views.live.pace import PACED, Pace
@@ -204,7 +204,8 @@ def ended_line(node: Node, found: Headline | None, metrics: Sequence[Metric], un
     word = look.word if node.phase is Phase.ENDED else f"{node.ending}, {look.word}"
     text = Text.assemble((look.mark(unicode), look.style), f" {node.id} {word}")
     text.append(f"  {scored}" if scored else "")
-    text.append(f"  {short(node.why, 100)}" if not scored and node.why else "")
+    why = "" if look in (KEPT, CONTROL) or node.why == word else node.why
+    text.append(f"  {short(why, 100)}" if why else "")
     if doubt := doubt_of(node, found):
-        text.append(f": {short(doubt, 200)}" if not scored and node.why else f"  {short(doubt, 200)}")
+        text.append(f": {short(doubt, 200)}" if why else f"  {short(doubt, 200)}")
     return text.append(f"  {short(node.description, 160)}" if node.description else "", "bright_black")

@@ -111,6 +111,8 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
         click.echo(f"floor {models.config.floor:.3g} tokens/s: {models.floor_why}", err=True)
     for line in site_lines(run.site):
         click.echo(printable(line), err=True)
+    if caveat := opened.bench.tier.caveat:
+        click.echo(f"tier {caveat}", err=True)
     click.echo(run.why, err=True)
 
 

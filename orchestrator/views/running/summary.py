@@ -10,6 +10,7 @@ from orchestrator.domain.drift import drift
 from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Campaign, Node
 from orchestrator.domain.savings import savings
+from orchestrator.domain.verdict import Tier
 from orchestrator.loop.rounds import over
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
@@ -41,6 +42,8 @@ def show_summary(task: Path, reason: str) -> None:
         layout = Layout(screen.width, screen.unicode, family=None if small else 1)
         screen.show(tree(reading.state, metrics, layout), "")
         _show_winner(screen, reading)
+        if caveat := Tier(reading.task.judge.mode).caveat:
+            screen.line(Text.assemble(("tier: ", "bold"), (caveat, "yellow")))
         if reading.state.run.control:
             screen.line(Text.assemble(("control: ", "bold"), _control_line(reading)))
         if found := drift(reading.state, metrics[0]):

@@ -11,6 +11,7 @@ from rich.console import Console
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
+from orchestrator.domain.verdict import Tier
 from orchestrator.views.campaign.bars import bar
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
@@ -177,3 +178,20 @@ def test_t57_a_description_can_not_act() -> None:
 def test_a_bar(used: int, held: int, limit: int, shown: str) -> None:
     """A little is seen, and only all of it fills the bar."""
     assert bar(used, held, limit, 10, unicode=False).plain == shown
+
+
+def test_a_line_says_why_and_how_far_to_trust() -> None:
+    """A discard has its reason, a failure does not repeat its own name, and a shared judge's score is marked."""
+    story, console = Story().open(), pipe()
+    story.baseline(1.0)
+    story.attempt("1", 0.5, description="slower")
+    story.end(story.attempt("1", None, description="breaks"), Ending.FAILED, why="failed")
+    story.attempt("1", 2.0, kept=True, verdict={"tier": Tier.SHARED}, description="quick")
+    told(story, console)
+    lines = [" ".join(line.split()[1:]) for line in output(console).splitlines()]
+    assert lines == [
+        "● 1 kept score=1",
+        "○ 1.1 discarded score=0.5 no better than the champion slower",
+        "✗ 1.2 failed breaks",
+        "● 1.3 kept score=2 [shared] quick",
+    ]
