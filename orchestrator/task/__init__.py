@@ -2,7 +2,7 @@
 
 from orchestrator.task.conditions import active_part, in_order, is_point, is_there, needs_of, takes
 from orchestrator.task.crosschecks import playbook_of
-from orchestrator.task.errors import TaskError
+from orchestrator.task.errors import TaskError, refuse_unnameable
 from orchestrator.task.files import input_digest
 from orchestrator.task.model import Target, Task, diff_of
 from orchestrator.task.reading import FILE, load_task
@@ -73,6 +73,7 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "playbook_of",
+    "refuse_unnameable",
     "snapshot",
     "takes",
     "write_template",

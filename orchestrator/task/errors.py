@@ -1,6 +1,7 @@
 """One error for everything that can be wrong with a task: a line that says where, what, and what to do."""
 
 import re
+from pathlib import Path
 
 from orchestrator.change import shown
 
@@ -23,6 +24,14 @@ class Wrong(Exception):
         super().__init__(text)
         self.key = key
         self.text = text
+
+
+def refuse_unnameable(folder: Path) -> None:
+    """Ledgers, commits and JSON name folders as text, which some names are not. Raises TaskError."""
+    try:
+        str(folder.absolute()).encode()
+    except UnicodeEncodeError:
+        raise TaskError(f"{folder.absolute()}: its name is not UTF-8; rename the folder") from None
 
 
 def dotted(key: Key) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.task.crosschecks import check
-from orchestrator.task.errors import Key, TaskError, Wrong, dotted
+from orchestrator.task.errors import Key, TaskError, Wrong, dotted, refuse_unnameable
 from orchestrator.task.explaining import explained
 from orchestrator.task.lines import key_lines, line_of
 from orchestrator.task.model import Task
@@ -39,6 +39,7 @@ def load_task(folder: Path) -> Task:
 
 
 def _read(file: Path) -> str:
+    refuse_unnameable(file.parent)
     if not file.parent.is_dir():
         raise TaskError(f"{file.parent}: is not a folder; name the folder of a task, or make one with: blastdoor init")
     if not file.is_file():
@@ -51,7 +52,7 @@ def _read(file: Path) -> str:
     if len(data) > FILE_BYTES:
         raise TaskError(f"{file}: has more than 1MiB; put large texts into files")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # some editors begin a file with a mark of its encoding
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise TaskError(f"{file}:{line}: is not UTF-8; save it as UTF-8") from None

@@ -4,7 +4,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from orchestrator.task.errors import TaskError
+from orchestrator.task.errors import TaskError, refuse_unnameable
 
 # The programs are kept as text: they are the user's to change, and no part of our own code.
 _FILES = {
@@ -20,6 +20,7 @@ _NAME = 'name = "my-task"'
 
 def write_template(folder: Path) -> None:
     """A new task in a new or empty folder, named after it. Raises TaskError."""
+    refuse_unnameable(folder)
     starter = resources.files("orchestrator.task") / "starter"
     try:
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):

@@ -13,7 +13,7 @@ from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Head, Ledger, Missing, Request, held_by
 from orchestrator.loop.book import read_accounts, stamp, utc_now
 from orchestrator.settings import Settings
-from orchestrator.task import Task
+from orchestrator.task import Task, refuse_unnameable
 from orchestrator.wiring.ledgers import open_ledger
 
 
@@ -42,6 +42,8 @@ class Reading:
 
 
 def campaign_folder(task_folder: Path) -> Path:
+    """Where the campaign of a task is kept. Raises TaskError for a folder that no ledger could name."""
+    refuse_unnameable(task_folder)
     return task_folder / ".blastdoor"
 
 

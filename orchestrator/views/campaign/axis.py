@@ -1,5 +1,5 @@
 """From scores to rows of the screen. A few absurd scores must not press all others into one line, so the axis spans
-the best ones and the usual ones; what lies beyond is drawn at the edge.
+the best ones and the usual ones; what lies beyond is drawn at the edge, with a sign that says so.
 """
 
 import math
@@ -22,8 +22,9 @@ class Axis:
         share = (value - self.low) / (self.high - self.low)
         return round((1.0 - min(1.0, max(0.0, share))) * (self.rows - 1))
 
-    def beyond(self, value: float) -> bool:
-        return not self.low <= value <= self.high
+    def beyond(self, value: float) -> int:
+        """1 for what lies above it, -1 for what lies below, 0 for all others."""
+        return (value > self.high) - (value < self.low)
 
     def value(self, row: int) -> float:
         if self.rows == 1:

@@ -37,10 +37,15 @@ class Lines:
     tick: str
     corner: str
     border: str
+    above: str
+    below: str
+
+    def edge(self, beyond: int) -> str:
+        return self.above if beyond > 0 else self.below
 
 
-_UNICODE = Lines("─", "│", ("┘", "┌"), ("└", "┐"), "│", "┤", "└", "┊")
-_ASCII = Lines("-", "|", ("+", "+"), ("+", "+"), "|", "+", "+", ":")
+_UNICODE = Lines("─", "│", ("┘", "┌"), ("└", "┐"), "│", "┤", "└", "┊", "▲", "▼")
+_ASCII = Lines("-", "|", ("+", "+"), ("+", "+"), "|", "+", "+", ":", "^", "_")
 
 
 @dataclass
@@ -76,7 +81,8 @@ def chart(
     lines = _UNICODE if unicode else _ASCII
     stair = Text.assemble((lines.flat * 2, _STAIR), " best kept")
     screened = [Text(LEGEND)] if any(point.screened for point in points) else []
-    below = legend([point.look for point in points], unicode, width, [stair, *screened])
+    edges = _edges(points, steps, lines)
+    below = legend([point.look for point in points], unicode, width, [stair, *edges, *screened])
     if not any(point.score is not None for point in points):
         return Text("\n").join([head, Text("nothing is scored yet", _FAINT), *below])
     body = plot(points, steps, width=width, height=height - 1 - len(below), unicode=unicode)
@@ -89,8 +95,26 @@ def plot(
     """The dots alone: no head and no legend. There must be a score among them."""
     # Below the rows: the axis, the line without a score, the numbers.
     rows = max(MIN_ROWS, height - 3)
-    axis = axis_of([point.score for point in points if point.score is not None], [step.score for step in steps], rows)
-    return _body(points, steps, axis, width, _UNICODE if unicode else _ASCII, unicode)
+    return _body(points, steps, _axis(points, steps, rows), width, _UNICODE if unicode else _ASCII, unicode)
+
+
+def _axis(points: Sequence[Point], steps: Sequence[Step], rows: int) -> Axis:
+    scores = [point.score for point in points if point.score is not None]
+    return axis_of(scores, [step.score for step in steps], rows)
+
+
+def _edges(points: Sequence[Point], steps: Sequence[Step], lines: Lines) -> list[Text]:
+    """What is drawn at the edge because it lies beyond it, how many and how far."""
+    axis = _axis(points, steps, MIN_ROWS)
+    told = []
+    for side, furthest in ((1, max), (-1, min)):
+        beyond = [point.score for point in points if point.score is not None and axis.beyond(point.score) == side]
+        if beyond:
+            far = figures.score(furthest(beyond))
+            told.append(
+                Text(f"{lines.edge(side)} beyond the axis {len(beyond):,} ({'up' if side > 0 else 'down'} to {far})")
+            )
+    return told
 
 
 def _body(
@@ -105,6 +129,8 @@ def _body(
     for point in points:
         row = axis.rows if point.score is None else axis.row(point.score)
         sign = MARK if point.screened else point.look.mark(unicode)
+        if point.score is not None and (beyond := axis.beyond(point.score)):
+            sign = lines.edge(beyond)
         canvas.put(row, place(point.order), sign, point.look.style, 10 + point.look.rank)
     for row in range(axis.rows):
         tick = lines.tick if row in labels else lines.axis

@@ -1,10 +1,12 @@
 """The task file is read strictly, and whatever is wrong is told in one line with the right number."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from orchestrator.task import Task, TaskError, load_task
+from orchestrator.task import Task, TaskError, load_task, write_template
+from orchestrator.wiring import campaign_folder
 from tests.orchestrator.task.conftest import NEXT, Make
 
 
@@ -328,3 +330,21 @@ def test_not_utf8(make: Make) -> None:
 def test_nested_too_deeply(make: Make, depth: int) -> None:
     """A file that would exhaust a parser's stack is an error like any other."""
     assert told(make("x = " + "[" * depth + "]" * depth)).startswith("blastdoor.toml:")
+
+
+def test_a_mark_of_the_encoding(make: Make) -> None:
+    """A file that begins with a byte order mark, as some editors write it, is read like any other."""
+    folder = make()
+    file = folder / "blastdoor.toml"
+    plain = load_task(folder)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert load_task(folder) == plain
+
+
+def test_a_folder_that_is_no_text(make: Make, tmp_path: Path) -> None:
+    """A name that is not UTF-8 gets one line, before anything is made in the folder."""
+    odd = make().rename(tmp_path / os.fsdecode(b"caf\xe9"))
+    for read in (load_task, write_template, campaign_folder):
+        with pytest.raises(TaskError, match=r"caf.*: its name is not UTF-8; rename the folder"):
+            read(odd)
+    assert sorted(path.name for path in odd.iterdir()) == sorted(path.name for path in make().iterdir())

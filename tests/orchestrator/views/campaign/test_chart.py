@@ -192,3 +192,16 @@ def test_one_score_only(story: Story) -> None:
     text = drawn(story)
     assert "● kept 1" in text
     assert "0.95" in text
+
+
+@pytest.mark.parametrize(("unicode", "above", "below"), [(True, "▲", "▼"), (False, "^", "_")])
+def test_what_lies_beyond_the_axis_is_marked(story: Story, unicode: bool, above: str, below: str) -> None:
+    """A dot at the edge that belongs further out has a sign of its own, and the legend says how many and how far."""
+    for value in (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 50.0, 70.0, -40.0):
+        story.attempt("1", value)
+    text = drawn(story, unicode=unicode, width=120)
+    assert f"{above} beyond the axis 2 (up to 70)" in text
+    assert f"{below} beyond the axis 1 (down to -40)" in text
+    rows = text.splitlines()
+    assert rows[1].count(above) == 2
+    assert "beyond" not in drawn(Story().open(), unicode=unicode)
