@@ -70,8 +70,11 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
         return await SkyPilotBackend.connect(self)
 
     @staticmethod
-    async def reap_everywhere(owners_folder: Path | None = None) -> list[str]:
-        """End what owners that are gone left at any place: SkyPilot lists all of them together. Raises like connect."""
+    async def reap_everywhere(owners_folder: Path | None = None) -> tuple[list[str], list[str]]:
+        """End what owners that are gone left at any place: SkyPilot lists all of them together. Raises like connect.
+
+        What was ended, and what could not be.
+        """
         from sandbox.backends.skypilot.backend import reap_everywhere
 
         return await reap_everywhere(owners_folder)

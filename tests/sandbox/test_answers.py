@@ -161,7 +161,7 @@ def test_reaped_without_a_name(shape: Shape) -> None:
     """A container that lost its name is reaped and told by its id; one without an owner is nobody's to reap."""
     containers = [{"Id": "one", "Names": [], "Labels": {OWNER_LABEL: "gone"}}, {"Id": "two", "Names": [], "Labels": {}}]
     answers = engine(shape, containers=containers, volumes=[])
-    assert asyncio.run(reap(answers)) == ["one"]
+    assert asyncio.run(reap(answers)) == (["one"], [])
     assert cast(Answering, answers).removed == ["one"]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from orchestrator.settings import Settings
+from orchestrator.views.exits import Exit
 from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import backend_config, resolve_site
 from sandbox import SkyPilotConfig
@@ -17,22 +18,38 @@ from sandbox import SkyPilotConfig
 @click.option("--json", "as_json", is_flag=True, help="Print the names as a JSON list.")
 @click.pass_obj
 def command(settings: Settings, /, as_json: bool, **given: Any) -> None:
-    """Remove what owners that are gone left behind, on one's own engine or at the provider that is named."""
+    """Remove what owners that are gone left behind, on one's own engine or at the provider that is named.
+
+    Exit code 3 when something could not be removed: stderr names it.
+    """
     chosen = resolve_site(flags_of(given), settings, anywhere=True)
 
-    async def reap() -> list[str]:
+    async def reap() -> tuple[list[str], list[str]]:
         if chosen.backend == "skypilot":
             return await SkyPilotConfig.reap_everywhere()
         backend = await backend_config(settings, chosen).connect()
         try:
-            return await backend.reap()
+            # Whoever connects reaps already; a second look finds what could not be ended then.
+            ended = [*getattr(backend, "reaped", ()), *await backend.reap()]
+            return ended, list(getattr(backend, "unreaped", ()))
         finally:
             await backend.close()
 
-    ended = asyncio.run(reap())
+    ended, left = asyncio.run(reap())
+    _tell(ended, left, as_json=as_json)
+    if left:
+        raise click.exceptions.Exit(Exit.NO_ENGINE)
+
+
+def _tell(ended: list[str], left: list[str], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(ended))
     else:
         for name in ended:
             click.echo(f"removed {name}")
-        click.echo(f"{len(ended)} removed" if ended else "nothing was left behind")
+        if ended or left:
+            click.echo(f"{len(ended)} removed" + (f", {len(left)} could not be removed" if left else ""))
+        else:
+            click.echo("nothing was left behind")
+    for name in left:
+        click.echo(f"could not remove {name}: run `blastdoor reap` again once the provider answers", err=True)

@@ -54,7 +54,10 @@ ConfigFor = Callable[..., dict[str, object]]
 
 
 class DockerBackend:
-    """Use `await DockerBackend.connect(config)`; `close` it in the end."""
+    """Use `await DockerBackend.connect(config)`; `close` it in the end.
+
+    `reaped` has what was ended of others when it connected, `unreaped` what the last reap could not end.
+    """
 
     def __init__(self, config: "DockerConfig", engine: Engine, lease: Lease, posture: Posture) -> None:
         self._config = config
@@ -71,6 +74,8 @@ class DockerBackend:
         self._not_removed: set[str] = set()
         self._in_doubt = False
         self._closed = False
+        self.reaped: tuple[str, ...] = ()
+        self.unreaped: tuple[str, ...] = ()
         self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host, needs=DOCKER)
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
@@ -96,7 +101,7 @@ class DockerBackend:
             await backend._guard.post()
             await backend.lease.acquire(backend.remove_left)
             # Whoever comes next cleans up after owners that died together with their wardens.
-            await backend.reap()
+            backend.reaped = tuple(await backend.reap())
         except BaseException:
             await backend.close()
             raise
@@ -151,7 +156,9 @@ class DockerBackend:
             line.close()
 
     async def reap(self) -> list[str]:
-        return await reap(self._engine)
+        ended, left = await reap(self._engine)
+        self.unreaped = tuple(left)
+        return ended
 
     async def close(self) -> None:
         """End everything; what the engine does not let us end now is left to the warden."""

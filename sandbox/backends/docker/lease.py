@@ -99,23 +99,32 @@ class Lease:
         return self._released.is_set()
 
 
-async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> list[str]:
-    """Remove chambers and leases of owners whose lease ran out; never a live one's."""
+async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> tuple[list[str], list[str]]:
+    """Remove chambers and leases of owners whose lease ran out, never a live one's; what was removed, and what could
+    not be.
+    """
     # Containers first: whoever made one of them held a lease before.
     containers = await engine.containers(OWNER_LABEL)
     ended: list[str] = []
+    left: list[str] = []
     live = await _live_owners(engine, clock)
     for container in containers:
         owner, id_ = text(container, "Labels", OWNER_LABEL), needed(container, "Id")
-        if owner and owner not in live and await engine.remove(id_):
-            # An engine that is about to remove it has taken its name already.
-            names = items(container, "Names") or [id_]
-            ended.append(str(names[0]).lstrip("/"))
+        if not owner or owner in live:
+            continue
+        # An engine that is about to remove it has taken its name already.
+        name = str((items(container, "Names") or [id_])[0]).lstrip("/")
+        try:
+            if await engine.remove(id_):
+                ended.append(name)
+        except SandboxError as error:
+            logger(chamber=name).warning("chamber.not_reaped", reason=str(error))
+            left.append(name)
     for volume in await engine.volumes(EXPIRY_LABEL):
         if _expiry(volume) <= clock():
             await engine.remove_volume(needed(volume, "Name"))
             ended.append(needed(volume, "Name"))
-    return ended
+    return ended, left
 
 
 async def _live_owners(engine: Engine, clock: Callable[[], float]) -> set[str]:

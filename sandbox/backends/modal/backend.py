@@ -43,8 +43,8 @@ Made = tuple[LiveChamber, ModalHold]
 class ModalBackend:
     """Use `await ModalBackend.connect(config)`; `close` it in the end.
 
-    `purse` pays for sandboxes that wait ahead of need; without one, none are made. `unreaped` has what the last reap
-    could not end.
+    `purse` pays for sandboxes that wait ahead of need; without one, none are made. `reaped` has what was ended of
+    others when it connected, `unreaped` what the last reap could not end.
     """
 
     def __init__(self, config: "ModalConfig", engine: "ModalEngine", images: "Images", tenancy: Tenancy) -> None:
@@ -66,6 +66,7 @@ class ModalBackend:
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = _uids()
         self.purse: Purse | None = None
+        self.reaped: tuple[str, ...] = ()
         self.unreaped: tuple[str, ...] = ()
         self.capabilities = guest.capabilities()
 
@@ -86,7 +87,7 @@ class ModalBackend:
         try:
             await backend._guard.post()
             # Whoever comes next cleans up after owners that died together with their wardens.
-            await backend.reap()
+            backend.reaped = tuple(await backend.reap())
         except BaseException:
             await backend.close()
             raise

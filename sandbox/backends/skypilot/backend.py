@@ -233,11 +233,11 @@ def _installed() -> Provisioner:
     return SkyPilot()
 
 
-async def reap_everywhere(owners_folder: Path | None) -> list[str]:
-    """Nothing is launched, so no place is checked."""
+async def reap_everywhere(owners_folder: Path | None) -> tuple[list[str], list[str]]:
+    """Nothing is launched, so no place is checked. What was ended, and what could not be."""
     tenancy = Tenancy(owners_folder)
     try:
-        return (await reap(_installed(), tenancy))[0]
+        return await reap(_installed(), tenancy)
     finally:
         tenancy.release()
 

@@ -72,7 +72,9 @@ def lease_on(engine: FakeEngine, clock: Clock) -> Lease:
 
 
 async def reaped(engine: FakeEngine, clock: Clock) -> list[str]:
-    return await reap(cast("Engine", engine), clock)
+    ended, left = await reap(cast("Engine", engine), clock)
+    assert left == []
+    return ended
 
 
 @pytest.fixture
@@ -319,6 +321,21 @@ async def test_reap_says_only_what_it_ended(engine: FakeEngine, clock: Clock) ->
 
     engine.containers = stale  # type: ignore[method-assign, assignment]  # a list that is out of date when it is used
     assert await reaped(engine, clock) == []
+
+
+async def test_reap_says_what_it_could_not_end(engine: FakeEngine, clock: Clock) -> None:
+    """One that the engine does not let go keeps nobody from ending the others."""
+    engine.run("a", "gone")
+    engine.run("b", "gone")
+    remove = engine.remove
+
+    async def stubborn(container: str) -> bool:
+        if container == "a":
+            raise Unavailable("a is busy")
+        return await remove(container)
+
+    engine.remove = stubborn  # type: ignore[method-assign]  # an engine with a will of its own
+    assert await reap(cast("Engine", engine), clock) == (["b"], ["a"])
 
 
 async def test_reap_with_a_label_that_is_no_time(engine: FakeEngine, clock: Clock) -> None:

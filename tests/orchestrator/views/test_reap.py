@@ -1,0 +1,63 @@
+"""`reap` says what it ended, what was ended when it connected, and what it could not end."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from orchestrator.views.cli import cli
+from tests.clicking import runner
+
+
+@dataclass
+class Engine:
+    """A backend that ends some when it connects and some later."""
+
+    reaped: tuple[str, ...] = ()
+    later: list[str] = field(default_factory=list)
+    unreaped: tuple[str, ...] = ()
+    closed: bool = False
+
+    async def connect(self) -> "Engine":
+        return self
+
+    async def reap(self) -> list[str]:
+        return self.later
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def reap(monkeypatch: pytest.MonkeyPatch, engine: Engine, *words: str) -> Result:
+    def config(*_: Any) -> Engine:
+        return engine
+
+    monkeypatch.setattr("orchestrator.views.chamber.reap.backend_config", config)
+    ran = runner().invoke(cli, ["reap", *words])
+    assert engine.closed
+    return ran
+
+
+def test_what_was_ended_on_connecting_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = reap(monkeypatch, Engine(reaped=("a",), later=["b"]))
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "removed a\nremoved b\n2 removed\n", "")
+
+
+def test_what_could_not_be_ended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each by name, on stderr, with what to do; the exit code is that of a provider that failed half-way."""
+    ran = reap(monkeypatch, Engine(reaped=("a",), unreaped=("b",)))
+    assert (ran.exit_code, ran.stdout) == (3, "removed a\n1 removed, 1 could not be removed\n")
+    assert ran.stderr == "could not remove b: run `blastdoor reap` again once the provider answers\n"
+
+
+def test_json_has_what_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = reap(monkeypatch, Engine(reaped=("a",), unreaped=("b",)), "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)) == (3, ["a"])
+    assert "could not remove b" in ran.stderr
+
+
+def test_nothing_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = reap(monkeypatch, Engine())
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "nothing was left behind\n", "")
