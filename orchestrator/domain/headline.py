@@ -55,13 +55,13 @@ def headline(state: State, node: Node, cohort: str | None = None) -> Headline | 
 
 def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:
     """A node's repeats in a cohort, those of its own last test: what was measured of it later, as a champion, belongs
-    to others' tests. A baseline has no test of its own: all that it was measured for others counts.
+    to others' tests. A baseline has no test of its own: all that it was measured for others counts, in a noisy run.
     """
     since = node.certification.since if node.certification else 0
     own = (state.trials[f"{node.id}-{number}"] for number in range(since + 1, node.trials + 1))
     told = [it for it in own if it.purpose is Purpose.REPEAT]
     if node.certification:
         told = [it for it in told if not node.ended_at or it.started_at <= node.ended_at]
-    else:
+    elif state.runs[str(run_of(node.id))].noisy:
         told += [state.trials[name] for name in node.measured]
     return [it.verdict for it in told if it.verdict and it.verdict.valid and it.verdict.cohort == cohort]

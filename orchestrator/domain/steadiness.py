@@ -49,6 +49,8 @@ class MachineDrift:
 
 def machine_drift(state: State, run: Run, ranking: Ranking) -> MachineDrift | None:
     """None where a run's machine was steady, or where too little was measured in turn to tell."""
+    if not run.noisy:
+        return None
     series: dict[str, list[Verdict]] = {}
     for name, node in state.nodes.items():
         told = [state.trials[it].verdict for it in node.measured] if run_of(name) == run.number else []

@@ -10,7 +10,7 @@ from orchestrator.loop.certifying import (
     OpenTest,
     Replay,
     RunBlock,
-    fresh,
+    is_measured,
     next_in_test,
 )
 from orchestrator.loop.judging import judge_trial
@@ -78,7 +78,7 @@ async def _measure_champion(bench: Workbench, name: str, step: MeasureChampion) 
     """Of several attempts that want it, each measures it once in turn, until it is measured often enough."""
     async with bench.cohort_lock:
         champion = bench.state.nodes[step.champion]
-        if len(fresh(bench.state, champion, step.cohort, bench.certify)) >= bench.certify.champion:
+        if is_measured(bench.state, champion, step.cohort, bench.ranking, bench.certify):
             return
         hold = f"{hold_of(bench.state.nodes[name])}/reference"
         async with set_aside(bench, name, hold, 1, f"one more run of {champion.id}"):

@@ -134,13 +134,26 @@ def blocks_of(state: State, node: Node, ranking: Ranking) -> list[Block]:
 
 
 def bar_of(state: State, champion: Node, cohort: str, ranking: Ranking) -> Verdict:
-    """What is to be beaten: the worse of the champion's first score and its replayed one."""
-    first = champion.verdicts[cohort]
-    again = [trial.verdict for trial in state.trials_of(champion.id) if trial.purpose is Purpose.REPLAY]
-    for verdict in again:
-        if verdict and verdict.valid and verdict.cohort == cohort and better(first, verdict, ranking):
-            return verdict
-    return first
+    """What is to be beaten: the worse of the champion's first score and its replayed one.
+
+    Where that holds times that may be less, the first run that the champion was measured with since and that has none.
+    """
+    bar = champion.verdicts[cohort]
+    for trial in state.trials_of(champion.id):
+        again = trial.verdict if trial.purpose is Purpose.REPLAY else None
+        if again and again.valid and again.cohort == cohort and better(bar, again, ranking):
+            bar = again
+    if not bar.at_most:
+        return bar
+    measured = (trial.verdict for trial in _measurements(state, champion, cohort))
+    return next((verdict for verdict in measured if verdict and not verdict.at_most), bar)
+
+
+def is_measured(state: State, champion: Node, cohort: str, ranking: Ranking, certify: Certify) -> bool:
+    """Whether enough is known of a champion to hold a first score against it."""
+    if certify.noisy:
+        return len(fresh(state, champion, cohort, certify)) >= certify.champion
+    return not bar_of(state, champion, cohort, ranking).at_most
 
 
 def _replayed(
@@ -155,7 +168,13 @@ def _replayed(
         return decide(new, bar, ranking, lower_tier=state.run.lower_tier, smaller=smaller)
 
     decision = against_bar(verdict)
-    if not decision.kept or not certify.replays:
+    if not decision.kept:
+        return decision
+    if bar.at_most:
+        # What is less than a bound is not better than what lies below that bound.
+        missed = _champion_fails(state, node, champion, verdict.cohort, 0) or _stays_a_bound(state, node, champion, bar)
+        return Decision(False, missed, undecided=True) if missed else MeasureChampion(champion.id, verdict.cohort)
+    if not certify.replays:
         return decision
     replays = [trial for trial in state.trials_of(node.id) if trial.purpose is Purpose.REPLAY]
     last = replays[-1] if replays else None
@@ -171,6 +190,16 @@ def _replayed(
     if not against_bar(again).kept:
         return Decision(False, _did_not_stand(verdict, again, ranking))
     return decision
+
+
+def _stays_a_bound(state: State, node: Node, champion: Node, bar: Verdict) -> str | None:
+    """Whether the champion was measured often enough, for this attempt, without a time that can be told."""
+    told = [it for it in _of_purpose(state, node, Purpose.REFERENCE, 0) if it.subject == champion.id]
+    if sum(bool(it.verdict and it.verdict.at_most) for it in told) < _TRIES:
+        return None
+    name = bar.at_most[0]
+    bound = f"{name} of {champion.id} is only known to be at most {bar.metrics[name]:.6g}, also when it was run again"
+    return f"{bound}, so nothing can be told from it; let the judge time more work"
 
 
 def _elsewhere(trials: list[Trial], cohort: str) -> Decision | None:

@@ -386,6 +386,41 @@ async def test_a_time_that_the_judge_calls_a_bound(tmp_path: Path) -> None:
         assert (verdict.at_most, verdict.metrics["seconds"]) == (("seconds",), 1.0)
 
 
+@pytest.mark.parametrize(
+    ("told", "bounds", "kept"),
+    [(0.4, 0, False), (0.7, 0, True), (0.7, 2, True), (0.4, 9, False)],
+    ids=["it was faster", "it was slower", "told at the third", "never told"],
+)
+async def test_a_champion_that_may_be_faster(tmp_path: Path, told: float, bounds: int, kept: bool) -> None:
+    """Less than a champion's bound is not less than the champion: it is measured again first, and where its time stays
+    a bound, nothing is kept and why is said.
+    """
+    script = RelayScript(times={1: 1.0, 2: 0.8, 3: 0.5})
+    async with scripted(write_relay_task(tmp_path / "task", SECONDS), script, {"value": 2}, {"value": 3}) as session:
+        seen = 0
+
+        def blur(event: e.TrialIntended) -> None:
+            nonlocal seen
+            seen += event.purpose is Purpose.REFERENCE
+            again = event.purpose is Purpose.REFERENCE
+            script.at_most = event.node == "1.1" or (again and seen <= bounds)
+            script.times[2] = told if again and not script.at_most else 0.8
+
+        session.when(e.TrialIntended, blur)
+        await session.run()
+        state = session.bench.state
+        assert state.nodes["1.1"].kept
+        assert state.nodes["1.2"].kept is kept, state.nodes["1.2"].why
+        assert state.nodes["1.2"].undecided is (bounds == 9)
+        assert seen == min(bounds + 1, 3)
+        if bounds == 9:
+            assert "seconds of 1.1 is only known to be at most 0.8" in (state.nodes["1.2"].why or "")
+        found = headline(state, state.nodes["1.1"])
+        assert found
+        assert (found.runs, found.metrics["seconds"]) == (0, 0.8)
+        assert not session.bench.book.accounts.holds
+
+
 @pytest.mark.parametrize("how", ["below", "said by the judge"])
 async def test_a_baseline_that_is_too_fast(tmp_path: Path, how: str) -> None:
     """Nothing faster could be told from it, so a campaign does not begin: what to do is said, and nobody is charged."""

@@ -102,6 +102,7 @@ class Story:
             why="width 2 (the backend holds 2), depth 5 (trials are short)",
             options="{}",
             lower_tier=False,
+            noisy=self.task.certify.rule == "noisy",
             before={},
         )
         self.tell(e.LimitsSet(limits={"attempts": 60, **limits}), started)
