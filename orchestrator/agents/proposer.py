@@ -143,6 +143,7 @@ class _Attempt:
             finish_at=started + self._seconds,
             finish_s=0.6 * kept,
             down_bytes=_carried(self._limits, DOWN_BYTES),
+            in_vain=lambda: line.barred is not None,
         )
         self.job = Job(
             command=("python3", f"{OURS}/blastdoor_agent.py"),
@@ -225,7 +226,7 @@ class _Attempt:
         if self.session.error:
             raise self.session.error
         if left.offer is None:
-            raise (Stalled if self._never_answered else Unanswered)(left.why)
+            raise (Stalled if self._never_answered or self._barred else Unanswered)(left.why)
         return self._proposal(left.offer, left.said)
 
     async def _left(self, ran: Ran) -> "_Left":
@@ -234,26 +235,40 @@ class _Attempt:
             return _Left(offer, said, offer.left_out)
         if self.session.broken:
             return _Left(why=f"the agent's chamber broke the protocol: {self.session.broken}")
+        if self._barred:
+            return _Left(why=f"the gateway refused what the agent asked first: {self._line.barred}")
         exited = self.session.exited
         if exited is None:
-            return _Left(why=f"the agent handed nothing over: {ran.outcome.why or ran.outcome.ending}")
+            why = f"the agent handed nothing over: {ran.outcome.why or ran.outcome.ending}"
+            return _Left(why=why + self._refused)
         try:
             offer = await self._offer(exited.work)
         except NoOffer as error:
             why = "the model gave the agent no answer at all" if self._never_answered else str(error)
-            return _Left(left_out=error.left_out, why=f"{why} (it exited with {exited.code})")
+            return _Left(left_out=error.left_out, why=f"{why} (it exited with {exited.code}){self._refused}")
         return _Left(offer, left_out=offer.left_out)
+
+    @property
+    def _refused(self) -> str:
+        """What the gateway refused last, for a person who wonders why nothing came of it."""
+        return f"; the gateway refused: {self._line.refusal}" if self._line.refusal else ""
 
     @property
     def _never_answered(self) -> bool:
         """By the gateway's own count, which no agent can change."""
         return self._line.unanswered and not self._submitted and not self.session.broken
 
+    @property
+    def _barred(self) -> bool:
+        return self._line.barred is not None and not self._submitted and not self.session.broken
+
     def _ending(self, ran: Ran) -> str:
         if self._submitted:
             return "submitted"
         if self.session.broken:
             return Ending.PROTOCOL
+        if self._barred:
+            return "refused"
         if self.session.exited is None:
             return ran.outcome.ending
         return "out of time" if self.session.overtime else f"exited with {self.session.exited.code}"

@@ -45,7 +45,8 @@ Tool = Callable[[ToolCall], Awaitable[Told]]
 class Session:
     """One agent's time: at `finish_at` of the steady clock it is told to end, and has `finish_s` for that.
 
-    `broken` is what it said that nobody may say, `error` what went wrong in a tool of ours.
+    `broken` is what it said that nobody may say, `error` what went wrong in a tool of ours. It ends as soon as the
+    agent works `in_vain`.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class Session:
         finish_at: float,
         finish_s: float,
         down_bytes: int = DOWN_BYTES,
+        in_vain: Callable[[], bool] = lambda: False,
     ) -> None:
         self.exchange = Exchange(app, instructions, down_bytes)
         self._tool = tool
         self._heard = heard
         self._finish_at = finish_at
         self._finish_s = finish_s
+        self._in_vain = in_vain
         self._given_up_at: float | None = None
         self._running: dict[int, asyncio.Task[None]] = {}
         self._tools = 0
@@ -95,6 +98,8 @@ class Session:
     async def _carry(self, channel: Channel) -> None:
         while not self._done:
             hold = await self._wait()
+            if self._in_vain():
+                return
             down = self.exchange.take()
             reply = await channel.call(encode([hold, down]), hold + LATE_S)
             large = len(reply.payload) > SMALL

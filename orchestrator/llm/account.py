@@ -69,27 +69,32 @@ class Account:
     def _turn(self) -> None:
         """First come, first served; who can not be served any more is told at once."""
         for held in list(self._queue):
-            if why := self._never(held.worst):
+            if refused := self._never(held.worst):
                 self._queue.remove(held)
                 if not held.granted.done():
-                    held.granted.set_exception(Refused(402, why))
+                    held.granted.set_exception(refused)
         while self._queue and self._fits(self._queue[0].worst):
             held = self._queue.popleft()
             if not held.granted.done():
                 self._open.add(held)
                 held.granted.set_result(None)
 
-    def _never(self, worst: Spent) -> str:
-        left = self.allowance.microdollars - self.spent.microdollars
-        if worst.microdollars > left:
-            needed, had = _dollars(worst.microdollars, up=True), _dollars(left)
-            return (
+    def _never(self, worst: Spent) -> Refused | None:
+        """Whether it fits no more. What is more than the whole allowance never did."""
+        whole, most = self.allowance.microdollars, self.allowance.tokens
+        if worst.microdollars > whole - self.spent.microdollars:
+            needed, had = _dollars(worst.microdollars, up=True), _dollars(whole - self.spent.microdollars)
+            why = (
                 f"this call may cost {needed}, and {had} of the allowance are left; less max_tokens or input costs less"
             )
-        if self.allowance.tokens is not None and worst.tokens > self.allowance.tokens - self.spent.tokens:
-            had = f"{max(0, self.allowance.tokens - self.spent.tokens):,}"
-            return f"this call may take {worst.tokens:,} tokens, and {had} of the allowance are left"
-        return ""
+            change = f"raise model.usd above {needed}, or set the agent up to ask for less max_tokens"
+            return _over(why, change, always=worst.microdollars > whole)
+        if most is not None and worst.tokens > most - self.spent.tokens:
+            had = f"{max(0, most - self.spent.tokens):,}"
+            why = f"this call may take {worst.tokens:,} tokens, and {had} of the allowance are left"
+            change = f"raise model.tokens above {worst.tokens:,}, or set the agent up to ask for less max_tokens"
+            return _over(why, change, always=worst.tokens > most)
+        return None
 
     def _fits(self, worst: Spent) -> bool:
         taken = self.spent + self.held + worst
@@ -99,6 +104,10 @@ class Account:
     def _left_s(self) -> float | None:
         until = self.allowance.expires_at
         return None if until is None else max(0.0, until - self._clock())
+
+
+def _over(why: str, change: str, *, always: bool) -> Refused:
+    return Refused(402, why, change=change if always else "", always=always)
 
 
 def expired() -> Refused:

@@ -10,7 +10,10 @@ from orchestrator.watch.signals import Signal
 
 @dataclass(frozen=True)
 class Allowance:
-    """`expires_at` is on the gateway's own steady clock. None is no cap; the dollars are always capped."""
+    """`expires_at` is on the gateway's own steady clock. None is no cap; the dollars are always capped.
+
+    `begun`: it is what is left after calls of the same attempt.
+    """
 
     role: ModelRole
     models: tuple[str, ...]
@@ -18,6 +21,7 @@ class Allowance:
     tokens: int | None = None
     per_minute: int | None = None
     expires_at: float | None = None
+    begun: bool = False
 
 
 @dataclass(frozen=True)

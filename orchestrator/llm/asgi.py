@@ -38,7 +38,7 @@ async def asked(
         start = await wire.next()
         if start is None:
             raise CutShort("no answer came")
-        yield Answered(start["status"], tuple(start.get("headers", ())), wire.chunks())
+        yield Answered(start["status"], tuple(start.get("headers", ())), wire.chunks(silent=method == "HEAD"))
     finally:
         wire.hang_up()
         task.cancel()
@@ -97,9 +97,10 @@ class _Wire:
         self._said.task_done()
         return message
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self, *, silent: bool) -> AsyncIterator[bytes]:
+        """A `silent` answer, that to HEAD, has no body whatever the application sends."""
         while (message := await self.next()) is not None:
-            if data := message.get("body", b""):
+            if (data := message.get("body", b"")) and not silent:
                 yield data
             if not message.get("more_body", False):
                 return

@@ -45,6 +45,8 @@ async def ask(
             except anthropic.APIStatusError as error:
                 if why := line.standing.unusable:
                     raise Unusable(why) from None
+                if line.barred:
+                    raise NoAnswer(short(str(line.barred), 300), charged=False) from None
                 wait = _own_limit(error)
                 if wait is None:
                     raise _no_answer(error) from None

@@ -1,5 +1,6 @@
 """One request for a message, from the caller to the provider and back."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 
 from orchestrator.llm.calls import Fate, OpenCall, opened
@@ -77,24 +78,39 @@ class Exchange:
                 await reply.end()
             return
 
-    async def count(self, asked: Asked) -> bytes:
-        """Raises Refused and Declined."""
+    async def bounded(self, asked: Asked) -> Asked:
+        """With a bound for its input where the bytes of a document are none. Raises Refused."""
+        if not asked.unbounded:
+            return asked
+        try:
+            tokens = json.loads(await self.count(asked.to_count))["input_tokens"]
+        except Declined as declined:
+            said = (error_of(declined.body) or {}).get("message", declined)
+            raise Refused(400, f"the provider did not count the document: {said}") from None
+        except (ValueError, LookupError, TypeError, RecursionError):
+            tokens = None
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            raise Refused(502, "the provider's count can not be read", {})
+        return asked.counted(tokens)
+
+    async def count(self, body: bytes) -> bytes:
+        """What the provider answers. Raises Refused and Declined."""
         path = "/v1/messages/count_tokens" + self._suffix
         try:
-            answering = await self._upstream.post(path, self._headers, asked.body, _nothing, _nothing)
+            answering = await self._upstream.post(path, self._headers, body, _nothing, _nothing)
         except (Unknown, Unreachable) as fault:
             raise Refused(502, str(fault), {}) from None
         try:
-            body = bytearray()
+            counted = bytearray()
             async for chunk in answering.chunks():
-                body += chunk
-                if len(body) > 1 << 20:
+                counted += chunk
+                if len(counted) > 1 << 20:
                     raise Refused(502, "the provider's count can not be read", {})
         except Unknown as fault:
             raise Refused(502, str(fault), {}) from None
         finally:
             await answering.close()
-        return bytes(body)
+        return bytes(counted)
 
     async def _forwarded(self, call: OpenCall, reply: Reply) -> tuple[dict[str, str], bytes] | None:
         path = "/v1/messages" + self._suffix

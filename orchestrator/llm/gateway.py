@@ -24,7 +24,7 @@ from orchestrator.llm import tools
 from orchestrator.llm.allowance import Allowance, Ear
 from orchestrator.llm.exchange import Exchange, Reply, tell_declined
 from orchestrator.llm.line import App, Line
-from orchestrator.llm.open_line import OpenLine
+from orchestrator.llm.open_line import OpenLine, note_refusal
 from orchestrator.llm.prices import Prices
 from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import SMALL, Asked, screened
@@ -33,6 +33,8 @@ from orchestrator.llm.upstream import Declined, Upstream
 from orchestrator.offload import offload
 
 LARGEST_BODY = 8 << 20
+# How a question is asked, in this API and in others.
+_QUESTIONS = ("/messages", "/responses", "/completions", "/complete", "/converse", "/invoke", ":generateContent")
 
 
 class Gateway:
@@ -93,7 +95,7 @@ class Gateway:
             line.hear_answers(answers)
             exchange = Exchange(self._upstream, line, headers, scope["query_string"])
             try:
-                await exchange.message(asked, reply)
+                await exchange.message(await exchange.bounded(asked), reply)
             except Declined as declined:
                 self._standing.declined(declined, asked.model)
                 await tell_declined(declined, reply)
@@ -107,7 +109,7 @@ class Gateway:
         async def work(raw: bytes) -> None:
             asked, _ = await self._read(line, raw, counting=True)
             try:
-                body = await Exchange(self._upstream, line, headers, scope["query_string"]).count(asked)
+                body = await Exchange(self._upstream, line, headers, scope["query_string"]).count(asked.body)
             except Declined as declined:
                 # Says nothing of messages: many providers have no such address.
                 await tell_declined(declined, reply)
@@ -151,7 +153,8 @@ class Gateway:
         told = headers.get("x-api-key") or (bearer[7:] if bearer[:7].lower() == "bearer " else "")
         line = self._lines.get(_digest(told))
         if line is None:
-            raise Refused(401, "invalid x-api-key")
+            change = "set the agent up to send the token that it finds in ANTHROPIC_API_KEY as its key"
+            raise Refused(401, "invalid x-api-key", change=change, always=True)
         line.check()
         return line
 
@@ -169,6 +172,7 @@ class _Posted:
                 raise Refused(404, "only POST is offered here")
             await self._handler(scope, receive, reply)
         except Refused as refused:
+            note_refusal(scope, refused)
             if not reply.started:
                 await reply.refuse(refused)
 
@@ -220,9 +224,25 @@ def _response(refused: Refused) -> Response:
     return Response(refused.body(), refused.status, refused.headers, "application/json")
 
 
-async def _told(_: Request, error: Exception) -> Response:
-    return _response(error if isinstance(error, Refused) else Refused(500, "the gateway failed"))
+async def _told(request: Request, error: Exception) -> Response:
+    refused = error if isinstance(error, Refused) else Refused(500, "the gateway failed")
+    note_refusal(request.scope, refused)
+    return _response(refused)
 
 
 async def _not_found(request: Request, _: Exception) -> Response:
-    return _response(Refused(404, f"{request.url.path[:80]}: not offered here"))
+    refused = _no_such(request.method, request.url.path[:80])
+    note_refusal(request.scope, refused)
+    return _response(refused)
+
+
+def _no_such(method: str, path: str) -> Refused:
+    """An agent may look for much that is not here; one that asks its questions elsewhere never gets an answer."""
+    why = f"{path}: not offered here"
+    if method != "POST" or not path.endswith(_QUESTIONS):
+        return Refused(404, why)
+    if path.endswith("/messages"):
+        change = "set the agent's base URL so that it asks at /v1/messages"
+    else:
+        change = "set the agent up for Anthropic's Messages API (/v1/messages), the only one there is, or use another"
+    return Refused(404, why, change=change, always=True)

@@ -37,6 +37,17 @@ class Answer:
     tokens: Tokens
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What the gateway itself refused: why, and what a person has to change, where that would help."""
+
+    why: str
+    change: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.why}; {self.change}" if self.change else self.why
+
+
 class Line(Protocol):
     """One attempt's access. `token` and `app` are for an agent that speaks the Messages API itself."""
 
@@ -53,6 +64,14 @@ class Line(Protocol):
     @property
     def unanswered(self) -> bool:
         """Whether the provider failed and never answered: as the gateway itself saw it, whatever was asked."""
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """The last request that the gateway itself refused for good."""
+
+    @property
+    def barred(self) -> Refusal | None:
+        """Why no question of this sender can ever pass, as its first one shows: nothing was answered or spent."""
 
     async def ask(
         self,

@@ -7,16 +7,22 @@ from typing import Any
 
 from orchestrator.llm.account import MOST_BYTES, MOST_OPEN, Account, PerMinute, expired, slow_down
 from orchestrator.llm.allowance import Allowance, Ear
-from orchestrator.llm.line import Answer, App, Message
+from orchestrator.llm.line import Answer, App, Message, Refusal, Scope
 from orchestrator.llm.prices import Prices
+from orchestrator.llm.refusal import Refused
 from orchestrator.llm.standing import Standing
+from orchestrator.text import short
 from orchestrator.watch.signals import Kind, Signal
 
 _COUNTS_A_MINUTE = 120
 _REMEMBERED = 4096
 _AGAIN_S = 0.5
+# Where a request's scope says who hears of a refusal.
+_NOTES = "blastdoor.notes"
+_FOR_GOOD = (400, 402, 403, 404, 413)
 
 Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 
 class OpenLine:
@@ -30,7 +36,7 @@ class OpenLine:
         prices: Prices,
         standing: Standing,
     ) -> None:
-        self.app = app
+        self.app = self._noting(app)
         self.token = token
         self.allowance = allowance
         self.ear = ear
@@ -40,6 +46,8 @@ class OpenLine:
         self.account = Account(allowance, clock)
         self.answers = 0
         self.faults = 0
+        self.refusal: Refusal | None = None
+        self.barred: Refusal | None = None
         self._calls = PerMinute(allowance.per_minute, clock) if allowance.per_minute is not None else None
         self._counts = PerMinute(allowance.per_minute or _COUNTS_A_MINUTE, clock)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,6 +65,23 @@ class OpenLine:
     @property
     def unanswered(self) -> bool:
         return self.faults > 0 and not self.answers
+
+    def _noting(self, app: App) -> App:
+        """The app, which tells this line what it refuses: also a request that does not show the line's token."""
+
+        async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+            await app({**scope, _NOTES: self.note}, receive, send)
+
+        return noting
+
+    def note(self, refused: Refused) -> None:
+        """Limits that pass by themselves are not worth a word."""
+        if refused.status not in _FOR_GOOD and not refused.change:
+            return
+        self.refusal = Refusal(short(str(refused), 300), refused.change)
+        taken = self.account.spent + self.account.held
+        if refused.always and not (self.allowance.begun or self.answers or taken.tokens):
+            self.barred = self.barred or self.refusal
 
     def admit(self, *, counting: bool = False) -> None:
         """Raises Refused."""
@@ -124,6 +149,12 @@ class OpenLine:
         from orchestrator.llm.asking import ask
 
         return await ask(self, system, messages, max_tokens, model or self.models[0], thinking)
+
+
+def note_refusal(scope: Scope, refused: Refused) -> None:
+    """Tell the line that the request came by."""
+    if note := scope.get(_NOTES):
+        note(refused)
 
 
 async def _ended(*tasks: "asyncio.Task[None]") -> None:

@@ -24,12 +24,27 @@ FINAL = {"x-should-retry": "false"}
 
 
 class Refused(Exception):
-    """The request is not forwarded, or came to nothing. `str` is one line for a person or an agent."""
+    """The request is not forwarded, or came to nothing. `str` is one line for a person or an agent.
 
-    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None, kind: str = "") -> None:
+    `change` says what a person has to change where the request is as its sender was set up to make it. `always`: then
+    every question of that sender is refused alike.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        why: str,
+        headers: Mapping[str, str] | None = None,
+        kind: str = "",
+        *,
+        change: str = "",
+        always: bool = False,
+    ) -> None:
         super().__init__(why)
         self.status = status
         self.kind = kind or KINDS[status]
+        self.change = change
+        self.always = always
         self.headers = dict(FINAL if headers is None and status in (400, 401, 402, 403, 404, 413) else headers or {})
 
     def body(self) -> bytes:

@@ -6,7 +6,7 @@ what nobody counts, or open a way out of a chamber that has none.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.bounded_json import has_most_parts
@@ -39,7 +39,9 @@ _ONE_OF: Mapping[str, tuple[Any, ...]] = {
 }
 _OWN_TOOLS = ("bash_", "text_editor_", "memory_", "computer_2")
 _BLOCKS = {"text", "image", "document", "search_result", "thinking", "redacted_thinking", "tool_use", "tool_result"}
-_SOURCES = {"image": ("base64",), "document": ("text", "content")}
+_SOURCES = {"image": ("base64",), "document": ("text", "content", "base64")}
+# What of a request the provider counts.
+_COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
 _DEEPEST = 64
 
 
@@ -48,7 +50,8 @@ class Asked:
     """A request that may pass. `body` is what is forwarded: it was written anew from what was read here.
 
     `given` is more than its input can have in tokens, however it is billed. `written` and `hour` say whether it writes
-    to the cache, and for an hour.
+    to the cache, and for an hour. `unbounded`: its bytes say nothing of its tokens, and the provider must count them
+    first.
     """
 
     model: str
@@ -60,6 +63,16 @@ class Asked:
     hour: bool
     fields: Mapping[str, Any]
     body: bytes
+    unbounded: bool = False
+
+    @property
+    def to_count(self) -> bytes:
+        """The same, as a request to count its input."""
+        return _written({name: self.fields[name] for name in _COUNTED if name in self.fields})
+
+    def counted(self, tokens: int) -> "Asked":
+        """With what the provider counts, which is nearly what it bills."""
+        return replace(self, given=tokens + tokens // 20 + BESIDE, unbounded=False)
 
     @property
     def worst(self) -> Spent:
@@ -81,7 +94,10 @@ def _screened(raw: bytes, models: tuple[str, ...], prices: Prices, *, counting: 
     if not isinstance(model, str):
         raise Refused(400, "model: a name is needed")
     if model not in models:
-        raise Refused(403, f"model: {model[:80]!r} is not in this allowance; it has {', '.join(models)}")
+        # An agent's small questions may go to another model than its work does.
+        change = f"set the agent up to ask {models[0]}, or name the model in model.models"
+        why = f"model: {model[:80]!r} is not in this allowance; it has {', '.join(models)}"
+        raise Refused(403, why, change=change)
     price = prices.of(model)
     max_tokens = 0 if counting else _max_tokens(fields)
     _check_fields(fields)
@@ -95,7 +111,7 @@ def _screened(raw: bytes, models: tuple[str, ...], prices: Prices, *, counting: 
     body = _written(fields if counting else {**fields, "stream": True})
     given = len(body) + BESIDE + looked.beside
     written, hour = _cached(body)
-    return Asked(model, price, max_tokens, stream, given, written, hour, fields, body)
+    return Asked(model, price, max_tokens, stream, given, written, hour, fields, body, looked.unbounded)
 
 
 def _read(raw: bytes) -> dict[str, Any]:
@@ -143,7 +159,8 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         if name == "context_management":
             _check_edits(value)
             continue
-        raise Refused(400, f"{name[:80]}: not offered here, because its price or its reach is not known beforehand")
+        why = f"{name[:80]}: not offered here, because its price or its reach is not known beforehand"
+        raise Refused(400, why, change="set the agent up to leave it out", always=True)
 
 
 def _check_edits(value: Any) -> None:
@@ -160,12 +177,16 @@ class _Looked:
 
     def __init__(self) -> None:
         self.beside = 0
+        self.unbounded = False
 
     def at_tools(self, tools: Any) -> None:
         for tool in _listed(tools, "tools"):
             if (kind := tool.get("type")) not in (None, "custom"):
-                if not (isinstance(kind, str) and kind.startswith(_OWN_TOOLS)):
-                    raise Refused(400, f"tools: {str(kind)[:80]!r} runs at the provider and is not offered here")
+                if not isinstance(kind, str):
+                    raise Refused(400, "tools: type must be a name")
+                if not kind.startswith(_OWN_TOOLS):
+                    why = f"tools: {kind[:80]!r} runs at the provider and is not offered here"
+                    raise Refused(400, why, change="set the agent up to leave it out", always=True)
                 self.beside += BESIDE_TOOL
 
     def at_messages(self, messages: Any) -> None:
@@ -193,6 +214,10 @@ class _Looked:
                 raise Refused(400, f"{where}: the source of a {kind} must be of type {allowed}; others are not offered")
             if source.get("type") == "content":
                 self.at_content(source.get("content"), where, depth + 1)
+            if kind == "document" and source.get("type") == "base64":
+                if source.get("media_type") != "application/pdf":
+                    raise Refused(400, f"{where}: a base64 document must have the media_type application/pdf")
+                self.unbounded = True
         if kind == "image":
             self.beside += BESIDE_IMAGE
         if kind in ("tool_result", "search_result"):

@@ -4,11 +4,15 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-# What differs from run to run without saying anything: how long it took, when it was, where in memory it lay.
-_DURATION = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|secs?|seconds?)\b")
-_CLOCK = re.compile(r"\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\b")
+# What differs from run to run without saying anything by itself: how long it took, when it was, where in memory it lay.
+# Whether times keep growing is another matter, so that they are told beside the digest.
+_DURATION = re.compile(r"\b(\d+(?:\.\d+)?)\s?(ms|s|secs?|seconds?)\b")
+_CLOCK = re.compile(r"\b(?:\d{4}-\d\d-\d\d[T ])?(\d\d):(\d\d):(\d\d(?:[.,]\d+)?)Z?\b")
+_TIMES = re.compile(f"{_CLOCK.pattern}|{_DURATION.pattern}")
+_MOST_TIMES = 6
 _PIECE = 65_536
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
@@ -26,7 +30,9 @@ def called_raw(name: str, given: str) -> str:
 
 
 def answered(messages: Any) -> Iterator[tuple[str, str]]:
-    """Id and digest of each result that was handed in after the model's last words."""
+    """Id and digest of each result that was handed in after the model's last words; the times in it follow the digest,
+    after a colon.
+    """
     if not isinstance(messages, list):
         return
     last = max((at for at, one in enumerate(messages) if one.get("role") == "assistant"), default=-1)
@@ -34,8 +40,10 @@ def answered(messages: Any) -> Iterator[tuple[str, str]]:
         content = message.get("content")
         for block in content if isinstance(content, list) else []:
             if block.get("type") == "tool_result":
-                said = [block.get("content"), bool(block.get("is_error"))]
-                yield str(block.get("tool_use_id"))[:128], _digest(_noiseless(_calm(said)))
+                said = _calm([block.get("content"), bool(block.get("is_error"))])
+                times = ",".join(f"{time:.7g}" for time in islice(_times(said), _MOST_TIMES))
+                digest = _digest(_noiseless(said))
+                yield str(block.get("tool_use_id"))[:128], f"{digest}:{times}" if times else digest
 
 
 def _calm(value: Any) -> Any:
@@ -57,6 +65,23 @@ def _noiseless(value: Any) -> Any:
     if isinstance(value, list):
         return [_noiseless(one) for one in value]
     return value
+
+
+def _times(value: Any) -> Iterator[float]:
+    """In seconds, in the order in which they are said."""
+    if isinstance(value, str):
+        for piece in _pieces(value):
+            for hours, minutes, seconds, length, unit in _TIMES.findall(piece):
+                if unit:
+                    yield float(length) / (1000 if unit == "ms" else 1)
+                else:
+                    yield 3600 * int(hours) + 60 * int(minutes) + float(seconds.replace(",", "."))
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _times(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _times(one)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -26,7 +26,8 @@ _TIMES, _CONTEXT = 100, 2_000_000
 
 
 class Usage:
-    """Counts are cumulative. `doubt` says why they are not believed: then no less than the worst case is booked.
+    """Counts are cumulative; only input may still turn out to have come from the cache. `doubt` says why they are not
+    believed: then no less than the worst case is booked.
 
     `outside` is one line for a person where they show that no worst case of ours holds at this provider.
     """
@@ -42,9 +43,10 @@ class Usage:
     def heard(self, said: Any) -> None:
         if not isinstance(said, dict):
             return
+        moved = self._moved_to_the_cache(said)
         for name, own in _COUNTS.items():
             if (count := said.get(name)) is not None:
-                self._count(own, count)
+                self._count(own, count, may_fall=moved and own == "input")
         self._heard_writes(said.get("cache_creation"))
         for name, plain in _PLAIN.items():
             if said.get(name) not in plain:
@@ -75,12 +77,19 @@ class Usage:
         cost = self._asked.price.of(tokens, min(hour, tokens.cache_write))
         return Spent(microdollars=cost, tokens=tokens.total)
 
-    def _count(self, name: str, count: Any) -> None:
+    def _moved_to_the_cache(self, said: Mapping[str, Any]) -> bool:
+        """Some say all input at first, and in the end what of it came from the cache: the sum stands."""
+        parts = [name for name, own in _COUNTS.items() if own != "output"]
+        now = [self._counts.get(_COUNTS[name], 0) if said.get(name) is None else said[name] for name in parts]
+        before = sum(self._counts.get(_COUNTS[name], 0) for name in parts)
+        return all(isinstance(count, int) and 0 <= count <= self._most for count in now) and sum(now) >= before
+
+    def _count(self, name: str, count: Any, *, may_fall: bool = False) -> None:
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= self._most:
             self._beyond(
                 "the provider's usage can not be true", f"{name} is no count of tokens that a request can have"
             )
-        elif count < self._counts.get(name, 0):
+        elif count < self._counts.get(name, 0) and not may_fall:
             self._doubt(f"{name} went down from {self._counts[name]} to {count}")
         else:
             self._counts[name] = count

@@ -43,6 +43,7 @@ class Grants:
             whole,
             microdollars=max(0, usd - used.microdollars),
             tokens=None if tokens is None else max(0, tokens - used.tokens),
+            begun=bool(used.tokens),
         )
 
     def count(self, node: str, role: ModelRole, spent: Spent) -> None:

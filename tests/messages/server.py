@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.messages.stage import Performance, Recorded
@@ -25,7 +25,8 @@ NEEDED = {"model": str, "max_tokens": int, "messages": list}
 class MessagesServer:
     """`with MessagesServer() as server:`; answers come from `play`, then from the function given to `answering`.
 
-    A request that nothing is scripted for is answered with 400 and stays in `unscripted`.
+    A request that nothing is scripted for is answered with 400 and stays in `unscripted`. `count` says how many tokens
+    a body has; None is a provider that does not count.
     """
 
     def __init__(self, key: str = KEY) -> None:
@@ -33,6 +34,7 @@ class MessagesServer:
         self.requests: list[Recorded] = []
         self.counts: list[Recorded] = []
         self.unscripted: list[Recorded] = []
+        self.count: Callable[[bytes], int | None] = counted
         self._steps: deque[Step] = deque()
         self._function: Callable[[Recorded], Step] | None = None
         # Said to be TCP, or asyncio would not turn off the delay of small packets.
@@ -103,7 +105,8 @@ class MessagesServer:
         self.counts.append(recorded)
         if refusal:
             return Performance(refusal, recorded, self._released)
-        return JSONResponse({"input_tokens": counted(recorded.raw)})
+        tokens = self.count(recorded.raw)
+        return Response("not found", 404) if tokens is None else JSONResponse({"input_tokens": tokens})
 
     async def _recorded(self, request: Request, needed: dict[str, type]) -> tuple[Recorded, Step | None]:
         raw = await request.body()

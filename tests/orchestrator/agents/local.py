@@ -16,7 +16,7 @@ from orchestrator.change import Tree
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.door import Door
 from orchestrator.llm.allowance import Allowance
-from orchestrator.llm.line import Answer, App
+from orchestrator.llm.line import Answer, App, Refusal
 from orchestrator.proposers.base import Brief
 from orchestrator.tariff import Tariff
 from orchestrator.task import Task
@@ -106,6 +106,8 @@ class Line:
     token: str = "its-own-token"
     models: Sequence[str] = ("claude-sonnet-5-5",)
     unanswered: bool = False
+    refusal: Refusal | None = None
+    barred: Refusal | None = None
 
     async def ask(self, **_: object) -> Answer:
         raise AssertionError("an agent asks by itself")

@@ -77,6 +77,21 @@ print(answer.readline().decode().strip())
     assert scene.journal.lines == ["first", "second"]
 
 
+async def test_head_leaves_the_connection_usable() -> None:
+    """An answer to HEAD ends with its head: what is asked next on the same connection is read from its beginning."""
+    script = """
+import http.client, os
+kept = http.client.HTTPConnection(os.environ["ANTHROPIC_BASE_URL"].removeprefix("http://"))
+for method in ("HEAD", "GET"):
+    kept.request(method, "/v1/models")
+    answer = kept.getresponse()
+    print(answer.status, answer.read().decode())
+"""
+    scene = Scene(script=script + EDIT)
+    await scene.run()
+    assert scene.journal.lines == ["200 ", '200 {"text": "well"}']
+
+
 async def test_large_answers_in_small_frames() -> None:
     """However small the frames of a chamber are, an answer of any size comes through, piece by piece."""
     scene = Scene(

@@ -36,14 +36,21 @@ async def line_to(server: MessagesServer, **more: Any) -> AsyncIterator[Line]:
         yield line
 
 
-def asking(line: Line, bodies: list[bytes], told: list[Any], steering: tuple[str, ...] = ()) -> Scene:
+def asking(
+    line: Line,
+    bodies: list[bytes],
+    told: list[Any],
+    steering: tuple[str, ...] = (),
+    path: str = "/v1/messages",
+    token: str = "",
+) -> Scene:
     """An agent that makes these requests, one after the other, and leaves with nothing done.
 
     A person steers when it has begun.
     """
     said: list[str] = []
-    heads = [["x-api-key", line.token]]
-    waiting = [["request", at + 1, "POST", "/v1/messages", heads, body] for at, body in enumerate(bodies)]
+    heads = [["x-api-key", token or line.token]]
+    waiting = [["request", at + 1, "POST", path, heads, body] for at, body in enumerate(bodies)]
 
     async def says(_: Guest, number: int, down: list[Any]) -> list[Any]:
         told.extend(down)
@@ -124,3 +131,57 @@ async def test_our_own_limit_is_no_fault(messages_server: MessagesServer) -> Non
     async with line_to(messages_server, per_minute=0) as line:
         with pytest.raises(Unanswered):
             await asking(line, [json.dumps(FINE).encode()] * 2, []).run()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "why"),
+    [
+        ("/v1/responses", {}, "/v1/responses: not offered here; set the agent up for Anthropic's Messages API"),
+        ("/v1/chat/completions", FINE, "/v1/chat/completions: not offered here; set the agent up for Anthropic's"),
+        ("/messages", FINE, "/messages: not offered here; set the agent's base URL so that it asks at /v1/messages"),
+        ("/v1/messages", {**FINE, "max_tokens": 128_000}, "raise model.usd above "),
+        ("/v1/messages", {**FINE, "tools": [{"type": "web_search_20250305"}]}, "set the agent up to leave it out"),
+        ("/v1/messages", {**FINE, "fallbacks": ["x"]}, "fallbacks: not offered here.*set the agent up to leave it out"),
+    ],
+)
+async def test_an_agent_that_can_never_get_an_answer(
+    messages_server: MessagesServer, path: str, body: dict[str, Any], why: str
+) -> None:
+    """The first question that no change of words lets pass ends the agent at once, free, with what to change."""
+    told: list[Any] = []
+    async with line_to(messages_server) as line:
+        scene = asking(line, [json.dumps(body).encode()] * 2, told, path=path)
+        with pytest.raises(Stalled, match=why):
+            await scene.run()
+    assert told == []
+    assert scene.journal.ends[0].ending == "refused"
+    assert messages_server.requests == []
+
+
+async def test_an_agent_without_the_token(messages_server: MessagesServer) -> None:
+    """An agent that shows no token, or another, is told apart by the chamber that it asks from."""
+    async with line_to(messages_server) as line:
+        scene = asking(line, [json.dumps(FINE).encode()], [], token="sk-of-its-own")
+        with pytest.raises(Stalled, match="send the token that it finds in ANTHROPIC_API_KEY"):
+            await scene.run()
+
+
+async def test_what_was_refused_is_in_the_reason(messages_server: MessagesServer) -> None:
+    """Once an answer came, a refusal ends nothing and frees nobody; the reason has the last one."""
+    messages_server.answering(lambda _: Reply())
+    dear, other = {**FINE, "max_tokens": 128_000}, {**FINE, "model": "claude-opus-5-5"}
+    async with line_to(messages_server) as line:
+        with pytest.raises(Unanswered, match=r"the gateway refused: this call may cost .* raise model.usd above"):
+            await asking(line, [json.dumps(body).encode() for body in (FINE, other, dear)], []).run()
+
+
+async def test_a_refused_side_question_ends_nothing(messages_server: MessagesServer) -> None:
+    """An agent may look for what is not here, or ask another model for a title, before it asks what matters."""
+    messages_server.answering(lambda _: Reply())
+    told: list[Any] = []
+    async with line_to(messages_server) as line:
+        with pytest.raises(
+            Unanswered, match=r"changed nothing.*'small' is not in this allowance; .*; set the agent up"
+        ):
+            await asking(line, [json.dumps({**FINE, "model": "small"}).encode(), json.dumps(FINE).encode()], told).run()
+    assert [message[2] for message in told if message[0] == "head"] == [403, 200]

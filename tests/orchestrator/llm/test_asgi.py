@@ -36,6 +36,18 @@ async def test_pieces_come_as_they_are_sent() -> None:
     assert got == [b"1", b"2", b"3"]
 
 
+async def test_head_has_no_body() -> None:
+    """What an application sends as a body to HEAD is left out; its head is passed on."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send(START)
+        await send(piece(b"not for you"))
+        await send(piece(b"", more=False))
+
+    async with asgi.asked(app, "HEAD", "/p", {}, b"") as answered:
+        assert (answered.status, [data async for data in answered.chunks]) == (200, [])
+
+
 async def test_hanging_up() -> None:
     """Leaving early is a disconnect: the application is ended, and has cleaned up when we are out."""
     clean: list[bool] = []

@@ -96,8 +96,12 @@ async def test_whose_fault(
 
 
 async def test_allowance_used_up(gateway: Gateway, messages_server: MessagesServer, ear: Listener) -> None:
-    """An allowance that is used up is charged: it was the attempt's own."""
-    async with gateway.open_line(replace(DOLLAR, microdollars=0), ear) as line:
+    """An allowance that is used up is charged: it was the attempt's own. One that never sufficed is not."""
+    async with gateway.open_line(replace(DOLLAR, microdollars=5_000), ear) as line:
+        with pytest.raises(NoAnswer, match=r"raise model.usd above \$0.0072") as error:
+            await ask(line)
+        assert not error.value.charged
+    async with gateway.open_line(replace(DOLLAR, microdollars=0, begun=True), ear) as line:
         with pytest.raises(NoAnswer, match=r"\$0.0000 of the allowance are left") as error:
             await ask(line)
     assert error.value.charged

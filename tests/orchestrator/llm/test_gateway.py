@@ -181,6 +181,35 @@ async def test_a_provider_that_does_not_count(gateway: Gateway, line: OpenLine) 
         assert (status, nowhere.unusable) == (502, None)
 
 
+async def test_documents_are_counted_first(
+    messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener
+) -> None:
+    """A PDF passes: the provider counts it, that bounds the call, and it is booked like any other."""
+    counted = 3_000
+    messages_server.count = lambda _: counted
+    messages_server.play(Reply(usage_first={"input_tokens": counted, "output_tokens": 1}, usage={"output_tokens": 9}))
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x" * 10_000}
+    await create(client, messages=[{"role": "user", "content": [{"type": "document", "source": source}]}])
+    assert len(messages_server.counts) == len(messages_server.requests) == 1
+    (intent,) = ear.intents
+    assert counted < intent.worst.tokens - 1000 < 2 * counted
+    assert ear.used.tokens == Tokens(input=counted, output=9)
+
+
+async def test_a_document_that_nobody_counts(
+    messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener
+) -> None:
+    """Where the provider does not count it, nothing bounds a PDF: it is refused, and nobody else is blamed."""
+    messages_server.count = lambda _: None
+    messages_server.play(Reply())
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}
+    with pytest.raises(anthropic.BadRequestError, match="did not count the document"):
+        await create(client, messages=[{"role": "user", "content": [{"type": "document", "source": source}]}])
+    assert (messages_server.requests, ear.intents) == ([], [])
+    await create(client)
+    assert ear.used.ending is CallEnding.COMPLETE
+
+
 async def test_refused_features_reach_nobody(
     messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener
 ) -> None:

@@ -97,6 +97,20 @@ def test_usage() -> None:
     assert meter.usage.spent.tokens == 460
 
 
+@pytest.mark.parametrize(
+    ("last", "tokens"),
+    [
+        ({"input_tokens": 5, "cache_read_input_tokens": 15}, Tokens(input=5, output=9, cache_read=15)),
+        ({"input_tokens": 0, "cache_read_input_tokens": 21}, Tokens(input=0, output=9, cache_read=21)),
+    ],
+)
+def test_input_that_came_from_the_cache(last: dict[str, int], tokens: Tokens) -> None:
+    """Input that turns out to have come from the cache is booked as such, as long as no token of it is lost."""
+    meter = told(output_tokens=9, **last)
+    assert (meter.complete, meter.usage.doubt) == (True, "")
+    assert meter.usage.tokens == tokens
+
+
 def test_writes_without_a_breakdown() -> None:
     """Where it is not said for how long something was written, it is priced at the longest that was asked for."""
     usage = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 100}
@@ -111,6 +125,8 @@ def test_writes_without_a_breakdown() -> None:
     [
         ({"output_tokens": 0}, "went down"),
         ({"output_tokens": 40, "input_tokens": 3}, "went down"),
+        ({"output_tokens": 40, "input_tokens": 3, "cache_read_input_tokens": 16}, "went down"),
+        ({"output_tokens": 40, "input_tokens": 3, "cache_read_input_tokens": "17"}, "went down"),
         ({"output_tokens": -5}, "no count"),
         ({"output_tokens": "40"}, "no count"),
         ({"output_tokens": 40.5}, "no count"),

@@ -19,6 +19,7 @@ from tests.orchestrator.llm.conftest import DOLLAR
 from tests.orchestrator.llm.hearing import ASKED, MODEL, PRICES, Listener, asked
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}
 
 
 def user(*blocks: Any) -> list[dict[str, Any]]:
@@ -45,7 +46,11 @@ def user(*blocks: Any) -> list[dict[str, Any]]:
         ({"context_management": {"edits": [{"type": "compact_20260112"}]}}, "compact"),
         ({"something_new": 1}, "something_new"),
         ({"messages": user({"type": "image", "source": {"type": "url", "url": "https://x.example/?d=1"}})}, "image"),
-        ({"messages": user({"type": "document", "source": {"type": "base64", "data": "JVBERi0="}})}, "document"),
+        (
+            {"messages": user({"type": "document", "source": {"type": "base64", "media_type": "image/gif"}})},
+            "application/pdf",
+        ),
+        ({"messages": user({"type": "document", "source": {"type": "url", "url": "https://x.example"}})}, "document"),
         ({"messages": user({"type": "document", "source": {"type": "file", "file_id": "f"}})}, "document"),
         ({"messages": user({"type": "container_upload", "file_id": "f"})}, "container_upload"),
         (
@@ -80,10 +85,11 @@ def test_refused(fields: dict[str, Any], said: str) -> None:
         {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}, "speed": None, "mcp_servers": []},
         {"messages": user({"type": "tool_result", "tool_use_id": "t", "content": [PICTURE]})},
         {"messages": user({"type": "document", "source": {"type": "text", "data": "plain"}})},
+        {"messages": user({"type": "tool_result", "tool_use_id": "t", "content": [PDF]})},
     ],
 )
 def test_passes(fields: dict[str, Any]) -> None:
-    """Tools of the caller, thinking, caching, images and plain documents pass, as they were sent."""
+    """Tools of the caller, thinking, caching, images and documents pass, as they were sent."""
     sent = json.loads(asked(**fields).body)
     assert sent == {**ASKED, **fields, "stream": True}
 
@@ -152,6 +158,15 @@ def test_what_is_not_in_the_bytes() -> None:
     assert tool.given == len(tool.body) + BESIDE + BESIDE_TOOL
     images = asked(messages=user(PICTURE, {"type": "tool_result", "tool_use_id": "t", "content": [PICTURE]}))
     assert images.given == len(images.body) + BESIDE + 2 * BESIDE_IMAGE
+
+
+def test_a_document_is_bounded_by_the_count_of_it() -> None:
+    """The bytes of a PDF say nothing of its tokens: what the provider counts is the bound, with a little more."""
+    pdf = asked(messages=user(PDF), temperature=0.5)
+    assert pdf.unbounded
+    assert json.loads(pdf.to_count) == {"model": MODEL, "messages": user(PDF)}
+    assert (pdf.counted(10_000).given, pdf.counted(10_000).unbounded) == (10_500 + BESIDE, False)
+    assert not asked(messages=user(PICTURE)).unbounded
 
 
 @given(

@@ -121,6 +121,8 @@ class Line:
 
     token = "none"
     unanswered = False
+    refusal = None
+    barred = None
     models: Sequence[str] = ("m",)
 
     def __init__(self) -> None:

@@ -48,6 +48,8 @@ class Evolver:
         self.allowances: Mapping[ModelRole, Allowance] = {ModelRole.EVOLVER: allowance}
         self.token = "t"
         self.unanswered = False
+        self.refusal = None
+        self.barred = None
         self.models = ("small", "other")
 
     @property

@@ -5,6 +5,7 @@ from pathlib import Path
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Phase
 from tests.messages import MessagesServer, Reply, Text
 from tests.orchestrator.loop.scripted import Scripted, write_task
 from tests.orchestrator.loop.test_llm import SMALL, change, open_llm, say
@@ -64,7 +65,7 @@ async def test_the_last_questions_get_what_is_left(tmp_path: Path, messages_serv
 
 
 async def test_too_little_is_tried_once(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """A rest that covers the smallest question and not this one costs one attempt, not all that are left."""
+    """A rest that covers the smallest question and not this one ends one attempt, free, and is handed out no more."""
     descending(messages_server)
     task = write_task(tmp_path, SMALL + "proposals = 1\n")
     async with open_llm(task, messages_server, attempts=50, usd=0.095, width=1) as session:
@@ -73,8 +74,10 @@ async def test_too_little_is_tried_once(tmp_path: Path, messages_server: Message
         session.when(e.AttemptEnded, lambda event: models.grants._seen.clear() if event.node == "1.1.2" else None)
         await session.run()
         nodes = [it for name, it in session.bench.state.nodes.items() if name != "1"]
-        assert [it.spent.microdollars for it in nodes if it.ending is Ending.INVALID] == [0]
-        assert session.charged == len(nodes) == 4
+        *paid, last = nodes
+        assert session.charged == len(paid) == 3
+        assert (last.phase, last.stalls, last.spent.microdollars) == (Phase.QUEUED, 1, 0)
+        assert "raise model.usd above" in last.why
 
 
 async def test_who_finds_its_change_gone_asks_nobody(tmp_path: Path, messages_server: MessagesServer) -> None:

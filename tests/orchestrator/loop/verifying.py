@@ -66,6 +66,8 @@ class Verifying:
 
     token = "none"
     unanswered = False
+    refusal = None
+    barred = None
     models: Sequence[str] = ("a-verifier",)
     allowances: Mapping[ModelRole, Allowance] = {}
 

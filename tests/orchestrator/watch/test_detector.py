@@ -265,6 +265,21 @@ def test_loop(cycle: list[str], loop: int) -> None:
     assert pulse.since == 1 + len(cycle) + 1
 
 
+def test_a_poll_is_no_loop() -> None:
+    """The same result with a time that grows from look to look is somebody who waits, in a cycle too; one whose times
+    only jitter is a loop.
+    """
+    polls, pair, jitter = (Teller(Config(loop=4)) for _ in range(3))
+    for number in range(40):
+        polls.step("tail", f"running:{30 * number},5")
+        pair.step("tail", f"running:{30 * number}").step("date", "now")
+    assert not polls.pulse().stalled
+    assert not pair.pulse().stalled
+    for time in (0.12, 0.14, 0.11, 0.13):
+        jitter.step("pytest", f"3 passed:{time}")
+    assert jitter.pulse().cause is Cause.LOOP
+
+
 def test_another_result_is_no_loop() -> None:
     """The same call whose result changes is progress; so is a call that changes."""
     teller = Teller(Config(loop=2))

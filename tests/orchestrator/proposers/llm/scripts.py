@@ -36,6 +36,8 @@ class ScriptedLine:
 
     token = "a token of its own"
     unanswered = False
+    refusal = None
+    barred = None
     models: Sequence[str] = ("claude-test",)
 
     def __init__(self, *entries: str | Answer | Exception) -> None:
