@@ -134,9 +134,20 @@ def _held_out(state: State, node: Node, decision: Decision, spec: HeldOutSpec) -
         return Stage.HELD_OUT, AskHeldOut()
     if not spec.gate:
         return Stage.HELD_OUT, decision
-    used = f"the held-out split was asked {state.campaign.asked} times, all that heldout.queries allows"
-    why = f"{decision.why}, but {used}: nothing more is promoted"
+    why = f"{decision.why}, but {_used_up(state)}: nothing more is promoted"
     return Stage.HELD_OUT, Decision(False, why, undecided=True)
+
+
+def nothing_can_be_kept(rules: Rules, state: State) -> str | None:
+    """Why no candidate of a search can be kept any more, whatever its score: to go on would only cost."""
+    spec = rules.heldout
+    if spec is None or not spec.gate or state.campaign.asked < spec.queries:
+        return None
+    return f"{_used_up(state)}, so that nothing more can be kept; go on with fresh held-out data"
+
+
+def _used_up(state: State) -> str:
+    return f"the held-out split was asked {state.campaign.asked} times, all that heldout.queries allows"
 
 
 def _by_ladder(decision: Decision, answer: HeldOut, spec: HeldOutSpec) -> Decision:

@@ -14,6 +14,7 @@ from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.loop.book import stamp
 from orchestrator.loop.granting import asks_nobody, grant_of
 from orchestrator.loop.guards import guard_record
+from orchestrator.loop.keeping import nothing_can_be_kept
 from orchestrator.loop.money import hold_of
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.rounds import Rounds, Stand
@@ -78,7 +79,8 @@ class Scheduler:
             return _LATER
         if self._bench.state.campaign.waiting:
             return self._open_injected()
-        reason = self._stop.reason(self.progress()) or self._round_is_made()
+        reason = self._stop.reason(self.progress()) or nothing_can_be_kept(self._bench.rules, self._bench.state)
+        reason = reason or self._round_is_made()
         if reason and not self._control_may_draw():
             return reason
         if self._rate and self._rate.wait(time.monotonic()) > 0:

@@ -31,7 +31,7 @@ from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
 from orchestrator.views.judging.sarif import sarif
-from orchestrator.wiring import Site
+from orchestrator.wiring import Site, ask
 from tests.orchestrator.loop.noise import noisy
 from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
 from tests.orchestrator.loop.script import Script, failing
@@ -116,12 +116,17 @@ def text_of(case: Case) -> str:
 
 @asynccontextmanager
 async def campaign(case: Case, folder: Path) -> AsyncIterator[Scripted]:
-    """One that is over, whose only proposal was the change."""
+    """One that is over, whose only proposal was the change. A search stops once nothing can be kept any more; a change
+    that a person brings is run all the same.
+    """
+    stops = case.sections == (FEW,)
 
     async def act(_: Brief) -> Sequence[Proposal]:
         return [Proposal(operator="scripted", description="the change", text=text_of(case))]
 
-    async with scripted(task_of(case, folder), script_of(case), act) as session:
+    async with scripted(task_of(case, folder), script_of(case), *([] if stops else [act])) as session:
+        if stops:
+            ask(folder, "inject", {"text": text_of(case)})
         await session.run()
         yield session
 
