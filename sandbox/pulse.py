@@ -64,7 +64,8 @@ class Pulse:
 
     def silence(self, since: float) -> float:
         """For how many seconds since then nobody answered, as far as is known now."""
-        spans = [*self._silences, *([(self._heard, time.monotonic())] if self._is_silent else [])]
+        now = time.monotonic()
+        spans = [*self._silences, *([(self._heard, now)] if self._is_silent or self._stood_still(now) else [])]
         return sum(max(0.0, end - max(begin, since)) for begin, end in spans)
 
     async def silence_until_it_answers(self, since: float) -> float:
@@ -92,12 +93,14 @@ class Pulse:
                 self._is_silent = True
                 return False
             now = time.monotonic()
-            stood_still = now - self._heard > self._every_s + self._within_s + STILL_S
-            if self._is_silent or stood_still:
+            if self._is_silent or self._stood_still(now):
                 self._silences.append((self._heard, now))
                 logger().warning("provider.answers", after_s=round(now - self._heard, 1))
             self._heard, self._is_silent = now, False
             return True
+
+    def _stood_still(self, now: float) -> bool:
+        return self._watchers > 0 and now - self._heard > self._every_s + self._within_s + STILL_S
 
     async def _asked(self) -> str | None:
         """Why there was no answer; None when there was one."""

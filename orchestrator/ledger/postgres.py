@@ -5,6 +5,8 @@ the work looks first whether it is done (see `Ledger.append`, which the chain te
 """
 
 import hashlib
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +17,15 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import Connection, Engine, Insert, create_engine, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_when_event_set,
+    wait_exponential,
+)
+from tenacity.stop import stop_base
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Head
@@ -28,9 +38,11 @@ from orchestrator.ledger.schema import events, fence, meta, metadata, projection
 
 T = TypeVar("T")
 
-# How long a database may be away before that is an error. The event loop waits meanwhile: a chamber's lease (60 s)
-# must outlive it.
-PATIENCE_S = 10.0
+# How long a database may be away before that is an error. The event loop waits meanwhile, so nothing is proposed or
+# spent; what ran is taken up or voided afterwards, as after any pause.
+PATIENCE_S = 600.0
+# A campaign that another holds may be held by our own connection that died, until the server notices.
+HELD_S = 10.0
 # Who was killed a moment ago is still connected until the server sees it.
 _GRACE_S = 1.0
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
@@ -168,21 +180,29 @@ class Postgres:
             except Away as error:
                 line = f"{self.name} can not be reached ({error}); start it, or mend the setting `ledger`"
                 raise Away(line) from None
-        # A campaign that another holds now may be held by our own connection that died, for as long as the server
-        # has not noticed.
-        retrying = Retrying(
-            stop=stop_after_delay(PATIENCE_S),
-            wait=wait_exponential(multiplier=0.05, max=1.0),
-            retry=retry_if_exception_type((Away, Held)),
-            reraise=True,
-        )
         try:
-            done: T = retrying(self._once, work)
-        except Away as error:
-            raise Away(
-                f"{self.name} went away and was not back after {PATIENCE_S:g} s ({error}); nothing that was recorded"
-                " is lost: once it is back, go on with blastdoor resume"
-            ) from None
+            return self._once(work)
+        except (Away, Held):
+            return self._again(work)
+
+    def _again(self, work: Callable[[], T]) -> T:
+        started = time.monotonic()
+        with _interruptible() as interrupted:
+            retrying = Retrying(
+                stop=_Enough() | stop_when_event_set(interrupted),
+                wait=wait_exponential(multiplier=0.05, max=1.0),
+                sleep=sleep_using_event(interrupted),
+                retry=retry_if_exception_type((Away, Held)),
+                reraise=True,
+            )
+            try:
+                done: T = retrying(self._once, work)
+            except Away as error:
+                waited = f"{time.monotonic() - started:.1f} s"
+                raise Away(
+                    f"{self.name} went away and was not back after {waited} ({error}); nothing that was recorded is"
+                    " lost: once it is back, go on with blastdoor resume"
+                ) from None
         return done
 
     def _once(self, work: Callable[[], T]) -> T:
@@ -202,6 +222,38 @@ class Postgres:
             raise LedgerError(f"{self.name}: {redacted(str(error), self._secrets)}") from None
         except UnicodeEncodeError:
             raise LedgerError(f"{self.name} can not hold text with lone surrogates; escape them first") from None
+
+
+class _Enough(stop_base):
+    """One that is away is waited for longer than one that another holds."""
+
+    def __init__(self) -> None:
+        self._held_since: float | None = None
+
+    def __call__(self, state: RetryCallState) -> bool:
+        now = time.monotonic()
+        if state.outcome and isinstance(state.outcome.exception(), Held):
+            self._held_since = self._held_since or now
+            return now - self._held_since >= HELD_S
+        self._held_since = None
+        return now - state.start_time >= PATIENCE_S
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """While we wait, no event loop hears of a signal: it is heard here, and by the loop once more afterwards."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: interrupted.set())
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def database_name(address: Address) -> str:
