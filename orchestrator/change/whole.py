@@ -3,6 +3,7 @@
 A fence inside a file ends the block too early, and nobody can tell where; whatever hints at that is refused.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,13 @@ def parse_whole(lines: Sequence[bytes], only: str | None) -> tuple[Edit, ...]:
     if len(edits) != len(labelled):
         raise Refusal(Reason.PATH_TWICE, "two fenced blocks have the same path")
     return tuple(edits.values())
+
+
+def whole_file(path: str, text: str) -> str:
+    """A file as a change that this module reads back, whatever fences it holds."""
+    inside = max((len(mark) for mark in re.findall(r"^`+", text, re.MULTILINE)), default=0)
+    around = "`" * max(3, inside + 1)
+    return f"file: {path}\n{around}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{around}\n"
 
 
 _LONGER = "label every block, and where a file holds fences itself put a longer one around it"

@@ -65,9 +65,8 @@ async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str
             raise Free(Ending.INFRASTRUCTURE, str(error), error.spent, denied=error.denied) from error
         return Checked(False, str(error), error.spent)
     passed = ran.outcome.ending is ChamberEnding.COMPLETED
-    return Checked(
-        passed, "" if passed else ran.outcome.why or ran.outcome.ending.value, ran.spent, ran.outcome.log_tail
-    )
+    reason = "" if passed else ran.outcome.why or ran.outcome.ending.value
+    return Checked(passed, reason, ran.spent, ran.outcome.log_tail)
 
 
 def _bundle(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str, bytes]) -> Bundle:

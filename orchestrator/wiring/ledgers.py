@@ -55,6 +55,14 @@ def has_ledger(folder: Path) -> bool:
     return note.made if note else (folder / FILE).exists()
 
 
+def has_records(folder: Path) -> bool:
+    """Whether anything was begun here: a ledger that was only made counts as none. Of a file, not of a database."""
+    if not (folder / FILE).exists():
+        return False
+    with Ledger.open(folder / FILE, read_only=True) as ledger:
+        return ledger.head().seq > 0
+
+
 def open_ledger(folder: Path, settings: Settings | None = None, *, read_only: bool = False) -> Ledger:
     """Of the campaign in this folder, wherever it is. Raises LedgerErrors; Missing where none was begun.
 

@@ -3,8 +3,8 @@
 import json
 import random
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from orchestrator.wiring.beginning import How, begin
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
-from orchestrator.wiring.ledgers import has_ledger, take_ledger
+from orchestrator.wiring.ledgers import has_ledger, has_records, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
@@ -77,8 +77,8 @@ async def open_campaign(
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
     folder = folder or campaign_folder(task_folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
+        stack.enter_context(_campaign_place(folder, settings or Settings()))
         stack.enter_context(CampaignLock(folder / "lock"))
         ledger = _ledger(folder, how, settings or Settings())
         try:
@@ -117,6 +117,19 @@ async def open_campaign(
             yield Opened(campaign, bench, options, form)
         finally:
             ledger.close()
+
+
+@contextmanager
+def _campaign_place(folder: Path, settings: Settings) -> Iterator[None]:
+    """The campaign's folder; one that is new goes again where an error came before anything was begun in it."""
+    is_new = not folder.exists() and settings.ledger is None
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new and not has_records(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _campaign(bench: Workbench, options: Options, form: Shape, *, resumed: bool) -> Campaign:

@@ -13,13 +13,14 @@ from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Head, Ledger, Missing, Request, held_by
 from orchestrator.loop.book import read_accounts, stamp, utc_now
 from orchestrator.settings import Settings
+from orchestrator.task import FILE as TASK_FILE
 from orchestrator.task import Task, refuse_unnameable
-from orchestrator.wiring.ledgers import open_ledger
+from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 
 
 @dataclass(frozen=True)
 class Reading:
-    """`holder` says who works on the campaign now, None when nobody does."""
+    """`holder` says who works on the campaign now, None when nobody does; `named` is what a person called it by."""
 
     state: State
     accounts: Accounts
@@ -28,6 +29,7 @@ class Reading:
     artifacts: Artifacts
     candidates: Candidates
     folder: Path
+    named: Path
     task: Task
     holder: str | None
 
@@ -42,8 +44,13 @@ class Reading:
 
 
 def campaign_folder(task_folder: Path) -> Path:
-    """Where the campaign of a task is kept. Raises TaskError for a folder that no ledger could name."""
+    """Where the campaign of a task is kept; one that is kept elsewhere is named by its own folder.
+
+    Raises TaskError for a folder that no ledger could name.
+    """
     refuse_unnameable(task_folder)
+    if not (task_folder / TASK_FILE).exists() and any((task_folder / name).is_file() for name in (FILE, NOTE)):
+        return task_folder
     return task_folder / ".blastdoor"
 
 
@@ -67,6 +74,7 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
             artifacts=artifacts,
             candidates=Candidates(folder / "candidates.git"),
             folder=folder,
+            named=task_folder,
             task=Task.from_canonical(artifacts.get(state.run.task).decode()),
             holder=str(holder) if holder else None,
         )

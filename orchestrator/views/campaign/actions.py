@@ -13,7 +13,10 @@ import click
 from orchestrator import wiring
 from orchestrator.change import Refusal, apply_text, parse
 from orchestrator.change.policy import DEFAULT_CAPS
+from orchestrator.change.refusal import Reason
+from orchestrator.change.whole import whole_file
 from orchestrator.domain.records import Node, Phase
+from orchestrator.text import printable
 from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
@@ -61,19 +64,38 @@ def pause(task: Path, off: bool, as_json: bool) -> None:
 
 
 @click.command("inject", short_help="Add a change of your own to the tree as a node.", cls=CampaignCommand)
-@click.option("--diff", "source", required=True, metavar="FILE", help="A diff, blocks or whole files; - is stdin.")
+@click.option("--diff", "source", metavar="FILE", help="A diff, blocks or labelled whole files; - is stdin.")
+@click.option(
+    "--file", "plain", metavar="FILE", help="A plain file that replaces the one of its name, or that of --as."
+)
+@click.option("--as", "path", metavar="PATH", help="With --file: the path in the workspace.")
 @click.option("--on", "parent", metavar="NODE", help="Node that it is applied to; the best when left out.")
 @click.option("--describe", "description", metavar="TEXT", help="What it does, in few words.")
 @json_option
 @task_argument
-def inject(task: Path, source: str, parent: str | None, description: str | None, as_json: bool) -> None:
+def inject(
+    task: Path,
+    source: str | None,
+    plain: str | None,
+    path: str | None,
+    parent: str | None,
+    description: str | None,
+    as_json: bool,
+) -> None:
     """Add a change of your own to the tree as a node; it is run and judged like any other."""
-    text = _read_change(source)
-    described = (description if description is not None else f"by hand: {Path(source).name}").strip()
+    given = source if source is not None else plain
+    if given is None or (source is not None and plain is not None):
+        raise click.UsageError("give the change: either --diff FILE, or --file FILE for a plain file")
+    if path is not None and plain is None:
+        raise click.UsageError("--as belongs to --file FILE")
+    text = _read_change(given)
+    described = (description if description is not None else f"by hand: {Path(given).name}").strip()
     if not 1 <= len(described) <= _DESCRIPTION:
         raise click.UsageError(f"--describe needs 1 to {_DESCRIPTION} characters")
     with open_campaign(task) as reading:
         node = present_node(reading, parent) if parent else None
+        if plain is not None:
+            text = whole_file(path or _path_of(reading, plain), text)
         _check_change(reading, node, text)
         body = {"text": text, "on": node.id if node else None, "description": described}
         where = f"on {node.id}" if node else "on the best node of then"
@@ -147,6 +169,17 @@ def _read_change(source: str) -> str:
         raise click.UsageError(f"{source} is not UTF-8 text") from None
 
 
+def _path_of(reading: Reading, file: str) -> str:
+    """What a plain file is in the workspace: the one editable file, else what has its name there."""
+    policy = reading.task.policy()
+    tree = tree_of(reading, reading.state.nodes[reading.state.run.root])
+    found = [path for path in tree if Path(path).name == Path(file).name]
+    if policy.only or len(found) == 1:
+        return policy.only or found[0]
+    where = "is several files" if found else "is no file"
+    raise click.UsageError(f"{printable(Path(file).name)} {where} of the workspace; say which with --as PATH")
+
+
 def _check_change(reading: Reading, node: Node | None, text: str) -> None:
     """What the orchestrator would refuse is refused here, where the author still sits in front of it."""
     policy = reading.task.policy()
@@ -156,7 +189,8 @@ def _check_change(reading: Reading, node: Node | None, text: str) -> None:
         else:
             apply_text(tree_of(reading, node), text, policy)
     except Refusal as refusal:
-        raise click.UsageError(str(refusal)) from None
+        hint = "; a plain file goes in with --file" if refusal.reason is Reason.NOTHING_FOUND and text.strip() else ""
+        raise click.UsageError(f"{refusal}{hint}") from None
 
 
 commands = (pause, inject, requeue, release, cancel)

@@ -54,6 +54,8 @@ def command(node: str, task: Path, target: Path | None, dry_run: bool, as_json: 
         run = reading.state.runs[str(run_of(found.id))]
         bases = [tree_of(reading, root) for root in roots_of(reading.state, run)]
         new = tree_of(reading, found)
+        if target is None and reading.folder == task:
+            raise click.UsageError(f"{task} holds a campaign and no task; name the folder to write to with --to")
         folder = target or workspace_of(reading, run, task)
     if dry_run:
         _preview(difference(bases[0], new), list(touched(bases[0], new)), as_json)

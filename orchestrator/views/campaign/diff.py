@@ -1,6 +1,5 @@
 """`blastdoor diff NODE`: what a node changed, coloured like git does it, escaped."""
 
-from pathlib import Path
 
 import click
 from rich.text import Text
@@ -12,10 +11,10 @@ from orchestrator.views.campaign.opening import (
     CampaignCommand,
     chosen_node,
     json_option,
-    node_argument,
+    node_and_task,
     open_campaign,
     print_json,
-    task_argument,
+    words_argument,
 )
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring import Reading
@@ -66,12 +65,12 @@ def diff_of(reading: Reading, node: Node, base: Node | None = None) -> str:
 @click.command("diff", short_help="Show what NODE changed.", cls=CampaignCommand)
 @click.option("--from", "base", metavar="NODE", help="Compare with this node; its parent when left out.")
 @json_option
-@node_argument
-@task_argument
-def command(node: str, task: Path, base: str | None, as_json: bool) -> None:
-    """Show what NODE changed against its parent, or against another node."""
+@words_argument
+def command(words: tuple[str, ...], base: str | None, as_json: bool) -> None:
+    """Show what NODE (the best when left out) changed against its parent, or against another node."""
+    node, task = node_and_task(words)
     with open_campaign(task) as reading:
-        found = chosen_node(reading.state, node)
+        found = chosen_node(reading.state, node or "best")
         other = chosen_node(reading.state, base) if base else None
         text = diff_of(reading, found, other)
     if as_json:

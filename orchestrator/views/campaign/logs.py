@@ -2,12 +2,10 @@
 
 import contextlib
 import time
-from pathlib import Path
 
 import click
 from rich.text import Text
 
-from orchestrator.domain.node import parse_node
 from orchestrator.domain.records import Node, Trial
 from orchestrator.domain.state import State
 from orchestrator.text import printable_lines
@@ -18,8 +16,10 @@ from orchestrator.views.campaign.opening import (
     holder_of,
     json_option,
     json_text,
+    node_and_task,
     open_campaign,
     print_json,
+    words_argument,
 )
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tail import Tail, Told, follow
@@ -34,33 +34,20 @@ _LINES = 20
     "--lines", type=click.IntRange(min=0), help=f"How many of the last lines. [default: all; {_LINES} with -f]"
 )
 @json_option
-@click.argument("words", nargs=-1, metavar="[NODE] [TASK]")
+@words_argument
 def command(words: tuple[str, ...], following: bool, lines: int | None, as_json: bool) -> None:
     """Print what the agent of NODE printed, and the log of its last trial; without NODE, the campaign's events. With
     -f, follow what happens.
 
     What a program printed is its own word, so it is shown escaped.
     """
-    node, task = _split(words)
+    node, task = node_and_task(words)
     with open_campaign(task) as reading:
         found = chosen_node(reading.state, node) if node else None
         if following or found is None:
             _events(reading, found, following, _LINES if lines is None else lines, as_json)
         else:
             _stored(reading, found, lines, as_json)
-
-
-def _split(words: tuple[str, ...]) -> tuple[str | None, Path]:
-    """One word alone is a node if it looks like one; a folder of that name is written ./1."""
-    if len(words) > 2:
-        raise click.UsageError(f"too many words: {' '.join(words)}; write logs [NODE] [TASK]")
-    if not words:
-        return None, Path()
-    if len(words) == 2:
-        return words[0], Path(words[1])
-    with contextlib.suppress(ValueError):
-        return parse_node(words[0]), Path()
-    return ("best", Path()) if words[0] == "best" else (None, Path(words[0]))
 
 
 def last_logged(state: State, node: Node) -> Trial | None:
@@ -72,7 +59,7 @@ def _stored(reading: Reading, node: Node, lines: int | None, as_json: bool) -> N
     trial = last_logged(reading.state, node)
     if (trial is None or trial.log is None) and node.agent_log is None:
         hint = "it runs; logs -f follows it" if node.id in reading.state.unfinished else "its trials printed nothing"
-        raise click.UsageError(f"no log of {node.id} is stored: {hint}")
+        click.echo(f"no log of {node.id} is stored: {hint}", err=True)
     agent, own = (_last(reading, digest, lines) for digest in (node.agent_log, trial.log if trial else None))
     if as_json:
         ending = {"trial": trial.id, "ending": trial.ending} if trial else {"trial": None, "ending": None}

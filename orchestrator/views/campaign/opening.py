@@ -25,7 +25,19 @@ from orchestrator.views.campaign.screen import prepare_streams
 from orchestrator.wiring import Reading
 
 task_argument = click.argument("task", default=".", type=click.Path(path_type=Path), metavar="[TASK]")
-node_argument = click.argument("node", metavar="NODE")
+
+
+def _named_node(context: click.Context, _: click.Parameter, value: str) -> str:
+    """One who names only the task forgot the node: the error is about that, not about a campaign elsewhere."""
+    if value != "best" and not _is_node(value) and Path(value).is_dir():
+        example = typed(Path(value), context.info_name or "", "best")
+        raise click.UsageError(f"{printable(value)} is a folder; name a node before it, like {example}", context)
+    return value
+
+
+node_argument = click.argument("node", metavar="NODE", callback=_named_node)
+# For node_and_task, where the node may be left out.
+words_argument = click.argument("words", nargs=-1, metavar="[NODE] [TASK]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 run_option = click.option("--run", "number", type=int, metavar="N", help="Which run; the present one when left out.")
 
@@ -48,7 +60,7 @@ def open_campaign(task: Path) -> Iterator[Reading]:
         raise click.UsageError(f"{task} is not a folder; name the folder of a task")
     with wiring.read_campaign(task, given_settings()) as reading:
         if not reading.state.opened or not reading.state.runs:
-            raise click.UsageError(f"nothing was run in {task} yet; blastdoor run {task} starts a campaign")
+            raise click.UsageError(f"nothing was run in {task} yet; {typed(task, 'run')} starts a campaign")
         yield reading
 
 
@@ -80,6 +92,26 @@ def chosen_node(state: State, text: str) -> Node:
     if name not in state.nodes:
         raise click.UsageError(f"there is no node {name}; blastdoor tree --all shows them")
     return state.nodes[name]
+
+
+def node_and_task(words: tuple[str, ...]) -> tuple[str | None, Path]:
+    """One word alone is a node if it looks like one; a folder of that name is written ./1."""
+    if len(words) > 2:
+        context = click.get_current_context()
+        raise click.UsageError(f"too many words: {' '.join(words)}; write {context.info_name} [NODE] [TASK]")
+    if len(words) == 1 and words[0] != "best" and not _is_node(words[0]):
+        if not Path(words[0]).is_dir():
+            raise click.UsageError(f"{printable(words[0])} is neither a node, like 1.3.2 or best, nor a folder")
+        return None, Path(words[0])
+    return (words[0] if words else None), Path(*words[1:])
+
+
+def _is_node(text: str) -> bool:
+    try:
+        parse_node(text)
+    except ValueError:
+        return False
+    return True
 
 
 def present_node(reading: Reading, text: str) -> Node:

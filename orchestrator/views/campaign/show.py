@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -31,11 +30,11 @@ from orchestrator.views.campaign.opening import (
     chosen_node,
     json_option,
     metrics_for,
-    node_argument,
+    node_and_task,
     node_record,
     open_campaign,
     print_json,
-    task_argument,
+    words_argument,
 )
 from orchestrator.views.campaign.promotion import answered
 from orchestrator.views.campaign.pruning import reports_of
@@ -314,12 +313,12 @@ def record(state: State, node: Node, history: History, metrics: Sequence[Metric]
 
 @click.command("show", short_help="Show everything about NODE.", cls=CampaignCommand)
 @json_option
-@node_argument
-@task_argument
-def command(node: str, task: Path, as_json: bool) -> None:
-    """Show everything about NODE (like 1.3.2, or best): proposal, verdict, trials, guards, cost, history."""
+@words_argument
+def command(words: tuple[str, ...], as_json: bool) -> None:
+    """Show everything about NODE, the best when left out: proposal, verdict, trials, guards, cost, history."""
+    node, task = node_and_task(words)
     with open_campaign(task) as reading:
-        found = chosen_node(reading.state, node)
+        found = chosen_node(reading.state, node or "best")
         history = history_of(reading.ledger, found.id)
         metrics = metrics_for(reading, found)
         certified = facts_for(reading, found)

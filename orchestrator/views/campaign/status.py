@@ -286,7 +286,7 @@ def record(standing: Standing) -> dict[str, Any]:
 
 def standing_of(reading: Reading) -> Standing:
     asked = [request.kind for request in reading.requests()]
-    holder, folder = holder_of(reading), reading.folder.parent
+    holder, folder = holder_of(reading), reading.named
     return Standing(reading.state, reading.accounts, ranking_of(reading), reading.task, holder, folder, asked)
 
 

@@ -45,9 +45,7 @@ class Watched:
         reading = self.reading
         self.after = reading.head.seq
         ranking, caps = ranking_of(reading), caps_of(reading)
-        self.tally = Tally(
-            reading.state, reading.accounts, ranking, caps, unicode=self.unicode, task=reading.folder.parent
-        )
+        self.tally = Tally(reading.state, reading.accounts, ranking, caps, unicode=self.unicode, task=reading.named)
 
     def poll(self) -> Iterator[tuple[str, e.Event]]:
         """What came since, folded in one by one. One read of the index where nothing came."""

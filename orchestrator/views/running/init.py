@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from orchestrator.task import TaskError, write_template
-from orchestrator.views.campaign.opening import json_option, print_json
+from orchestrator.views.campaign.opening import json_option, print_json, typed
 
 
 @click.command("init")
@@ -21,5 +21,6 @@ def command(folder: Path, as_json: bool) -> None:
         print_json({"task": str(folder), "files": sorted(str(it) for it in folder.rglob("*") if it.is_file())})
         return
     click.echo(f"{folder} is a task that works; read {folder / 'blastdoor.toml'}, then:")
-    click.echo(f"  blastdoor check {folder}    is it wired right, how noisy, what does one run cost")
-    click.echo(f"  blastdoor run {folder}      search")
+    check, run = typed(folder, "check"), typed(folder, "run")
+    click.echo(f"  {check}    is it wired right, how noisy, what does one run cost")
+    click.echo(f"  {run:<{len(check)}}    search")

@@ -16,6 +16,7 @@ from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
 from orchestrator.text import printable, short
+from orchestrator.views.campaign.opening import typed
 from orchestrator.views.campaign.sites import site_lines
 from orchestrator.views.campaign.stalls import replay_command
 from orchestrator.views.exits import Exit
@@ -81,7 +82,7 @@ async def _follow(opened: Opened, task: Path, quiet: bool) -> Finished:
         raise CannotOpen(printable(f"{error}; {told}")) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
-        advice = f"blastdoor check {click.format_filename(bench.live.parent.parent)} shows more"
+        advice = f"{typed(task, 'check')} shows more"
         raise CannotOpen(printable(f"{error}{tail}; {advice}")) from error
 
 

@@ -111,7 +111,7 @@ def _show_winner(screen: Screen, reading: Reading) -> None:
     for line in lines[:_DIFF_LINES]:
         screen.line(line)
     if len(lines) > _DIFF_LINES:
-        whole = typed(reading.folder.parent, "diff", champion.id, "--from", root.id)
+        whole = typed(reading.named, "diff", champion.id, "--from", root.id)
         screen.line(f"… {len(lines) - _DIFF_LINES} more lines; {whole} shows all")
 
 

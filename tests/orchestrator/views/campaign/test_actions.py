@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.change import parse
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.ledger import Ledger
@@ -111,3 +112,37 @@ def test_only_the_present_run_is_worked_on(stage: Stage) -> None:
     stage.story.end("1.1.1", Ending.STALLED)
     stage.story.open(run=2)
     assert "1.1.1 belongs to run 1, which is over; run 2 is worked on" in stage.refused("requeue", "1.1.1")
+
+
+def test_inject_a_plain_file(stage: Stage, tmp_path: Path) -> None:
+    """A file that is no diff replaces the one of its name, or the one that is named, whatever it holds."""
+    mine = tmp_path / "solve.py"
+    mine.write_text("TEXT = 1\n```\nprint(2)")
+    stage.run("inject", "--file", str(mine), "--on", "1")
+    stage.run("inject", "--file", str(mine), "--as", "other/new.py")
+    texts = [str(body["text"]) for _, body in inbox(stage)]
+    edits = [parse(text).edits for text in texts]
+    assert [[(edit.path, edit.data) for edit in each] for each in edits] == [
+        [("solve.py", b"TEXT = 1\n```\nprint(2)\n")],
+        [("other/new.py", b"TEXT = 1\n```\nprint(2)\n")],
+    ]
+    assert inbox(stage)[0][1]["description"] == "by hand: solve.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ((), "give the change: either --diff FILE, or --file FILE"),
+        (("--diff", "FILE", "--file", "FILE"), "give the change: either --diff FILE, or --file FILE"),
+        (("--diff", "FILE", "--as", "solve.py"), "--as belongs to --file"),
+        (("--file", "FILE"), "mine.txt is no file of the workspace; say which with --as PATH"),
+        (("--file", "FILE", "--as", "judge.txt", "--on", "1"), "not editable"),
+        (("--diff", "FILE"), "; a plain file goes in with --file"),
+    ],
+)
+def test_a_plain_file_that_cannot_be_placed(stage: Stage, tmp_path: Path, words: tuple[str, ...], line: str) -> None:
+    """Each is told with the flag to use, and nothing is left in the inbox."""
+    (tmp_path / "mine.txt").write_text("print(3)\n")
+    told = stage.refused("inject", *(word.replace("FILE", str(tmp_path / "mine.txt")) for word in words))
+    assert line in told
+    assert inbox(stage) == []

@@ -12,6 +12,8 @@ import pytest
 
 from orchestrator.views.campaign import commands
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.running import guards, init
+from tests.clicking import runner
 from tests.orchestrator.views.campaign.conftest import Stage
 
 
@@ -144,3 +146,31 @@ def _in_terminal(stage: Stage, words: list[str], more: dict[str, str]) -> str:
         os.close(ours)
     assert child.wait(60) == 0
     return data.decode()
+
+
+def test_the_best_is_shown_where_no_node_is_named(stage: Stage) -> None:
+    """`show TASK` and `diff TASK` mean the best node; a word that is nothing is told so."""
+    assert stage.run("show").startswith("1.1  ")
+    assert stage.json("diff")["node"] == "1.1"
+    result = runner().invoke(every_command()["show"], ["1.x"])
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+        2,
+        "Error: 1.x is neither a node, like 1.3.2 or best, nor a folder",
+    )
+
+
+@pytest.mark.parametrize("name", ["apply", "cancel", "requeue", "release", "accept", "decline", "guards"])
+def test_a_task_alone_where_a_node_is_needed(stage: Stage, name: str) -> None:
+    """The line says that the node is missing and shows the command, the folder quoted."""
+    folder = stage.folder.rename(stage.folder.with_name("my task"))
+    command = {**every_command(), "guards": guards.command}[name]
+    result = runner().invoke(command, [str(folder)], prog_name=name)
+    assert result.exit_code == 2
+    assert f"name a node before it, like blastdoor {name} best '{folder}'" in result.stderr
+
+
+def test_folders_in_hints_are_quoted(tmp_path: Path) -> None:
+    """What a hint says can be pasted into a shell, whatever the folder's name."""
+    told = runner().invoke(init.command, [str(tmp_path / "my task")]).output
+    assert f"  blastdoor check '{tmp_path}/my task'    is it" in told
+    assert f"  blastdoor run '{tmp_path}/my task' " in told

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.ledger import Artifacts, Entry, Ledger
+from orchestrator.views.campaign import logs
 from orchestrator.views.campaign.ledger import referenced
 from orchestrator.views.campaign.live import LiveLogs
 from orchestrator.views.campaign.tail import Tail, Told, follow
+from tests.clicking import runner
 from tests.orchestrator.views.campaign.conftest import Stage
 
 
@@ -25,8 +27,11 @@ def test_t57_a_hostile_log(stage: Stage) -> None:
 
 
 def test_no_log_yet(stage: Stage) -> None:
-    """A node at work has none stored; the line says how to follow it."""
-    assert "logs -f follows it" in stage.refused("logs", "1.1.1")
+    """Nothing to print is no error: a line beside the output says why, and how to follow a node at work."""
+    assert stage.run("logs", "1.1.1") == ""
+    assert stage.json("logs", "1.1.1")["lines"] == []
+    told = runner().invoke(logs.command, ["1.1.1", str(stage.folder)])
+    assert (told.stdout, told.stderr) == ("", "no log of 1.1.1 is stored: it runs; logs -f follows it\n")
 
 
 def test_logs_without_a_node_are_the_last_events(stage: Stage) -> None:

@@ -1,0 +1,69 @@
+"""How a campaign is opened: what is left behind where it cannot be, and where it is found."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+
+from orchestrator.loop.jobs import Image
+from orchestrator.task import ImageSpec
+from orchestrator.views.campaign import commands
+from orchestrator.wiring import open_campaign, read_campaign
+from sandbox import Refused
+from tests.clicking import runner
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import make_site, write_task
+
+
+def said(*words: str | Path, code: int = 0) -> str:
+    group = click.Group("blastdoor", commands={command.name or "": command for command in commands})
+    result = runner().invoke(group, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+async def test_an_error_before_the_first_record_leaves_nothing(tmp_path: Path) -> None:
+    """A refused image leaves the task's folder as it was; what was there before stays."""
+
+    async def refuse(_: ImageSpec) -> Image:
+        raise Refused("the image is missing on the engine; build it")
+
+    folder = write_task(tmp_path / "task")
+    before = sorted(folder.iterdir())
+    site = replace(make_site(Script()), bake=refuse)
+    with pytest.raises(Refused):
+        async with open_campaign(folder, site):
+            pass
+    assert sorted(folder.iterdir()) == before
+    (folder / ".blastdoor").mkdir()
+    with pytest.raises(Refused):
+        async with open_campaign(folder, site):
+            pass
+    assert (folder / ".blastdoor").is_dir()
+    await site.backend.close()
+
+
+async def test_an_error_after_it_loses_nothing(tmp_path: Path) -> None:
+    """Once a campaign has begun, its folder stays whatever happens."""
+    folder, site = write_task(tmp_path / "task"), make_site(Script())
+    with pytest.raises(RuntimeError):
+        async with open_campaign(folder, site):
+            raise RuntimeError
+    with read_campaign(folder) as reading:
+        assert reading.state.opened
+    await site.backend.close()
+
+
+async def test_a_campaign_elsewhere_is_named_by_its_folder(tmp_path: Path) -> None:
+    """Kept outside of the task, it is looked at and asked by its own folder, and hints name that."""
+    folder, kept, site = write_task(tmp_path / "task"), tmp_path / "kept here", make_site(Script())
+    async with open_campaign(folder, site, folder=kept):
+        pass
+    await site.backend.close()
+    assert "nobody works on it" in said("status", kept)
+    assert said("tree", kept) == "no node yet\n"
+    assert '"seq": ' in said("ledger", "head", "--json", kept)
+    with read_campaign(kept) as reading:
+        assert (reading.folder, reading.named) == (kept, kept)
+    assert "there is no ledger" in said("status", folder, code=2)
