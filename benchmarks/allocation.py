@@ -20,7 +20,8 @@ _FIRST_SEED: Final = 10_000
 _EVOLVER: Final = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6)
 _VERIFIER: Final = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 
-# The defaults of [roles.evolver] and [roles.verifier].
+# The defaults of [roles.evolver]. A verifier of the landscape spends all of its share, so it gets less than a real one
+# by default, which is asked once a change.
 ADAPTIVE: Final = Split(RoleShare(0.1, 0.02, 0.5), RoleShare(0.1, 0.02, 0.2))
 
 Pair = tuple[float, float]

@@ -25,6 +25,9 @@ class RoleSpec(Section):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
+        return self._checked()
+
+    def _checked(self) -> Self:
         if not self.floor <= self.share <= self.cap:
             text = f"floor {self.floor:g}, share {self.share:g} and cap {self.cap:g} are not in this order; change one"
             raise ValueError(text)
@@ -34,11 +37,25 @@ class RoleSpec(Section):
 class VerifierSpec(RoleSpec):
     """Who looks at a change before a trial is paid for. `thinking` are the tokens to reason with; with 0 it reasons in
     its answer alone, for models that can do no other. After `holds` in a row the campaign waits for a person.
+
+    It is asked once a change, so that a share beyond what that costs is not spent; its floor covers a review at half
+    the price of a proposal.
     """
 
-    cap: float = Field(default=0.2, ge=0, le=0.9, allow_inf_nan=False)
+    share: float = Field(default=0.35, ge=0, le=0.9, allow_inf_nan=False)
+    floor: float = Field(default=0.35, ge=0, le=0.5, allow_inf_nan=False)
+    cap: float = Field(default=0.4, ge=0, le=0.9, allow_inf_nan=False)
     thinking: int = Field(default=2_048, ge=0, le=64_000)
     holds: int = Field(default=5, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        """Defaults give way to what is said of the others: a small share alone is a small floor, too."""
+        said = {name: getattr(self, name) for name in ("floor", "share", "cap") if name in self.model_fields_set}
+        share = said.get("share", min(max(self.share, said.get("floor", 0.0)), said.get("cap", 1.0)))
+        settled = {"floor": min(self.floor, share), "share": share, "cap": max(self.cap, share), **said}
+        self.__dict__.update(settled)  # frozen to all others
+        return self._checked()
 
     @field_validator("thinking")
     @classmethod

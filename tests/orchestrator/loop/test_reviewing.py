@@ -281,7 +281,7 @@ async def test_a_share_that_is_used_up(reviewed: Path) -> None:
 
             return act
 
-        session.bench.proposers[Role.SEARCH] = Proposing(paid(3, 5_000), paid(4, 100), paid(5, 900_000))
+        session.bench.proposers[Role.SEARCH] = Proposing(paid(3, 1_000), paid(4, 100), paid(5, 900_000))
         verifier = verified(session, says("pass"), microdollars=1_000)
         await session.run()
         assert [event.finding for event in session.of(e.Reviewed)] == ["pass", "unreviewed", "pass"]
