@@ -28,7 +28,9 @@ MASKED_PATHS = (
     "/proc/cmdline",
     "/proc/config.gz",
     "/proc/diskstats",
+    "/proc/fs",
     "/proc/interrupts",
+    "/proc/irq",
     "/proc/kcore",
     "/proc/key-users",
     "/proc/keys",
@@ -37,18 +39,36 @@ MASKED_PATHS = (
     "/proc/partitions",
     "/proc/pressure",
     "/proc/sched_debug",
+    "/proc/schedstat",
     "/proc/scsi",
+    "/proc/softirqs",
+    "/proc/swaps",
+    "/proc/sys/fs/aio-nr",
+    "/proc/sys/fs/dentry-state",
+    "/proc/sys/fs/file-nr",
+    "/proc/sys/fs/inode-nr",
+    "/proc/sys/fs/inode-state",
+    "/proc/sys/fs/quota",
+    "/proc/sys/kernel/pty/nr",
+    "/proc/sys/kernel/random/entropy_avail",
     "/proc/timer_list",
     "/proc/timer_stats",
+    "/proc/vmstat",
     "/proc/zoneinfo",
     "/sys/block",
+    "/sys/devices/system/node",
+    "/sys/devices/virtual/bdi",
     "/sys/devices/virtual/powercap",
+    "/sys/devices/virtual/thermal",
     "/sys/firmware",
     "/sys/fs/ext4",
+    "/sys/kernel/irq",
+    "/sys/kernel/mm/ksm",
     "/sys/kernel/notes",
     "/sys/kernel/slab",
 )
-GPU_FACTS = "/proc/driver/nvidia"
+# Only a chamber with a GPU has business with the host's devices: their counters tell what others read and write.
+MASKED_WITHOUT_GPU = ("/proc/driver/nvidia", "/sys/devices/pci0000:00")
 READ_ONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 
 # gVisor runs every guest thread on host threads of its own, and counts them: this much is its own need.
@@ -224,7 +244,7 @@ def _devices(posture: Posture, gpus: Sequence[str]) -> dict[str, object]:
     Compute is what CUDA needs, utility what tells name and memory; engines that know no such words take the second
     list. What the host's own GPUs are is no business of a chamber without one.
     """
-    masked = [*MASKED_PATHS] if gpus else [*MASKED_PATHS, GPU_FACTS]
+    masked = [*MASKED_PATHS] if gpus else [*MASKED_PATHS, *MASKED_WITHOUT_GPU]
     request = {
         "Driver": "nvidia",
         "Count": 0,
