@@ -43,12 +43,28 @@ class InputStore:
             shutil.rmtree(staging, ignore_errors=True)
         return Input(name=name, digest=digest)
 
-    def locate(self, item: Input) -> Path:
-        """Where an input lies on this machine. Raises Refused when it was never added."""
+    def locate(self, item: Input, realm: str = "") -> Path:
+        """Where an input lies on this machine. Raises Refused when it was never added.
+
+        For a realm that is a copy of its own, made when it is first asked for; where the file system can, it takes no
+        more room.
+        """
         place = self._folder / item.digest
         if not place.is_dir():
             raise Refused(f"the input {item.name} ({item.digest[:12]}) is not in the store; add it first")
-        return place.resolve()
+        return self._copy_of(place, realm).resolve() if realm else place.resolve()
+
+    def _copy_of(self, place: Path, realm: str) -> Path:
+        name = f"{place.name}.{realm}"
+        if not (self._folder / name).is_dir():
+            staging = self._stage()
+            try:
+                for path in walk_plain(place):
+                    _clone(path, staging / "tree" / path.relative_to(place))
+                self._publish(staging / "tree", name)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+        return self._folder / name
 
     def _stage(self) -> Path:
         try:
@@ -57,16 +73,29 @@ class InputStore:
         except OSError as error:
             raise Refused(f"{self._folder} cannot hold inputs ({error.strerror}); check its rights") from error
 
-    def _publish(self, tree: Path, digest: str) -> None:
+    def _publish(self, tree: Path, name: str) -> None:
         tree.mkdir(parents=True, exist_ok=True)
         for folder, _, _ in os.walk(tree):
             Path(folder).chmod(0o755)
         try:
-            tree.rename(self._folder / digest)
+            tree.rename(self._folder / name)
         except OSError:
             # Somebody else published the same content first; a folder that is not empty is never replaced.
-            if not (self._folder / digest).is_dir():
+            if not (self._folder / name).is_dir():
                 raise
+
+
+def _clone(source: Path, target: Path) -> None:
+    """Another file of the same content. The kernel lets both share their blocks on disk where it can."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with source.open("rb") as original, target.open("wb") as copy:
+            left = os.fstat(original.fileno()).st_size
+            while left:
+                left -= os.copy_file_range(original.fileno(), copy.fileno(), left) or left
+    except OSError as error:
+        raise Refused(f"{source} cannot be copied ({error.strerror}); check rights and free space") from error
+    target.chmod(0o444)
 
 
 def _copy(source: Path, target: Path) -> str:

@@ -145,6 +145,8 @@ class Job(BaseModel, extra="forbid", frozen=True):
 
     `loopback` allows internet sockets on the chamber's own loopback, for programs that talk to themselves over TCP.
     `fresh` wants no machine that served before: who took one could forge what this job says.
+    `realm` names the secrets that a job may see: on one engine, chambers of two realms share no file of an image or an
+    input, so that what the host keeps of files tells nothing from one to the other.
     """
 
     command: Annotated[Command, Field(min_length=1)]
@@ -155,6 +157,7 @@ class Job(BaseModel, extra="forbid", frozen=True):
     mode: Mode = Mode.BATCH
     loopback: bool = False
     fresh: bool = False
+    realm: str = Field(default="", pattern=r"^[a-z0-9-]{0,32}$")
     limits: Limits = Field(default_factory=Limits)
     needs: Needs = Field(default_factory=Needs)
     inputs: tuple[Input, ...] = Field(default=(), max_length=64)

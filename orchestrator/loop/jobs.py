@@ -9,7 +9,7 @@ from functools import cached_property
 from orchestrator.change import Tree
 from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
 from orchestrator.domain.records import Guard
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.judge.data import contract_variables
 from orchestrator.judge.helpers import HELPERS_FOLDER
 from orchestrator.loop.backstop import chamber_limits, relays
@@ -70,7 +70,19 @@ class Jobs:
             limits=chamber_limits(task, mode)[0],
             needs=Needs(live_log=True, stop=True) if self._may_be_stopped(mode) else Needs(),
             inputs=self.inputs_of(mode),
+            realm=self._realm(mode),
         )
+
+    def _realm(self, mode: Mode) -> str:
+        """Whose secrets a candidate's chamber holds: agents have none, and later trials none of the held-out split."""
+        if mode is Mode.HELDOUT:
+            return "heldout"
+        return "trial" if self.task.hidden or self.task.judge.mode == Tier.SHARED else ""
+
+    def realms(self) -> set[tuple[str, str]]:
+        """Images of candidates, with each realm that they are needed for."""
+        modes = [mode for mode in Mode if mode is not Mode.HELDOUT or self.task.heldout]
+        return {(self.image.name, self._realm(mode)) for mode in modes}
 
     def _may_be_stopped(self, mode: Mode) -> bool:
         """Nobody listens to a chamber on the held-out split."""
@@ -88,7 +100,7 @@ class Jobs:
         """Legacy evaluators: the judge's command beside the candidate, in one chamber. The lowest tier."""
         judge = self._judge(mode, self.image)
         told = {**contract_variables(mode, node), "BLASTDOOR_CANDIDATE": "/work/src/candidate"}
-        return judge.model_copy(update={"env": {**judge.env, **told}})
+        return judge.model_copy(update={"env": {**judge.env, **told}, "realm": self._realm(mode)})
 
     def judge(self, mode: Mode) -> Job:
         return self._judges[mode]
@@ -104,6 +116,7 @@ class Jobs:
             loopback=self.task.trial.loopback,
             limits=Limits.model_validate(guard.limits),
             inputs=self.inputs,
+            realm="" if beside_judge else self._realm(Mode.SUBMIT),
         )
 
     def inputs_of(self, mode: Mode) -> tuple[Input, ...]:

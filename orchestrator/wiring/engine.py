@@ -57,6 +57,14 @@ def site_of_engine(
             async with await backend.open(Job(command=("true",), image=base_image, limits=limits)):
                 pass
 
+    async def keep_apart(realms: Iterable[tuple[str, str]]) -> None:
+        """A copy of a large image takes longer than a chamber may; made here, it is nobody's delay."""
+        for image, realm in sorted(realms):
+            if realm:
+                progress(f"a copy of {image} of its own for {realm} trials, unless it is there")
+                async with await backend.open(Job(command=("true",), image=image, realm=realm)):
+                    pass
+
     return Site(
         name=f"docker/{config.runtime}",
         backend=backend,
@@ -66,6 +74,7 @@ def site_of_engine(
         ceiling=local_ceiling,
         spare_s=spare_of(config),
         ask_first=look_for_gpus,
+        keep_apart=keep_apart,
     )
 
 

@@ -97,6 +97,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
         backend=site.name,
         heldout_inputs=_add(site, taken.heldout_inputs),
     )
+    await site.keep_apart(jobs.realms())
     home = _home(site, judge_image, task)
     judge = DataJudge(
         door=home,

@@ -23,6 +23,11 @@ async def _nothing_to_ask(asked: Iterable[Limits]) -> None:
     del asked
 
 
+async def _nothing_to_copy(realms: Iterable[tuple[str, str]]) -> None:
+    """Chambers share no files there, or the provider keeps them apart."""
+    del realms
+
+
 @dataclass(frozen=True)
 class Site:
     """`ceiling` says how many chambers of such limits fit at once; `name` is part of every fingerprint.
@@ -32,7 +37,8 @@ class Site:
     is told who pays for what stands longer than one chamber; until then nothing of that kind is made. `stand_down` ends
     all of that; each is settled when its end is confirmed. `gpu` is what a candidate's chamber gets of it, where it is
     None what the task says, unless it is `without_gpu`. `ask_first` is
-    told what will be opened, before anything is on record: prices and GPUs that only the provider knows of. `place` is
+    told what will be opened, before anything is on record: prices and GPUs that only the provider knows of.
+    `keep_apart` is told which images are needed for which realms, so that copies are there in time. `place` is
     from where what is rented can be ended, `unreaped` what the provider did not let us end of those who died there.
     """
 
@@ -50,6 +56,7 @@ class Site:
     gpu: Gpu | None = None
     without_gpu: bool = False
     ask_first: Callable[[Iterable[Limits]], Awaitable[None]] = _nothing_to_ask
+    keep_apart: Callable[[Iterable[tuple[str, str]]], Awaitable[None]] = _nothing_to_copy
     place: str = ""
     unreaped: tuple[str, ...] = ()
 

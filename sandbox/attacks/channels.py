@@ -9,11 +9,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.attacks.attack import Arena, Finding, attack, judged, told
+from sandbox.answers import items
+from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged, told
 
 BITS = 128
 # Half are right by chance, give or take 5.7: one message in a hundred million is read this well without a channel.
 READ = 96
+LISTING = QUICK.model_copy(update={"wall": 60.0})
 
 # Files that no interpreter opens by itself, and large enough that a look at the second page is a look of its own.
 FILES = """
@@ -131,3 +133,38 @@ async def page_cache_by_asking(arena: Arena) -> Finding:
         return seen["plain"] == 64 and set(seen["asked"].values()) <= refusals
 
     return judged(await arena.run(RESIDENT), blocked)
+
+
+NUMBERS = """
+import os
+from probe import *
+found = {}
+for top in ("/usr/bin", "/usr/lib"):
+    for folder, _, names in os.walk(top):
+        for path in (folder + "/" + name for name in names):
+            found[path] = os.lstat(path).st_ino
+tell(numbers=found)
+"""
+REALM = "suite"
+
+
+@attack(
+    "T83",
+    "find a file of the image that a chamber of another realm reads, too",
+    runsc="inode numbers are the sentry's own; judged is that the engine keeps no layer for both",
+)
+async def files_of_another_realm(arena: Arena) -> Finding:
+    """Chambers of one realm see the same inodes, and with them one cache; those of two have none in common."""
+    backend = arena.backend
+    layers = [
+        set(items(await backend.engine.image(await backend.image_id(IMAGE, realm)), "RootFS", "Layers"))
+        for realm in ("", REALM)
+    ]
+    outcomes = [await arena.run(NUMBERS, realm=realm, limits=LISTING) for realm in ("", "", REALM)]
+    first, again, other = (told(outcome).get("numbers", {}) for outcome in outcomes)
+    known = set(first.values())
+    shared = sum(number in known for number in other.values())
+    ran = set(first) == set(other) and all(layers) and (arena.is_gvisor or first == again)
+    blocked = not layers[0] & layers[1] and (arena.is_gvisor or not shared)
+    evidence = f"{len(first)} files; shared with the same realm: {len(known)}, with another: {shared}"
+    return Finding(ran, ran and blocked, str(outcomes[-1].ending), evidence)

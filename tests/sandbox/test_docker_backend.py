@@ -343,3 +343,50 @@ async def test_processor_seconds_grow_with_work(runtime: str) -> None:
     assert outcome.ending is Ending.COMPLETED
     assert seen == sorted(seen)
     assert await kept[0].processor_seconds() is None
+
+
+async def test_t83_a_realm_has_an_image_of_its_own(backend: DockerBackend) -> None:
+    """A chamber of a realm has the same files and settings as any other, from layers that no other realm reads."""
+    image, realm = "blastdoor-busybox:latest", f"test-{backend.owner}"
+    look = "cd / && ls -ln bin etc | grep -v resolv.conf | grep -v host >/work/out/files; echo $PATH >/work/out/path"
+
+    async def seen(realm: str) -> Any:
+        async with await backend.open(Job(command=("sh", "-c", look), image=image, realm=realm)) as chamber:
+            return (await chamber.run(Bundle({}))).outputs
+
+    original, copy = await backend.image_id(image), await backend.image_id(image, realm)
+    try:
+        assert await seen(realm) == await seen("")
+        layers = [(await backend.engine.image(name))["RootFS"]["Layers"] for name in (original, copy)]
+        assert not set(layers[0]) & set(layers[1])
+        backend._images.clear()
+        assert await backend.image_id(image, realm) == copy, "made once"
+        assert await containers_of(backend) == []
+    finally:
+        await backend.engine.remove_image(copy)
+
+
+async def test_t83_programs_live_without_the_page_caches_writers(backend: DockerBackend) -> None:
+    """Advice is answered as if it were followed; memory is given back to the kernel, and databases and copies work."""
+    source = """
+import mmap, os, shutil, sqlite3
+private = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE)
+private.write(b"x" * (1 << 20))
+for advice in (mmap.MADV_FREE, mmap.MADV_WILLNEED, mmap.MADV_SEQUENTIAL, mmap.MADV_HUGEPAGE, mmap.MADV_DONTNEED):
+    private.madvise(advice)
+assert private[0] == 0, "memory was not given back"
+with open("/etc/passwd", "rb") as file:
+    for advice in range(6):
+        os.posix_fadvise(file.fileno(), 0, 0, advice)
+    assert os.preadv(file.fileno(), [bytearray(4)], 0) == 4
+assert os.system("cp -r /etc/. /work/tmp/etc 2>/work/tmp/errors; test -s /work/tmp/etc/passwd") == 0
+with sqlite3.connect("/work/tmp/db") as base:
+    base.execute("pragma journal_mode=wal")
+    base.execute("pragma mmap_size=1048576")
+    base.execute("create table t(a)")
+    base.executemany("insert into t values(?)", [(n,) for n in range(1000)])
+assert base.execute("pragma integrity_check").fetchone() == ("ok",)
+"""
+    async with await backend.open(Job(command=("python3", "main.py"), limits=SMALL)) as chamber:
+        outcome = await chamber.run(Bundle({"main.py": source.encode()}))
+    assert outcome.ending is Ending.COMPLETED, outcome.log_tail

@@ -138,3 +138,16 @@ def test_unknown_input_is_refused(store: InputStore) -> None:
     """What was never added is not there."""
     with pytest.raises(Refused, match="add it first"):
         store.locate(Input(name="a", digest="0" * 64))
+
+
+def test_t83_a_realm_has_files_of_its_own(store: InputStore, source: Path) -> None:
+    """What the host keeps of an input's files in one realm tells nothing to another: the same bytes, other inodes."""
+    item = store.add("data", source)
+    plain, apart, again = store.locate(item), store.locate(item, "heldout"), store.locate(item, "heldout")
+    assert contents(apart) == contents(plain) == contents(source)
+    assert apart == again != store.locate(item, "trial")
+    inodes = [{path.stat().st_ino for path in place.rglob("*")} for place in (plain, apart)]
+    assert not inodes[0] & inodes[1]
+    assert {path.stat().st_mode & 0o777 for path in apart.rglob("*") if path.is_file()} == {0o444}
+    with pytest.raises(Refused, match="add it first"):
+        store.locate(Input(name="a", digest="0" * 64), "heldout")

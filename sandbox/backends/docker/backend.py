@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.answers import fields, items, needed, text
@@ -20,12 +21,13 @@ from sandbox.backends.docker.hold import DockerHold
 from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.docker.line import Line
 from sandbox.backends.docker.link import DockerLink
+from sandbox.backends.docker.realms import Realms
 from sandbox.backends.guard import Guard
 from sandbox.environment import DOCKER
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
 from sandbox.inputs import InputStore
-from sandbox.job import Enforcer, Gpu, Job, Limits
+from sandbox.job import Enforcer, Gpu, Input, Job, Limits
 from sandbox.live import LiveChamber
 from sandbox.logger import logger
 from sandbox.posture import (
@@ -69,7 +71,7 @@ class DockerBackend:
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
         self._inputs = InputStore(config.inputs_folder)
         self._open: set[LiveChamber] = set()
-        self._images: dict[str, tuple[str, float]] = {}
+        self._images: dict[tuple[str, str], tuple[str, float]] = {}
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._not_removed: set[str] = set()
         self._in_doubt = False
@@ -81,6 +83,7 @@ class DockerBackend:
         self._uids = _uids()
         self.capabilities = _capabilities(config.runtime, posture)
         self._gpus = Gpus(engine, config.deadlines.provision)
+        self._realms = Realms(engine, lease.owner)
 
     @classmethod
     async def connect(cls, config: "DockerConfig", posture: Posture = FULL) -> Self:
@@ -135,8 +138,8 @@ class DockerBackend:
             job.limits,
             self._config.runtime,
             self.boot,
-            await self._image_id(job.image),
-            [(str(self._inputs.locate(item)), item) for item in job.inputs],
+            await self.image_id(job.image, job.realm),
+            [(str(await self._located(item, job.realm)), item) for item in job.inputs],
             loopback=job.loopback,
         )
         if job.limits.gpu:
@@ -163,6 +166,7 @@ class DockerBackend:
     async def close(self) -> None:
         """End everything; what the engine does not let us end now is left to the warden."""
         self._closed = True
+        await self._realms.close()
         await self._warm.close()
         await asyncio.gather(*self._making, return_exceptions=True)
         ended = await asyncio.gather(*(chamber.kill() for chamber in self._open), return_exceptions=True)
@@ -277,16 +281,25 @@ class DockerBackend:
         if found:
             raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
 
-    async def _image_id(self, name: str) -> str:
-        """The image's content digest, once its settings were found harmless. Asked anew every few seconds."""
-        known, until = self._images.get(name, ("", 0.0))
+    async def image_id(self, name: str, realm: str = "") -> str:
+        """The id of the image, or of its copy for a realm, once its settings were found harmless.
+
+        Asked anew every few seconds.
+        """
+        known, until = self._images.get((name, realm), ("", 0.0))
         if time.monotonic() < until:
             return known
         record = await self._engine.image(name)
         if objections := image_objections(fields(record, "Config")):
             raise Refused(f"the image {name} is refused: {objections[0]}")
-        self._images[name] = (needed(record, "Id"), time.monotonic() + IMAGE_S)
-        return self._images[name][0]
+        found = await self._realms.image(needed(record, "Id"), realm)
+        self._images[name, realm] = (found, time.monotonic() + IMAGE_S)
+        return found
+
+    async def _located(self, item: Input, realm: str) -> Path:
+        if not realm:
+            return self._inputs.locate(item)
+        return await asyncio.to_thread(self._inputs.locate, item, realm)
 
 
 def _uids() -> Iterator[int]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import http.client
+import itertools
 import json
 import socket
 import time
@@ -156,6 +157,22 @@ class Engine:
                 self._api.remove_container(container, force=True, v=True)
 
         await self._call(f"derive image {name}", derive)
+
+    async def copy_image(
+        self, image: str, name: str, changes: Sequence[str], head: bytes, labels: dict[str, str]
+    ) -> None:
+        """An image of one layer with the same files; `head` comes before them in its archive. Nothing is run."""
+
+        def copy() -> None:
+            container = needed(self._api.create_container(image, ["true"], labels=labels), "Id")
+            try:
+                repository, _, tag = name.partition(":")
+                content = itertools.chain([head], self._api.export(container))
+                self._api.import_image_from_data(content, repository, tag, changes=list(changes))
+            finally:
+                self._api.remove_container(container, force=True, v=True)
+
+        await self._call(f"copy image {name}", copy)
 
     async def remove_image(self, name: str) -> None:
         def remove() -> None:

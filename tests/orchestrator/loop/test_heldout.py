@@ -102,7 +102,8 @@ async def test_candidate_is_told_nothing(tmp_path: Path) -> None:
     assert [item.name for item in held.inputs] == [item.name for item in usual.inputs]
     assert held.env == usual.env
     assert held.env["BLASTDOOR_MODE"] == "submit"
-    assert held.model_copy(update={"inputs": usual.inputs}) == usual
+    unseen_inside = {"realm": usual.realm}
+    assert held.model_copy(update={"inputs": usual.inputs} | unseen_inside) == usual
 
 
 @pytest.mark.parametrize(
@@ -385,3 +386,19 @@ def _contents(folder: Path) -> Iterator[bytes]:
             yield content
             with contextlib.suppress(zlib.error):
                 yield zlib.decompress(content)
+
+
+@pytest.mark.parametrize(("hidden", "trial"), [("", ""), ('hidden = ["secret.txt"]\n', "trial")])
+async def test_t83_held_out_and_hidden_files_have_a_realm(tmp_path: Path, hidden: str, trial: str) -> None:
+    """Held-out inputs never share a file with development, nor trials that hold hidden files with agents and judges."""
+    folder = task(tmp_path / "task")
+    file = folder / "blastdoor.toml"
+    (folder / "workspace/secret.txt").write_text("x")
+    file.write_text(hidden + file.read_text())
+    async with scripted(folder, None) as session:
+        jobs = session.bench.jobs
+        realms = {mode: jobs.trial(mode).realm for mode in Mode}
+        assert realms == {Mode.TUNE: trial, Mode.SUBMIT: trial, Mode.HELDOUT: "heldout"}
+        assert {jobs.judge(mode).realm for mode in Mode} == {""}
+        assert jobs.shared(Mode.SUBMIT, "1").realm == trial
+        assert jobs.realms() == {(jobs.image.name, trial), (jobs.image.name, "heldout")}
