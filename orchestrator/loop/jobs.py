@@ -77,7 +77,7 @@ class Jobs:
         """Whose secrets a candidate's chamber holds: agents have none, and later trials none of the held-out split."""
         if mode is Mode.HELDOUT:
             return "heldout"
-        return "trial" if self.task.hidden or self.task.judge.mode == Tier.SHARED else ""
+        return "trial" if self.task.hidden or Tier(self.task.judge.mode) is Tier.SHARED else ""
 
     def realms(self) -> set[tuple[str, str]]:
         """Images of candidates, with each realm that they are needed for."""
