@@ -74,18 +74,19 @@ async def open_campaign(
     `start` is the node whose tree a new run begins with; `folder` is where the campaign is kept, if not in the task.
     `aim` is what candidates are kept for.
     """
+    settings = settings or Settings()
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
     folder = folder or campaign_folder(task_folder)
     async with AsyncExitStack() as stack:
         stack.enter_context(_campaign_place(folder, settings or Settings()))
         stack.enter_context(CampaignLock(folder / "lock"))
-        ledger = _ledger(folder, how, settings or Settings())
+        ledger = _ledger(folder, how, settings)
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
             how = _checked_how(book, folder, how)
-            options = resolve(flags or Flags(), task, settings or Settings(), _kept(book, how))
+            options = resolve(flags or Flags(), task, settings, _kept(book, how))
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
             proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
@@ -97,7 +98,7 @@ async def open_campaign(
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
-            models = await stack.enter_async_context(open_models(task, options, settings or Settings(), book, folder))
+            models = await stack.enter_async_context(open_models(task, options, settings, book, folder))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
             if how is not How.RESUME:
                 check_cap(worst_of_attempt(bench, Role.BASELINE, [])[Account.USD], options, site.name)

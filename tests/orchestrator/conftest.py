@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import structlog
 
+from tests.orchestrator.ledger.memory import keep_ledgers_in_memory
+
 
 @pytest.fixture(autouse=True)
 def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -20,3 +22,15 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     folder.mkdir(parents=True)
     yield folder / "settings.toml"
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def on_disk() -> None:
+    """For a test that looks at a ledger's file, copies it, or starts a process that opens it."""
+
+
+@pytest.fixture
+def ledgers_in_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders whose tests run campaigns take it for all of them; a test that needs the file asks for `on_disk`."""
+    if "on_disk" not in request.fixturenames:
+        keep_ledgers_in_memory(monkeypatch)

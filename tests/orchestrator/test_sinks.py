@@ -4,6 +4,7 @@ The readers are real where there is one to be had: git, an XML parser, a rendere
 services are not, so what they look for is written down here.
 """
 
+import contextlib
 import io
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as Xml
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from orchestrator.git import Candidates
 from orchestrator.sinks import ci_log, commit_message, sarif_text
 from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.campaign.opening import json_text
-from orchestrator.views.ci_log import CiLog
+from orchestrator.views.ci_log import CiLog, guard_output
 from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.sarif import sarif
@@ -115,24 +116,15 @@ sys.stdout.write("no end of a line ##[x]")
 """
 
 
-def printed(environment: dict[str, str], stdout: int | None = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    shown = json.dumps([payload for payload in PAYLOADS if "\ud800" not in payload])
-    signs = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILDKITE")
-    clean = {name: value for name, value in os.environ.items() if name not in signs}
-    return subprocess.run(
-        [sys.executable, "-c", PRINTS, shown],
-        env=clean | environment,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+SIGNS = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILDKITE")
 
 
-@pytest.mark.parametrize("sign", ["CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD"])
-def test_whatever_is_printed_in_ci(sign: str) -> None:
+def test_whatever_is_printed_in_ci() -> None:
     """In a CI job, nothing that any command prints is a command to its runner, in whatever pieces it was written."""
-    told = printed({sign: "true"})
+    shown = json.dumps([payload for payload in PAYLOADS if "\ud800" not in payload])
+    environment = {name: value for name, value in os.environ.items() if name not in SIGNS} | {"CI": "true"}
+    program = [sys.executable, "-c", PRINTS, shown]
+    told = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
     assert not commands(told.stdout)
     assert not commands(told.stderr)
     assert told.stdout.endswith("no end of a line \\u0023#[x]")
@@ -160,13 +152,42 @@ def test_t90_a_flood_costs_no_more_than_its_length(flood: str) -> None:
     assert time.process_time() - before < 2
 
 
-def test_elsewhere_nothing_changes(tmp_path: Path) -> None:
-    """Outside of CI, and where the output is a file of the caller's, text is as it was."""
-    assert commands(printed({}).stdout)
-    assert commands(printed({"CI": "false"}).stdout)
+@contextlib.contextmanager
+def piped() -> Iterator[None]:
+    """Our output goes into pipes, as that of a job does."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+        for name in ("stdout", "stderr"):
+            reading, writing = (os.fdopen(end, mode) for end, mode in zip(os.pipe(), ("rb", "wb"), strict=True))
+            stack.callback(reading.close)
+            stack.callback(writing.close)
+            patch.setattr(sys, name, io.TextIOWrapper(writing))
+        yield
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_every_runner_is_known(sign: str) -> None:
+    """By the sign that it gives, both streams are guarded."""
+    with piped():
+        guard_output({sign: "true"})
+        found = type(sys.stdout), type(sys.stderr)
+    assert found == (CiLog, CiLog)
+
+
+@pytest.mark.parametrize("environment", [{}, {"CI": "false"}, {"CI": "0", "TF_BUILD": ""}], ids=str)
+def test_elsewhere_nothing_changes(environment: dict[str, str]) -> None:
+    """Outside of CI, text is as it was."""
+    with piped():
+        guard_output(environment)
+        found = type(sys.stdout), type(sys.stderr)
+    assert found == (io.TextIOWrapper, io.TextIOWrapper)
+
+
+def test_a_file_of_the_callers_gets_the_text_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No runner reads it."""
     with (tmp_path / "out").open("w") as out:
-        printed({"CI": "true"}, out.fileno())
-    assert commands((tmp_path / "out").read_text())
+        monkeypatch.setattr(sys, "stdout", out)
+        guard_output({"CI": "true"})
+        assert sys.stdout is out
 
 
 @EVERY

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from orchestrator.ledger import Address, Entry, Ledger, Where, canonical
 from private_postgres import PrivatePostgres
+from tests.orchestrator.ledger.memory import keep_ledgers_in_memory
 from tests.orchestrator.ledger.raw import Raw, raw_postgres, raw_sqlite
 
 AT = "2026-01-02T03:04:05+00:00"
@@ -21,8 +22,10 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def where(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Where:
-    if kind == "sqlite":
+def where(kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Where:
+    if kind == "memory":
+        keep_ledgers_in_memory(monkeypatch)
+    if kind != "postgres":
         return tmp_path / "ledger.sqlite3"
     server: PrivatePostgres = request.getfixturevalue("postgres_server")
     return Address(SecretStr(server.url()), uuid.uuid4().hex)

@@ -21,6 +21,7 @@ WORST_S = 3 * (5 + 1 + 100)
 ATTEMPT_S = 2 * WORST_S  # with its replay
 
 
+@pytest.mark.usefixtures("on_disk")
 async def test_promoted_before_the_tunes_were_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A candidate that was stored, but not on record, at a crash is the node's candidate, whatever changed since."""
     folder = write_task(tmp_path / "task", TUNE)

@@ -49,6 +49,7 @@ async def test_nothing_is_noted_while_a_thread_works(
         assert all(session.of(kind) for kind in NOTED)
 
 
+@pytest.mark.usefixtures("on_disk")
 @pytest.mark.parametrize("kept", [candidate._TREES_KEPT, 0])
 async def test_one_transaction_with_the_next(folder: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
     """A candidate is on record with its trial's intent, and a trial's end with its judging's; only where its tree has

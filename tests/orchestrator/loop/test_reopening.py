@@ -137,6 +137,7 @@ async def test_new_run_after_a_crash(folder: Path) -> None:
         assert not session.bench.book.accounts.holds
 
 
+@pytest.mark.usefixtures("on_disk")
 async def test_new_run_that_did_not_begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a new run is on record, the old one can be resumed with all that it had."""
     await die_at_trial(folder, "1.1")

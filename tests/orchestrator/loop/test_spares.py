@@ -114,6 +114,7 @@ async def test_stop_and_resume(tmp_path: Path, kind: type[e.Event], width: int) 
         assert len(used) == len(set(used)) == 4
 
 
+@pytest.mark.usefixtures("on_disk")
 @pytest.mark.parametrize(("kind", "number"), [(e.Proposed, 2), (e.Promoted, 2), (e.Promoted, 3), (e.AttemptEnded, 3)])
 async def test_killed_and_resumed(tmp_path: Path, kind: type[e.Event], number: int) -> None:
     """From what lay on the disk at some moment, which is all that `kill -9` leaves: every spare is taken up, once."""

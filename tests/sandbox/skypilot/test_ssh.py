@@ -26,6 +26,8 @@ def hostile_ssh(sdk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> An
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", str(ssh.parent), prepend=":")
     (tmp_path / "key").write_text("")
+    # What fails is tried again, after seconds.
+    monkeypatch.setattr(sdk.command_runner.common_utils.Backoff, "current_backoff", lambda _: 0.0)
 
     class Handle:
         def get_command_runners(self) -> list[Any]:

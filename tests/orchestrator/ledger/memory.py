@@ -1,0 +1,159 @@
+"""A ledger in memory, for tests that look at no file: the contract of the others, without a database underneath.
+
+At its place is a file with nothing but a token, by which the ledger is found again as long as the test lasts: so it
+can be closed, moved and resumed. A process that the test starts finds no ledger there, and neither does a copy.
+"""
+
+import secrets
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ledger import START, Corrupt, Entry, Exists, Head, Ledger, LedgerError, ReadOnly, Record, Request
+from orchestrator.ledger.chain import link
+from orchestrator.ledger.errors import Fenced
+from orchestrator.ledger.lock import Holder
+from orchestrator.ledger.sqlite import make_file
+from orchestrator.ledger.store import Rows, Snapshot, Where
+
+_TOKEN = b"kept in memory by tests: "
+
+
+@dataclass
+class Kept:
+    """What a file would hold."""
+
+    inode: int
+    records: list[Record] = field(default_factory=list)
+    rows: Rows = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    epoch: int = 0
+    holder: str = ""
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def head(self) -> Head:
+        return Head(self.records[-1].seq, self.records[-1].hash) if self.records else START
+
+
+class MemoryLedger(Ledger):
+    def __init__(self, where: Path, kept: Kept, *, read_only: bool) -> None:
+        self.where = where
+        self.epoch: int | None = None
+        self._head: Head | None = None
+        self._kept = kept
+        self._read_only = read_only
+        self._turn = threading.Lock()
+
+    def hold(self) -> None: ...
+
+    def held_by(self) -> Holder | None:
+        return None
+
+    def close(self) -> None: ...
+
+    def seize(self, holder: str) -> int:
+        self._check_writable()
+        with self._turn, self._kept.guard:
+            self._kept.epoch, self._kept.holder = self._kept.epoch + 1, holder
+            self.epoch, self._head = self._kept.epoch, self._kept.head
+            return self.epoch
+
+    def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
+        self._check_writable()
+        self._check_text(at, *(text for entry in entries for text in (entry.kind, entry.body)))
+        self._check_text(*(text for key, body in rows.items() for text in (*key, body or "")))
+        with self._turn, self._kept.guard:
+            if self.epoch is None:
+                raise Fenced(f"{self.where} was opened without seizing it; seize it before appending")
+            if self.epoch != self._kept.epoch:
+                raise Fenced(
+                    f"another orchestrator ({self._kept.holder}) has taken over this campaign; this one must stop"
+                )
+            if self._head != self._kept.head:
+                raise Corrupt(f"{self.where} does not end with the last record of this session")
+            written = link(self._kept.head, entries, at, self.epoch)
+            self._kept.records += written
+            self._kept.rows |= {key: body for key, body in rows.items() if body is not None}
+            for key in (key for key, body in rows.items() if body is None):
+                self._kept.rows.pop(key, None)
+            self._head = self._kept.head
+        return written
+
+    def read(self, after: int = 0, limit: int | None = None, kinds: Collection[str] | None = None) -> Iterator[Record]:
+        left = limit
+        while after < len(self._kept.records) and left != 0:
+            record = self._kept.records[after]
+            after += 1
+            if kinds is None or record.kind in kinds:
+                left = None if left is None else left - 1
+                yield record
+
+    def rows(self, kind: str | None = None) -> Rows:
+        return {key: body for key, body in self.snapshot().rows.items() if kind in (None, key[0])}
+
+    def snapshot(self) -> Snapshot:
+        with self._kept.guard:
+            return Snapshot(self._kept.head, dict(self._kept.rows))
+
+    def head(self) -> Head:
+        return self.snapshot().head
+
+    def holder(self) -> tuple[int, str]:
+        return self._kept.epoch, self._kept.holder
+
+    def ask(self, kind: str, body: str, at: str) -> int:
+        self._check_writable()
+        with self._kept.guard:
+            self._kept.requests.append(Request(len(self._kept.requests) + 1, at, kind, body))
+            return len(self._kept.requests)
+
+    def requests(self, after: int = 0) -> list[Request]:
+        return self._kept.requests[after:]
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnly(f"{self.where} was opened for reading only")
+
+    def _check_text(self, *texts: str) -> None:
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError as error:
+            raise LedgerError(f"{self.where} can not hold text with lone surrogates; escape them first") from error
+
+
+def keep_ledgers_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on no ledger is made in a file. Those that are there, and those in databases, stay what they are."""
+    all_kept: dict[bytes, Kept] = {}
+    create, open_ = Ledger.create, Ledger.open
+
+    def found(where: Where) -> Kept | None:
+        if not isinstance(where, Path) or not where.is_file():
+            return None
+        with where.open("rb") as file:
+            kept = all_kept.get(file.read(len(_TOKEN) + 32))
+        assert kept is None or kept.inode == where.stat().st_ino, f"{where} is a copy: this test needs a ledger on disk"
+        return kept
+
+    def create_here(where: Where) -> Ledger:
+        if not isinstance(where, Path) or (where.exists() and where.stat().st_size and not found(where)):
+            return create(where)
+        if found(where):
+            raise Exists(f"{where} is there already; open it, or name another")
+        make_file(where)
+        token = _TOKEN + secrets.token_hex(16).encode()
+        where.write_bytes(token)
+        all_kept[token] = Kept(where.stat().st_ino)
+        return MemoryLedger(where, all_kept[token], read_only=False)
+
+    def open_here(where: Where, *, read_only: bool = False) -> Ledger:
+        kept = found(where)
+        if kept is None or not isinstance(where, Path):
+            return open_(where, read_only=read_only)
+        return MemoryLedger(where, kept, read_only=read_only)
+
+    monkeypatch.setattr(Ledger, "create", create_here)
+    monkeypatch.setattr(Ledger, "open", open_here)
