@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from typing import Any
 from orchestrator.api import How, Settings, read_campaign, search
 from orchestrator.domain.records import SiteRecord
 from orchestrator.domain.state import State
+from tests.started import completed
 
 ROOT = Path(__file__).parents[2]
-BLASTDOOR = (sys.executable, "-c", "from orchestrator.views.cli import main; main()")
 # In the candidate's own file, which must arrive; in the gold and in the judge's code, which must not.
 SENT, GOLD, JUDGE = "canary-of-the-candidate-51c7", "canary-of-the-gold-9e02", "canary-of-the-judge-d4a8"
 
@@ -46,9 +45,7 @@ def circle_packing(folder: Path) -> Path:
 
 def blastdoor(*words: str | Path) -> subprocess.CompletedProcess[str]:
     """The command line, with nobody's settings."""
-    environment = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
-    command = [*BLASTDOOR, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, check=False)
+    return completed(*words, env={**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}, timeout=600)
 
 
 def run(folder: Path, *, attempts: int = 3, how: How = How.START, **flags: Any) -> Campaign:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +16,16 @@ import pytest
 from orchestrator.api import How, Settings, read_campaign, search
 from orchestrator.domain.ending import Ending
 from orchestrator.ledger import Missing
+from tests.started import Started, completed
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
 ROOT = Path(__file__).parents[2]
-BLASTDOOR = [sys.executable, "-c", "from orchestrator.views.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", "COLUMNS": "110"}
 
 
 def blastdoor(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [*BLASTDOOR, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, env=ENVIRONMENT, check=False)
+    return completed(*words, env=ENVIRONMENT)
 
 
 def said(*words: str | Path, code: int = 0) -> str:
@@ -147,12 +145,7 @@ def test_stopped_and_resumed(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C ends it cleanly with exit code 130; `kill -9` loses nothing either; a resume finishes it."""
     task = tmp_path / "t"
     said("init", task)
-    running = subprocess.Popen(
-        [*BLASTDOOR, "run", str(task), "--attempts", "24", "--width", "2"],
-        env=ENVIRONMENT,
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
+    running = Started("run", task, "--attempts", "24", "--width", "2", env=ENVIRONMENT)
     until(lambda: nodes_ended(task) >= 1)
     assert "works on this campaign" in said("resume", task, code=2)
     running.send_signal(number)

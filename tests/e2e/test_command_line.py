@@ -5,9 +5,8 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,23 +14,16 @@ import pytest
 from sandbox import DockerConfig
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
+from tests.started import Started, completed
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
 # Nobody's own settings take part.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
-BLASTDOOR = [sys.executable, "-c", "from orchestrator.views.cli import main; main()"]
 
 
 def blastdoor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*BLASTDOOR, *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-        check=False,
-    )
+    return completed(*words, env={**os.environ, **environment})
 
 
 def containers() -> set[str]:
@@ -107,9 +99,8 @@ BAD: list[tuple[list[str], int, str]] = [
 def test_bad_input() -> None:
     """Bad input gets one clear line, its documented exit code, and leaves nothing behind."""
     before = containers()
-    with ThreadPoolExecutor(2) as pool:
-        every = list(pool.map(lambda row: blastdoor(*row[0]), BAD))
-    for (words, code, says), ran in zip(BAD, every, strict=True):
+    for words, code, says in BAD:
+        ran = blastdoor(*words)
         assert ran.returncode == code, words
         assert says in ran.stderr, words
         assert "Traceback" not in ran.stderr, words
@@ -168,14 +159,15 @@ def test_no_engine() -> None:
 def test_ctrl_c_leaves_nothing() -> None:
     """Ctrl-C ends the command and its chamber; the exit code is 130."""
     before = containers()
-    process = subprocess.Popen(
-        [*BLASTDOOR, "exec", "--", "sh", "-c", "echo started; sleep 60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"started\n"
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, "rb") as stdout, tempfile.TemporaryFile() as stderr:
+        with Started("exec", "--", "sh", "-c", "echo started; sleep 60", stdout=theirs, stderr=stderr) as process:
+            os.close(theirs)
+            assert stdout.readline() == b"started\n"
+            process.send_signal(signal.SIGINT)
+        stderr.seek(0)
+        errors = stderr.read()
+    assert process.wait() == 130, errors
     assert b"Traceback" not in errors
     assert containers() <= before
 

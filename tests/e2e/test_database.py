@@ -3,18 +3,15 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from private_postgres import PrivatePostgres
+from tests.started import Started, completed
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.postgres]
-
-BLASTDOOR = [sys.executable, "-c", "from orchestrator.views.cli import main; main()"]
 
 
 @pytest.fixture
@@ -23,8 +20,7 @@ def environment(database: PrivatePostgres) -> dict[str, str]:
 
 
 def said(environment: dict[str, str], *words: str | Path, code: int = 0) -> str:
-    command = [*BLASTDOOR, *map(str, words)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
+    ran = completed(*words, env=environment)
     assert ran.returncode == code, f"{words}: {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
     assert "canary" not in ran.stdout + ran.stderr
     return ran.stdout if code == 0 else ran.stderr
@@ -34,12 +30,13 @@ def test_run_kill_resume_show(tmp_path: Path, environment: dict[str, str]) -> No
     """Nothing of the ledger is in the folder, and all else works as ever; without the URL, it says what to set."""
     task = tmp_path / "curve"
     said(environment, "init", task)
-    command = [*BLASTDOOR, "run", str(task), "--attempts", "500", "--seed", "3", "--width", "1"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
+    words = ("run", task, "--attempts", "500", "--seed", "3", "--width", "1")
+    errors = tmp_path / "errors"
+    with errors.open("wb") as stderr, Started(*words, env=environment, stderr=stderr) as running:
         until = time.monotonic() + 120
         metrics = task / ".blastdoor" / "metrics.csv"
         while not (metrics.exists() and len(metrics.read_text().splitlines()) > 2):
-            assert running.poll() is None, running.stderr and running.stderr.read().decode()
+            assert running.poll() is None, errors.read_text()
             assert time.monotonic() < until
             time.sleep(0.05)
         assert "works on this campaign" in said(environment, "resume", task, code=2)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_campaign import BLASTDOOR, ENVIRONMENT
+from tests.e2e.test_campaign import ENVIRONMENT
 from tests.messages import MessagesServer, Reply, Text
+from tests.started import completed
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
@@ -53,9 +54,7 @@ def change(value: int, before: int = 1, path: str = "answer.py") -> str:
 
 def run(server: MessagesServer, *words: str | Path, key: str | None = None) -> subprocess.CompletedProcess[str]:
     mine = {"BLASTDOOR_API_URL": server.url, "ANTHROPIC_API_KEY": server.key if key is None else key}
-    command = [*BLASTDOOR, *map(str, words)]
-    environment = {**ENVIRONMENT, **mine}
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
+    return completed(*words, env={**ENVIRONMENT, **mine})
 
 
 def told(server: MessagesServer, *words: str | Path) -> Any:

@@ -7,8 +7,6 @@ That the kernels are right on a GPU is tried by examples/gpu_reduce/try_on_gpu.p
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from orchestrator.wiring.parts import make_parts
 from sandbox import Bundle, DockerConfig, Ending, ImageSpec, Job, Limits
 from tests.examples.judging import EXAMPLES
 from tests.orchestrator.views.judging.stage import Stage
+from tests.started import completed
 
 FOLDER = EXAMPLES / "gpu_reduce"
 BASELINE = json.loads((FOLDER / "workspace/params.json").read_text())
@@ -168,9 +167,7 @@ def test_check_up_to_the_missing_gpu(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, folder)
     text = (folder / "blastdoor.toml").read_text()
     (folder / "blastdoor.toml").write_text(text.replace("blastdoor-cuda:latest", "blastdoor-trial:latest"))
-    command = [sys.executable, "-c", "from orchestrator.views.cli import main; main()", "check", str(folder)]
-    env = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
+    ran = completed("check", folder, env={**os.environ, "XDG_CONFIG_HOME": "/nonexistent"})
     assert ran.returncode == 1, ran.stderr
     assert "✗ images, inputs or GPUs can not be had" in ran.stdout
     assert "the engine has no GPU runtime; install the NVIDIA container toolkit" in ran.stdout

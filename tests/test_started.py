@@ -1,0 +1,48 @@
+"""Processes that are forked from a warm one are as those that Python starts."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.started import FRESH, Started, completed
+
+NOBODYS = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", "COLUMNS": "90"}
+
+
+def test_as_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words in the same folder: the same exit code, and the same on either stream."""
+    monkeypatch.chdir(tmp_path)
+    words = ("init", "Not a task/")
+    fresh = subprocess.run([*FRESH, *words], capture_output=True, text=True, env=NOBODYS, check=False)
+    left = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+    assert (fresh.returncode, bool(left)) == (0, True), fresh.stderr
+    (tmp_path / "Not a task").rename(tmp_path / "before")
+    forked = completed(*words, env=NOBODYS)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
+    assert sorted(path.relative_to(tmp_path) for path in (tmp_path / "Not a task").rglob("*")) != []
+
+
+def test_its_environment_is_what_it_is_given() -> None:
+    """All of it and nothing else; the next one has its own."""
+    wrong = completed("init", env={**NOBODYS, "BLASTDOOR_NO_SUCH": "1"})
+    assert (wrong.returncode, "BLASTDOOR_NO_SUCH is not a setting" in wrong.stderr) == (2, True)
+    assert "BLASTDOOR_NO_SUCH" not in completed("init", env=NOBODYS).stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGKILL", -9), ("SIGTERM", -15)])
+def test_ended_by_a_signal(number: str, code: int) -> None:
+    """What ended it is told, as of any child."""
+    import signal
+
+    with Started("nothing", program="tests.test_started:waits") as started:
+        assert started.poll() is None
+        started.send_signal(getattr(signal, number))
+    assert started.wait() == code
+
+
+def waits() -> None:
+    import time
+
+    time.sleep(600)
