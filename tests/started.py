@@ -1,7 +1,7 @@
 """Programs of ours as processes: words, an environment and streams of their own, and an exit code.
 
-Each is forked from a process that imported the program once and did nothing else: imports take more than a second of
-processor, and hundreds of them are started. From there on it is as a fresh one, its end included. `FRESH` starts one.
+Each is forked from a process that did nothing but import: that takes more than a second of processor, and hundreds
+are started. From there on it is as a fresh one, its end included. `FRESH` is what starts a fresh one.
 
 The process that forks ends when nobody holds its socket any more.
 """
@@ -24,6 +24,8 @@ from typing import IO, Any, Self
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BLASTDOOR = "orchestrator.views.cli:main"
+WARM = ("orchestrator.views.cli",)
+WITH_MODELS = (*WARM, "orchestrator.llm.asking")  # as much again, and few need it
 FRESH = (sys.executable, "-c", "from orchestrator.views.cli import main; main()")
 HANG_S = 240.0
 _LONGEST = 1 << 20  # bytes of words and environment
@@ -37,17 +39,23 @@ class Started:
         self,
         *words: str | Path,
         program: str = BLASTDOOR,
+        warm: tuple[str, ...] = WARM,
         env: Mapping[str, str] | None = None,
         stdin: IO[Any] | int | None = None,
         stdout: IO[Any] | int | None = None,
         stderr: IO[Any] | int | None = None,
     ) -> None:
-        asked = {"words": [str(word) for word in words], "env": dict(env or os.environ), "cwd": str(Path.cwd())}
+        asked = {
+            "program": program,
+            "words": [str(word) for word in words],
+            "env": dict(os.environ if env is None else env),
+            "folder": str(Path.cwd()),
+        }
         self._news, theirs = socket.socketpair()
         with theirs, Path(os.devnull).open("r+b") as null:
             streams = [null if stream is None else stream for stream in (stdin, stdout, stderr)]
             numbers = [stream if isinstance(stream, int) else stream.fileno() for stream in streams]
-            socket.send_fds(_forker(program), [json.dumps(asked).encode()], [*numbers, theirs.fileno()])
+            socket.send_fds(_forker(warm), [json.dumps(asked).encode()], [*numbers, theirs.fileno()])
         self.returncode: int | None = None
         self.pid = self._told(HANG_S)
 
@@ -86,11 +94,14 @@ class Started:
 
 
 def completed(
-    *words: str | Path, program: str = BLASTDOOR, env: Mapping[str, str] | None = None, timeout: float = HANG_S
+    *words: str | Path,
+    warm: tuple[str, ...] = WARM,
+    env: Mapping[str, str] | None = None,
+    timeout: float = HANG_S,
 ) -> subprocess.CompletedProcess[str]:
     """What it said and how it ended. One that does not end is ended, and the test with it."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        with Started(*words, program=program, env=env, stdout=out, stderr=err) as started:
+        with Started(*words, warm=warm, env=env, stdout=out, stderr=err) as started:
             code = started.wait(timeout)
         texts = [_text(stream) for stream in (out, err)]
     return subprocess.CompletedProcess(words, code, *texts)
@@ -102,11 +113,11 @@ def _text(stream: IO[bytes]) -> str:
 
 
 @functools.cache
-def _forker(program: str) -> socket.socket:
+def _forker(warm: tuple[str, ...]) -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         subprocess.Popen(
-            [sys.executable, "-P", "-c", "from tests.started import serve; serve()", program, str(theirs.fileno())],
+            [sys.executable, "-P", "-c", "from tests.started import serve; serve()", str(theirs.fileno()), *warm],
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -118,15 +129,18 @@ def _forker(program: str) -> socket.socket:
 
 def serve() -> None:
     """For each request a child, in which this function goes on with the program."""
-    module, _, name = sys.argv[1].partition(":")
-    program = getattr(importlib.import_module(module), name)
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
     gc.freeze()
-    _fork_for(socket.socket(fileno=int(sys.argv[2])))
-    program()
+    program = _fork_for(socket.socket(fileno=int(sys.argv[1])))
+    module, _, name = program.partition(":")
+    getattr(importlib.import_module(module), name)()
 
 
-def _fork_for(asking: socket.socket) -> None:
-    """Answer requests, each by a process that says what became of its child; in a child, return when all is set up."""
+def _fork_for(asking: socket.socket) -> str:
+    """Answer requests, each by a process that says what became of its child; in a child, return its program when
+    all else is set up.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         asked, numbers, _, _ = socket.recv_fds(asking, _LONGEST, len(_STREAMS) + 1)
@@ -148,12 +162,13 @@ def _fork_for(asking: socket.socket) -> None:
             os.close(number)
 
 
-def _become(asked: dict[str, Any], numbers: list[int]) -> None:
+def _become(asked: dict[str, Any], numbers: list[int]) -> str:
     for number, stream in zip(numbers[:-1], _STREAMS, strict=True):
         os.dup2(number, stream)
     for number in numbers:
         os.close(number)
     os.environ.clear()
     os.environ.update(asked["env"])
-    os.chdir(asked["cwd"])
+    os.chdir(asked["folder"])
     sys.argv[:] = ["blastdoor", *asked["words"]]
+    return str(asked["program"])

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import SecretStr
 
-import orchestrator.llm.asking  # noqa: F401  # slow to load, and each child is forked
 from orchestrator.domain.proposal import Proposal
 from orchestrator.ledger import Missing
 from orchestrator.loop import campaign

@@ -1,7 +1,4 @@
-"""A campaign on Modal in a process of its own, to be killed: a baseline and a grid of two points.
-
-python -m tests.crash.modal_campaign FOLDER STANDING    begins it, or goes on with it; STANDING is how many stand ready
-"""
+"""A campaign on Modal in a process of its own, to be killed: a baseline and a grid of two points."""
 
 import asyncio
 import sys
@@ -30,5 +27,6 @@ def _is_begun(folder: Path) -> bool:
         return False
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Words: the folder, and how many stand ready. Begins the campaign, or goes on with it."""
     work(Path(sys.argv[1]), int(sys.argv[2]))

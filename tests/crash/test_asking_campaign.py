@@ -13,9 +13,10 @@ from orchestrator.domain.records import Phase
 from orchestrator.domain.state import State
 from orchestrator.loop.book import read_accounts
 from tests.crash.asking_campaign import ATTEMPTS, KEY, live, make
-from tests.crash.nursery import Nursery
+from tests.crash.nursery import child
 from tests.messages import MessagesServer, Recorded, Reply, Text
 from tests.orchestrator.loop.books import check_books, ledger_of
+from tests.started import WITH_MODELS
 
 pytestmark = pytest.mark.crash
 
@@ -49,11 +50,11 @@ def checked(folder: Path, requests: int) -> dict[str, object]:
 
 def test_killed_after_every_event(tmp_path: Path) -> None:
     """Calls that nobody heard the end of are booked at their worst case, and asked again without charging anybody."""
-    with MessagesServer(KEY) as server, Nursery(TARGET) as nursery:
+    with MessagesServer(KEY) as server:
         server.answering(answer)
         told = tmp_path / "points.json"
         calm = make(tmp_path / "calm")
-        assert nursery.child(folder=str(calm), url=server.url, count=str(told)) == 0
+        assert child(TARGET, WITH_MODELS, folder=str(calm), url=server.url, count=str(told)) == 0
         assert len(server.requests) == ATTEMPTS
         expected = checked(calm, ATTEMPTS)
         assert expected["1.1"][1] is Ending.SCORED  # type: ignore[index]
@@ -63,6 +64,6 @@ def test_killed_after_every_event(tmp_path: Path) -> None:
         for number in deaths:
             folder, before = make(tmp_path / str(number)), len(server.requests)
             where = f"point {number}: {points[number - 1]}"
-            assert nursery.child(folder=str(folder), url=server.url, at=number) == -9, where
-            assert nursery.child(folder=str(folder), url=server.url) == 0, where
+            assert child(TARGET, WITH_MODELS, folder=str(folder), url=server.url, at=number) == -9, where
+            assert child(TARGET, WITH_MODELS, folder=str(folder), url=server.url) == 0, where
             assert checked(folder, len(server.requests) - before) == expected, where

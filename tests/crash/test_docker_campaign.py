@@ -23,7 +23,7 @@ from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from tests.crash.docker_campaign import live, make
 from tests.crash.fate import after_effects
-from tests.crash.nursery import Nursery
+from tests.crash.nursery import child
 from tests.crash.scripted_campaign import tree
 from tests.orchestrator.loop.books import check_books, ledger_of
 
@@ -80,22 +80,20 @@ def test_every_point(tmp_path: Path, chosen: Callable[[Sequence[str]], list[int]
     """Same nodes, points, scores, decisions and champion; charged once; no hold, no container and no lease is left."""
     told = tmp_path / "points.json"
     calm = make(tmp_path / "calm")
-    with Nursery(TARGET) as nursery:
-        assert nursery.child(folder=str(calm), owners=str(tmp_path / "owners"), count=str(told)) == 0
+    assert child(TARGET, folder=str(calm), owners=str(tmp_path / "owners"), count=str(told)) == 0
     points: list[str] = json.loads(told.read_text())
     numbers = chosen(points)
     expected = checked(calm)
     assert len({points[number - 1] for number in numbers}) > 10
 
     def some(share: Sequence[int]) -> None:
-        with Nursery(TARGET) as nursery:
-            for number in share:
-                folder = make(tmp_path / str(number))
-                owners = str(folder / "owners")
-                where = f"point {number}: {points[number - 1]}"
-                assert nursery.child(folder=str(folder), owners=owners, at=number) == -9, where
-                assert nursery.child(folder=str(folder), owners=owners) == 0, where
-                assert checked(folder) == expected, where
+        for number in share:
+            folder = make(tmp_path / str(number))
+            owners = str(folder / "owners")
+            where = f"point {number}: {points[number - 1]}"
+            assert child(TARGET, folder=str(folder), owners=owners, at=number) == -9, where
+            assert child(TARGET, folder=str(folder), owners=owners) == 0, where
+            assert checked(folder) == expected, where
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(some, (numbers[first::AT_ONCE] for first in range(AT_ONCE))))

@@ -5,8 +5,6 @@ what the provider's record comes to and is never more than was reserved: T72, T7
 """
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Literal
@@ -16,13 +14,15 @@ import pytest
 from sandbox.price import MODAL
 from tests.crash.bills import checked, lost
 from tests.crash.docker_campaign import make
-from tests.crash.modal_campaign import ATTEMPTS
-from tests.crash.nursery import REPOSITORY
+from tests.crash.modal_campaign import ATTEMPTS, main
 from tests.modal_emulator import ModalEmulator
+from tests.started import WARM, Started
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash, pytest.mark.timeout(600)]
 
 REACHED_S = 180.0
+PROGRAM = f"{main.__module__}:{main.__name__}"
+WITH_MODAL = (*WARM, "sandbox.backends.modal.engine")
 When = Literal["before", "after"]
 # Of each step the two sides of its effect; with one that stands ready, where there are two to be ended.
 POINTS: list[tuple[str, When, int]] = [
@@ -40,9 +40,8 @@ class Orchestrator:
     """One session of the campaign, in a process; its owners are kept in the test's own folder."""
 
     def __init__(self, folder: Path, standing: int) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(folder.parent / "state")}
-        words = [sys.executable, "-m", "tests.crash.modal_campaign", str(folder), str(standing)]
-        self.process = subprocess.Popen(words, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL)
+        environment = {**os.environ, "XDG_STATE_HOME": str(folder.parent / "state")}
+        self.process = Started(folder, str(standing), program=PROGRAM, warm=WITH_MODAL, env=environment, stderr=2)
 
     def kill(self) -> None:
         self.process.kill()

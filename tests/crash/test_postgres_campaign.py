@@ -17,7 +17,7 @@ import pytest
 
 from orchestrator.wiring.ledgers import NOTE
 from private_postgres import PrivatePostgres
-from tests.crash.nursery import Nursery
+from tests.crash.nursery import child
 from tests.crash.scripted_campaign import checked, make
 from tests.crash.test_scripted_campaign import TARGET, calm, endure, seen
 
@@ -55,12 +55,11 @@ def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Killed and resumed at many points: same verdicts, charged once, nothing held, chain and rows whole."""
     expected, points = calm(tmp_path, kind)
     kills = 0
-    with Nursery(TARGET) as nursery:
-        for number in range(2):
-            folder = make(tmp_path / str(number), kind)
-            kills += endure(nursery, folder, kind, len(points), random.Random(f"{kind}/{number}"))
-            assert seen(kind, checked(folder, kind)) == expected, f"round {number}"
-            assert (folder / ".blastdoor" / NOTE).exists()
+    for number in range(2):
+        folder = make(tmp_path / str(number), kind)
+        kills += endure(folder, kind, len(points), random.Random(f"{kind}/{number}"))
+        assert seen(kind, checked(folder, kind)) == expected, f"round {number}"
+        assert (folder / ".blastdoor" / NOTE).exists()
     assert kills >= 2
 
 
@@ -72,7 +71,7 @@ def test_sessions_ended_at_random(tmp_path: Path, database: PrivatePostgres) -> 
         " ORDER BY random() LIMIT 1) AS one"
     )
     ended = 0
-    with psycopg.connect(database.url(), autocommit=True) as admin, Nursery(TARGET) as nursery:
+    with psycopg.connect(database.url(), autocommit=True) as admin:
 
         def end(folder: Path) -> None:
             nonlocal ended
@@ -82,7 +81,7 @@ def test_sessions_ended_at_random(tmp_path: Path, database: PrivatePostgres) -> 
         for number in range(ROUNDS):
             folder = make(tmp_path / str(number), "deep")
             with meanwhile(partial(end, folder), number, 0.05, 0.3):
-                assert nursery.child(folder=str(folder), kind="deep") == 0
+                assert child(TARGET, folder=str(folder), kind="deep") == 0
             assert seen("deep", checked(folder, "deep")) == expected, f"round {number}"
     assert ended >= 2 * ROUNDS
 
@@ -92,8 +91,8 @@ def test_server_restarts(tmp_path: Path, database: PrivatePostgres, how: signal.
     """A server that stops, or crashes, and comes back under a controller costs it nothing."""
     expected, _ = calm(tmp_path, "deep")
     folder = make(tmp_path / "task", "deep")
-    with Nursery(TARGET) as nursery, ThreadPoolExecutor(1) as pool:
-        working = pool.submit(nursery.child, folder=str(folder), kind="deep")
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(child, TARGET, folder=str(folder), kind="deep")
         restarts = 0
         while not working.done() and restarts < 3:
             wait([working], 0.02)
@@ -111,8 +110,7 @@ def test_two_controllers_two_campaigns(tmp_path: Path) -> None:
 
     def one(kind: str) -> int:
         folder = make(tmp_path / kind / "task", kind)
-        with Nursery(TARGET) as nursery:
-            kills = endure(nursery, folder, kind, len(expected[kind][1]), random.Random(kind))
+        kills = endure(folder, kind, len(expected[kind][1]), random.Random(kind))
         assert seen(kind, checked(folder, kind)) == expected[kind][0]
         return kills
 
@@ -124,13 +122,13 @@ def test_two_controllers_one_campaign(tmp_path: Path, capfd: pytest.CaptureFixtu
     """While one works, a second that starts from the same folder or a copy of it is refused, and disturbs nothing."""
     expected, _ = calm(tmp_path, "deep")
     folder = make(tmp_path / "task", "deep")
-    with Nursery(TARGET) as first, Nursery(TARGET) as second, ThreadPoolExecutor(1) as pool:
-        working = pool.submit(first.child, folder=str(folder), kind="deep")
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(child, TARGET, folder=str(folder), kind="deep")
         codes: list[int] = []
         while not working.done():
             wait([working], 0.02)
             if is_begun(folder) and not codes:
-                codes.append(second.child(folder=str(folder), kind="deep"))
+                codes.append(child(TARGET, folder=str(folder), kind="deep"))
         assert working.result() == 0
     assert codes == [1]
     assert "Held" in capfd.readouterr().err

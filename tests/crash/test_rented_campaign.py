@@ -11,7 +11,7 @@ import pytest
 
 from tests.crash.bills import checked, lost
 from tests.crash.fate import ends_of_each_kind
-from tests.crash.nursery import Nursery
+from tests.crash.nursery import child
 from tests.crash.rented_campaign import ATTEMPTS, live, make, provider_of, reap
 
 pytestmark = pytest.mark.crash
@@ -23,8 +23,7 @@ AT_ONCE = 2
 
 def calm(base: Path) -> tuple[dict[str, object], list[str]]:
     folder, told = make(base / "calm"), base / "points.json"
-    with Nursery(TARGET) as nursery:
-        assert nursery.child(folder=str(folder), count=str(told)) == 0
+    assert child(TARGET, folder=str(folder), count=str(told)) == 0
     return checked(folder, provider_of(folder).usd(), ATTEMPTS), json.loads(told.read_text())
 
 
@@ -44,15 +43,14 @@ def test_killed_at_steps(tmp_path: Path, every: bool) -> None:
         deaths = sorted({*steps, *ends_of_each_kind(points, deaths)})
 
     def some(share: list[int]) -> None:
-        with Nursery(TARGET) as nursery:
-            for number in share:
-                folder, where = make(tmp_path / str(number)), f"point {number}: {points[number - 1]}"
-                assert nursery.child(folder=str(folder), at=number) == -9, where
-                left = provider_of(folder).running()
-                assert nursery.child(folder=str(folder)) == 0, where
-                assert not provider_of(folder).running(), where
-                assert checked(folder, provider_of(folder).usd(), ATTEMPTS) == expected, where
-                assert not left or lost(folder) > 0, where
+        for number in share:
+            folder, where = make(tmp_path / str(number)), f"point {number}: {points[number - 1]}"
+            assert child(TARGET, folder=str(folder), at=number) == -9, where
+            left = provider_of(folder).running()
+            assert child(TARGET, folder=str(folder)) == 0, where
+            assert not provider_of(folder).running(), where
+            assert checked(folder, provider_of(folder).usd(), ATTEMPTS) == expected, where
+            assert not left or lost(folder) > 0, where
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(some, (deaths[first::AT_ONCE] for first in range(AT_ONCE))))
@@ -63,11 +61,9 @@ def test_reap_alone(tmp_path: Path) -> None:
     _, points = calm(tmp_path)
     number = 1 + max(at for at, point in enumerate(points) if point == "provider ready")
     folder = make(tmp_path / "task")
-    with Nursery(TARGET) as nursery:
-        assert nursery.child(folder=str(folder), at=number) == -9
-        assert provider_of(folder).running()
-        with Nursery(REAPER) as reaper:
-            assert reaper.child(folder=str(folder)) == 0
-        assert not provider_of(folder).running()
-        assert nursery.child(folder=str(folder)) == 0
+    assert child(TARGET, folder=str(folder), at=number) == -9
+    assert provider_of(folder).running()
+    assert child(REAPER, folder=str(folder)) == 0
+    assert not provider_of(folder).running()
+    assert child(TARGET, folder=str(folder)) == 0
     checked(folder, provider_of(folder).usd(), ATTEMPTS)

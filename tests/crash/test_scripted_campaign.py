@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.domain.state import State
 from tests.crash.fate import after_effects, ends_of_each_kind
-from tests.crash.nursery import Nursery
+from tests.crash.nursery import child
 from tests.crash.scripted_campaign import checked, live, make, tree, verdicts
 
 pytestmark = pytest.mark.crash
@@ -28,7 +28,7 @@ def seen(kind: str, state: State) -> dict[str, object]:
     return verdicts(state) if kind == "wide" else tree(state)
 
 
-def endure(nursery: Nursery, folder: Path, kind: str, points: int, chance: random.Random) -> int:
+def endure(folder: Path, kind: str, points: int, chance: random.Random) -> int:
     """Kill and resume until it is finished; how often it was killed."""
     kills = 0
     while True:
@@ -37,7 +37,7 @@ def endure(nursery: Nursery, folder: Path, kind: str, points: int, chance: rando
             fate["at"] = chance.randint(1, chance.choice((10, points // 8, points)))
         if chance.random() < 0.25:
             fate["within"] = chance.uniform(0.0, LONGEST_S)
-        code = nursery.child(folder=str(folder), kind=kind, **fate)
+        code = child(TARGET, folder=str(folder), kind=kind, **fate)
         if code == 0:
             return kills
         assert code in KILLED, f"the campaign ended with {code}"
@@ -47,8 +47,7 @@ def endure(nursery: Nursery, folder: Path, kind: str, points: int, chance: rando
 def calm(base: Path, kind: str) -> tuple[dict[str, object], list[str]]:
     """What a campaign that nobody disturbs comes to, and the points on its way."""
     folder, told = make(base / "calm", kind), base / "points.json"
-    with Nursery(TARGET) as nursery:
-        assert nursery.child(folder=str(folder), kind=kind, count=str(told)) == 0
+    assert child(TARGET, folder=str(folder), kind=kind, count=str(told)) == 0
     return seen(kind, checked(folder, kind)), json.loads(told.read_text())
 
 
@@ -64,11 +63,10 @@ def rounds(base: Path, kind: str, count: int) -> int:
 
     def some(share: Sequence[int]) -> int:
         kills = 0
-        with Nursery(TARGET) as nursery:
-            for number in share:
-                folder = make(base / str(number), kind)
-                kills += endure(nursery, folder, kind, len(points), random.Random(f"{kind}/{number}"))
-                assert seen(kind, checked(folder, kind)) == expected, f"round {number}"
+        for number in share:
+            folder = make(base / str(number), kind)
+            kills += endure(folder, kind, len(points), random.Random(f"{kind}/{number}"))
+            assert seen(kind, checked(folder, kind)) == expected, f"round {number}"
         return kills
 
     return in_turn(range(count), some)
@@ -80,13 +78,12 @@ def killed_at(base: Path, kind: str, chosen: Callable[[Sequence[str]], list[int]
     numbers = chosen(points)
 
     def some(share: Sequence[int]) -> int:
-        with Nursery(TARGET) as nursery:
-            for number in share:
-                folder = make(base / str(number), kind)
-                where = f"point {number}: {points[number - 1]}"
-                assert nursery.child(folder=str(folder), kind=kind, at=number) == -9, where
-                assert nursery.child(folder=str(folder), kind=kind) == 0, where
-                assert seen(kind, checked(folder, kind)) == expected, where
+        for number in share:
+            folder = make(base / str(number), kind)
+            where = f"point {number}: {points[number - 1]}"
+            assert child(TARGET, folder=str(folder), kind=kind, at=number) == -9, where
+            assert child(TARGET, folder=str(folder), kind=kind) == 0, where
+            assert seen(kind, checked(folder, kind)) == expected, where
         return len(share)
 
     assert in_turn(numbers, some) == len(numbers)

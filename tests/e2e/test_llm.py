@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.test_campaign import ENVIRONMENT
 from tests.messages import MessagesServer, Reply, Text
-from tests.started import completed
+from tests.started import WITH_MODELS, completed
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
@@ -54,7 +54,7 @@ def change(value: int, before: int = 1, path: str = "answer.py") -> str:
 
 def run(server: MessagesServer, *words: str | Path, key: str | None = None) -> subprocess.CompletedProcess[str]:
     mine = {"BLASTDOOR_API_URL": server.url, "ANTHROPIC_API_KEY": server.key if key is None else key}
-    return completed(*words, env={**ENVIRONMENT, **mine})
+    return completed(*words, warm=WITH_MODELS, env={**ENVIRONMENT, **mine})
 
 
 def told(server: MessagesServer, *words: str | Path) -> Any:
