@@ -9,7 +9,7 @@ from typing import Any
 from tests.started import WARM, Started
 
 
-def child(target: str, warm: tuple[str, ...] = WARM, **arguments: Any) -> int:
+def child(target: str, warm: tuple[str, ...] = WARM, /, **arguments: Any) -> int:
     """How it ended: 0, or the negative number of a signal. `target` is MODULE:FUNCTION."""
     words = (target, json.dumps(arguments))
     return Started(*words, program=f"{__name__}:live", warm=warm, stdout=1, stderr=2).wait()
