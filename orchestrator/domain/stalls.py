@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.model_use import ModelRole
+from orchestrator.domain.model_use import CallEnding, ModelRole
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Spent
 
@@ -18,7 +18,8 @@ class Tally:
     """Of one agent with one model in one configuration. `takes` counts every go at an attempt, repeated ones too.
 
     `saved_s` is how much longer a plain idle time-out of 1,200 s would have waited; for one that dripped or went in
-    circles that is the least, for every byte would have started it anew.
+    circles that is the least, for every byte would have started it anew. `bounds` counts stalls of which `lost` is the
+    most that it can have been: a call without a last word on its usage is booked at its worst case.
     """
 
     agent: str
@@ -30,6 +31,7 @@ class Tally:
     causes: Counter[str] = field(default_factory=Counter)
     spent: Spent = field(default_factory=Spent)
     lost: Spent = field(default_factory=Spent)
+    bounds: int = 0
     saved_s: float = 0.0
     after: list[float] = field(default_factory=list)
 
@@ -43,7 +45,7 @@ class Tally:
         return median(self.after) if self.after else None
 
     def add(self, other: "Tally") -> None:
-        for name in ("takes", "stalls", "quarantined", "causes", "spent", "lost", "saved_s", "after"):
+        for name in ("takes", "stalls", "quarantined", "causes", "spent", "lost", "bounds", "saved_s", "after"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def record(self) -> dict[str, Any]:
@@ -59,6 +61,7 @@ class Tally:
             "found_after_s": self.after_s,
             "spent": self.spent.model_dump(),
             "lost": self.lost.model_dump(),
+            "lost_at_most": bool(self.bounds),
             "saved_s": self.saved_s,
         }
 
@@ -71,6 +74,7 @@ class _Take:
     model: str = ""
     configuration: str = ""
     worked: bool = False
+    cut: bool = False
     stall: e.StallFound | None = None
     spent: Spent = field(default_factory=Spent)
 
@@ -113,6 +117,8 @@ class Stalls:
                 take.configuration = take.configuration or event.configuration
             case e.ModelCallEnded() if event.node and event.role is ModelRole.USER:
                 self._spend(event.node, event.spent)
+                if event.ending is not CallEnding.COMPLETE and event.spent != Spent() and event.node in self._takes:
+                    self._takes[event.node].cut = True
             case e.AgentEnded():
                 self._spend(event.node, event.spent)
             case e.StallFound():
@@ -155,6 +161,7 @@ class Stalls:
             tally.quarantined += quarantined
             tally.causes[take.stall.cause] += 1
             tally.lost = tally.lost + take.stall.lost
+            tally.bounds += take.cut
             tally.saved_s += take.stall.saved_s
             tally.after.append(take.stall.after_s)
 

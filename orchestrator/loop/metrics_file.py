@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from orchestrator.domain import events as e
+from orchestrator.domain.goodput import iterations
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node
@@ -62,10 +63,8 @@ class MetricsFile:
                 file.write(self._lines[node.id])
 
     def _make_lines(self) -> None:
-        nodes = self._state.nodes.values()
-        scored = [node for node in nodes if node.verdict and node.ended_at and self._is_of_run(node)]
-        in_order = enumerate(sorted(scored, key=lambda node: node.ended_at), 1)
-        self._lines = {node.id: self._line(number, node) for number, node in in_order}
+        found = iterations(self._state, self._state.run)
+        self._lines = {name: self._line(number, self._state.nodes[name]) for name, number in found.items()}
 
     def _write_anew(self) -> None:
         head = metrics_csv.header_line(self._ranking.metrics, noisy=self._state.run.noisy)
@@ -73,9 +72,6 @@ class MetricsFile:
         beside.write_text("".join([head, *self._lines.values()]), encoding="utf-8")
         beside.replace(self._path)
         self._is_whole = True
-
-    def _is_of_run(self, node: Node) -> bool:
-        return node.id.split(".")[0] == self._state.run.root
 
     def _line(self, number: int, node: Node) -> str:
         found = headline(self._state, node)

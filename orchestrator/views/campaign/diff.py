@@ -1,6 +1,5 @@
 """`blastdoor diff NODE`: what a node changed, coloured like git does it, escaped."""
 
-
 import click
 from rich.text import Text
 

@@ -117,7 +117,7 @@ def _model_call_ended(event: e.ModelCallEnded) -> str:
 
 
 def _stall_found(event: e.StallFound) -> str:
-    lost = f"; lost: {figures.spent(event.lost)}" if event.lost != Spent() else ""
+    lost = f"; booked as lost: {figures.spent(event.lost)}" if event.lost != Spent() else ""
     return (
         f"{event.node}: {event.agent} stalled ({event.cause}) after {event.after_s:.0f} s{_because(event.detail)}{lost}"
     )

@@ -134,10 +134,11 @@ def stall_lines(found: Sequence[Tally]) -> list[str]:
     if not stalls:
         return [f"None of {_goes(takes)} stalled."]
     lost = sum((it.lost for it in found), Spent())
+    most = "at most " if any(it.bounds for it in found) else ""
     saved = figures.duration(sum(it.saved_s for it in found))
     return [
         f"{stalls} of {_goes(takes)} stalled ({100 * stalls / takes:.0f} %); "
-        f"lost: {figures.dollars(lost.microdollars)}, {lost.tokens:,} tokens.",
+        f"lost: {most}{figures.dollars(lost.microdollars)}, {lost.tokens:,} tokens.",
         f"A plain time-out after 1,200 s without a byte would have waited at least {saved} longer.",
     ]
 
@@ -155,6 +156,7 @@ def _tallies(found: Iterable[Tally]) -> list[_Row]:
         numbers = (str(it.takes), stalled, after, f"{it.lost.tokens:,}", figures.dollars(it.lost.microdollars))
         notes = [f"{count} {cause}" for cause, count in it.causes.most_common()]
         notes += [f"{it.quarantined} in quarantine"] if it.quarantined else []
+        notes += [f"of {it.bounds} the most that was lost: cut off, so booked at the worst case"] if it.bounds else []
         cells = (it.agent, it.model, it.configuration, *numbers, figures.duration(it.saved_s))
         rows.append(_Row(cells, tuple(notes)))
     return rows

@@ -10,11 +10,15 @@ import pytest
 
 from orchestrator.budget import Accounts
 from orchestrator.budget.amounts import NOTHING, Amounts
+from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Campaign, Role
 from orchestrator.ledger import read_head, verify_jsonl
+from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.views.campaign.markdown import block, code
 from orchestrator.views.running.summary import cost_line
+from tests.orchestrator.views.campaign.builder import Story
 from tests.orchestrator.views.campaign.conftest import Stage
 
 
@@ -23,20 +27,51 @@ def rows_of(stage: Stage) -> list[dict[str, str]]:
 
 
 def test_nodes_as_a_table(stage: Stage) -> None:
-    """One row each in the order of opening; the metric's name says which way is better."""
+    """One row each in the order of opening; names of columns are words that a notebook takes as they are."""
     rows = rows_of(stage)
     assert next(iter(rows[0])) == "iteration"
-    assert "score (higher is better)" in rows[0]
+    assert all(name.isidentifier() for name in rows[0])
     assert [row["node"] for row in rows] == ["1", "1.1", "1.2", "1.3", "1.1.1"]
-    assert [row["iteration"] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert [row["order"] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert {row["run"] for row in rows} == {"1"}
+    assert {row["score_goal"] for row in rows} == {"higher"}
+    assert [(row["param_rows"], row["param_rate"]) for row in rows] == [("", ""), *[("3", "0.1")] * 4]
     assert [row["status"] for row in rows] == ["kept", "kept", "discarded", "failed", "running"]
     assert [row["kept"] for row in rows] == ["yes", "yes", "no", "no", "no"]
 
 
 def test_a_missing_score_is_an_empty_cell(stage: Stage) -> None:
     """Never a zero."""
-    scores = {row["node"]: row["score (higher is better)"] for row in rows_of(stage)}
+    scores = {row["node"]: row["score"] for row in rows_of(stage)}
     assert scores == {"1": "1.0", "1.1": "2.0", "1.2": "0.5", "1.3": "", "1.1.1": ""}
+
+
+def test_the_iteration_is_the_one_of_metrics_csv(stage: Stage, tmp_path: Path) -> None:
+    """In every run it counts what has a verdict, as it ended; a node without one has none."""
+    story = stage.story
+    late = story.opened("1")
+    story.attempt("1", 0.7)
+    story.tell(e.Proposed(node=late, draft=1, operator="random", description="late", params={"rows": "=9", "on": True}))
+    story._promote(late, 1, story.trees["1"], "1")
+    story.score(late, {"score": 0.8})
+    story.end(late, Ending.SCORED)
+    MetricsFile(tmp_path / "metrics.csv", Ranking([Metric()]), story.state)
+    kept = list(csv.DictReader((tmp_path / "metrics.csv").open(newline="")))
+    rows = rows_of(stage)
+    told = {row["node"]: row["iteration"] for row in rows if row["iteration"]}
+    assert told == {row["node"]: row["iteration"] for row in kept}
+    assert [told[name] for name in ("1", "1.1", "1.2", "1.5", late)] == ["1", "2", "3", "4", "5"]
+    [mine] = [row for row in rows if row["node"] == late]
+    assert (mine["param_rows"], mine["param_on"]) == ("'=9", "True")
+
+
+def test_a_metric_with_the_name_of_a_column(tmp_path: Path) -> None:
+    """It is called a metric, and what is ours keeps its name."""
+    made = Stage(tmp_path / "another")
+    made.story = Story(made.folder, task={"metrics": [{"name": "score"}, {"name": "kept", "goal": "lower"}]})
+    made.story.open().baseline(1.0, kept=4.0)
+    [row] = rows_of(made)
+    assert (row["kept"], row["metric_kept"], row["metric_kept_goal"]) == ("yes", "4.0", "lower")
 
 
 @pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1"])

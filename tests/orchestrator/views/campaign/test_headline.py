@@ -101,7 +101,7 @@ async def test_csv(folder: Path, tmp_path: Path) -> None:
     assert told["1.1"][0] == 3.0
     assert told["1.2"] == (1.0, 0)
     exported = list(csv.DictReader(shown(folder, "export", "--csv", "-").splitlines()))
-    assert {row["node"]: row["score (higher is better)"] for row in exported} == {
+    assert {row["node"]: row["score"] for row in exported} == {
         "1": "0.0",
         "1.1": "3.0",
         "1.2": "1.0",

@@ -10,6 +10,7 @@ from benchmarks.stream_ranges import TUNING
 from benchmarks.streams import drawn
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.records import Spent
 from orchestrator.views.campaign.stalls import command, replay_command
 from orchestrator.watch import Config, floor_warnings
@@ -68,6 +69,23 @@ def test_stalls_of_a_campaign(stage: Stage) -> None:
     [stalled, well] = stage.json("stalls")["agents"]
     assert (stalled["stalls"], stalled["attempts"], stalled["saved_s"]) == (1, 1, 1124.8)
     assert (well["model"], well["attempts"]) == ("", 3)
+
+
+def test_a_worst_case_is_said_to_be_one(stage: Stage) -> None:
+    """A call that was cut is booked at its worst case, so what the stall lost is the most that it can have been."""
+    story, node = stage.story, stage.story.opened("1")
+    lost = Spent(microdollars=120_000, tokens=4_500)
+    call = {"node": node, "call": "c", "role": ModelRole.USER, "model": "large"}
+    story.tell(
+        e.ModelCallIntended(**call, worst=lost),
+        e.ModelCallEnded(**call, ending=CallEnding.CUT, tokens=Tokens(), spent=lost),
+        e.StallFound(node=node, agent="llm", model="large", configuration="", cause="silent", lost=lost),
+        e.AttemptRequeued(node=node, ending=Ending.STALLED, why="silent", not_before=""),
+    )
+    said = stage.run("stalls")
+    assert "lost: at most $0.1200, 4,500 tokens." in said
+    assert "of 1 the most that was lost: cut off, so booked at the worst case" in " ".join(said.split())
+    assert stage.json("stalls")["agents"][0]["lost_at_most"] is True
 
 
 @pytest.mark.parametrize("columns", ["40", "60", "90", "200"])
