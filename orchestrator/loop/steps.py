@@ -142,7 +142,17 @@ def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
     for draft in tuned[1:]:
         if draft.verdict and best.verdict and better(draft.verdict, best.verdict, ranking):
             best = draft
-    return Promote(best.number, f"best of {len(usable)} drafts in tuning")
+    return Promote(best.number, _why_best(len(tuned), len(usable)))
+
+
+def _why_best(tuned: int, drafts: int) -> str:
+    """Only those that tuning measured on the same terms were compared."""
+    if drafts == 1:
+        return "the only draft"
+    of = "" if tuned == drafts else f" of {drafts}"
+    return (
+        f"best of {tuned}{of} drafts in tuning" if tuned > 1 else f"the only one{of} drafts with a verdict from tuning"
+    )
 
 
 def _alike(draft: Draft, other: Draft) -> bool:

@@ -43,6 +43,8 @@ from orchestrator.wiring.site import Site
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
 _MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook")
 
+_OF_A_WHOLE_RUN = ("proposer", "control", "seed", "depth", "selection", "agent")
+
 
 class CannotOpen(Exception):
     """The campaign can not be opened as it was asked; the message is one line for a person."""
@@ -50,10 +52,13 @@ class CannotOpen(Exception):
 
 @dataclass(frozen=True)
 class Opened:
+    """`notes` are for a person: what the task file says and does not count."""
+
     campaign: Campaign
     bench: Workbench
     options: Options
     shape: Shape
+    notes: tuple[str, ...]
 
 
 @asynccontextmanager
@@ -87,8 +92,10 @@ async def open_campaign(
             book = Book(ledger, artifacts)
             how = _checked_how(book, folder, how)
             options = resolve(flags or Flags(), task, settings, _kept(book, how))
+            notes: tuple[str, ...] = ()
             if how is How.RESUME:
                 _check_unchanged(book.state.run, artifacts, task, taken)
+                notes = _overruled(options, _task_of(book.state.run, artifacts), task)
             proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
             if asks_a_model(options):
                 refuse_secrets(task, taken.tree, task_pages(task, task_folder))
@@ -115,7 +122,7 @@ async def open_campaign(
             if bench.pruning:
                 book.observers.append(bench.pruning.on_event)
             campaign = _campaign(bench, options, form, resumed=how is How.RESUME)
-            yield Opened(campaign, bench, options, form)
+            yield Opened(campaign, bench, options, form, notes)
         finally:
             ledger.close()
 
@@ -204,13 +211,30 @@ def site_of_run(run: Run, task: Task, flags: Flags, settings: Settings) -> SiteC
 def _check_unchanged(
     run: Run, artifacts: Artifacts, task: Task, taken: Snapshot, without: tuple[str, ...] = ()
 ) -> None:
-    old = Task.from_canonical(artifacts.get(run.task).decode())
-    keys = [key for key in diff_of(old, task) if key.split(".")[0] not in _MAY_CHANGE]
+    keys = [key for key in diff_of(_task_of(run, artifacts), task) if key.split(".")[0] not in _MAY_CHANGE]
     ignored = ("task", *without)
     files = [name for name, digest in taken.digests.items() if name not in ignored and run.digests.get(name) != digest]
     if keys or files:
         what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
         raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `run --new-run`")
+
+
+def _task_of(run: Run, artifacts: Artifacts) -> Task:
+    return Task.from_canonical(artifacts.get(run.task).decode())
+
+
+def _overruled(options: Options, old: Task, new: Task) -> tuple[str, ...]:
+    """What was changed in the task file since the run began and does not count, for the run was begun with another."""
+    before, now = ({**task.budget.model_dump(), **task.search.model_dump()} for task in (old, new))
+    found = []
+    for name, source in options.sources.items():
+        changed = now.get(name) is not None and before.get(name) != now[name] != options[name]
+        if source == "campaign" and changed:
+            how = (
+                "`run --new-run` begins" if name in _OF_A_WHOLE_RUN else f"`resume --{name.replace('_', '-')}` goes on"
+            )
+            found.append(f"{name} stays {options.shown(name)}, which the run was begun with; {how} with another")
+    return tuple(found)
 
 
 async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site) -> Parts:

@@ -5,29 +5,33 @@ import subprocess
 from pathlib import Path
 
 MARK = b"\n\x00blastdoor "
+LINE = Path("/work/tmp/line")
 
 
 def start() -> "subprocess.Popen[bytes]":
     return subprocess.Popen(["sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def answer(shell: "subprocess.Popen[bytes]", line: bytes) -> "tuple[bytes, bool]":
-    """What the line printed, and its exit code at the end. The line is sourced, so that `cd` and variables stay."""
+def answer(shell: "subprocess.Popen[bytes]", line: bytes, file: Path = LINE) -> bytes:
+    """The line's exit code, "left" behind it where it ended the shell, then a newline and what was printed.
+
+    The line is sourced, so that `cd` and variables stay.
+    """
     assert shell.stdin  # noqa: S101  # both are pipes
     assert shell.stdout  # noqa: S101  # like stdin
-    Path("/work/tmp/line").write_bytes(line + b"\n")
-    shell.stdin.write(b". /work/tmp/line </dev/null; printf '\\n\\000blastdoor %d\\n' $?\n")
+    file.write_bytes(line + b"\n")
+    shell.stdin.write(b". %s </dev/null; printf '\\n\\000blastdoor %%d\\n' $?\n" % bytes(file))
     shell.stdin.flush()
     said = b""
     while True:
         piece = os.read(shell.stdout.fileno(), 65536)
         said += piece
         if not piece:
-            return said + b"\n(the shell ended; a new one is started)\n", True
-        head, mark, code = said.rpartition(MARK)
-        if mark and code.endswith(b"\n"):
-            failed = b"" if code == b"0\n" else b"\n(exit code " + code.strip() + b")"
-            return head + failed, False
+            code = shell.wait()
+            return b"%d left\n" % (128 - code if code < 0 else code) + said
+        head, mark, code_line = said.rpartition(MARK)
+        if mark and code_line.endswith(b"\n"):
+            return code_line + head
 
 
 def main() -> None:
@@ -38,9 +42,7 @@ def main() -> None:
         header = requests.read(12)
         if len(header) < 12:
             return
-        reply, ended = answer(shell, requests.read(int.from_bytes(header[:4], "big")))
-        if ended:
-            shell = start()
+        reply = answer(shell, requests.read(int.from_bytes(header[:4], "big")))
         replies.write(len(reply).to_bytes(4, "big") + header[4:] + reply)
         replies.flush()
 

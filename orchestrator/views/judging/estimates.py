@@ -33,7 +33,7 @@ class Expected:
 def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], findings: Findings) -> None:
     for metric in ranking.metrics:
         values = [run.verdict.metrics[metric.name] for run in runs if run.verdict]
-        _tell_spread(metric, values, findings)
+        _tell_spread(metric, values, certify.noisy, findings)
     if len(runs) < 2:
         return
     scores = [[run.verdict.metrics[it.name] for it in ranking.metrics] for run in runs if run.verdict]
@@ -48,14 +48,16 @@ def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], fi
     same_outputs = all(run.outputs == runs[0].outputs for run in runs)
     if same_outputs and not same_scores:
         text = "the outputs are the same in every run, so the noise is the judge's own"
-        findings.add(Section.NOISE, Sign.WARN, text, "give the judge a fixed seed: the same outputs deserve one score")
+        advice = "" if certify.noisy else "give the judge a fixed seed: the same outputs deserve one score"
+        findings.add(Section.NOISE, Sign.NOTE if certify.noisy else Sign.WARN, text, advice)
     elif not same_outputs:
         findings.add(
             Section.NOISE, Sign.NOTE, "the outputs differ from run to run: the baseline itself is not the same"
         )
 
 
-def _tell_spread(metric: Metric, values: Sequence[float], findings: Findings) -> None:
+def _tell_spread(metric: Metric, values: Sequence[float], is_expected: bool, findings: Findings) -> None:
+    """`is_expected`: the task says itself that scores differ, and is certified by repeats."""
     low, high = min(values), max(values)
     facts = {"metric": metric.name, "values": list(values)}
     if len(values) < 2:
@@ -70,6 +72,10 @@ def _tell_spread(metric: Metric, values: Sequence[float], findings: Findings) ->
             f"{metric.name} = {figures.score(mean)} ± {deviation:.2g} "
             f"({figures.score(low)} to {figures.score(high)} in {len(values)} runs)"
         )
+        if is_expected:
+            text += '; certify.rule = "noisy" repeats a candidate until an improvement is proven'
+            findings.add(Section.NOISE, Sign.OK, text, facts=facts)
+            return
         advice = f"an improvement of less than {2 * deviation:.2g} may be luck; fix a seed, or average in the judge"
         findings.add(Section.NOISE, Sign.WARN, text, advice, facts=facts)
 

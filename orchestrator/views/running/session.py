@@ -102,7 +102,7 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
     ]
     models = opened.bench.models
     doubts = floor_warnings(models.folder, models.config, replay_command(wanted.task, models.config)) if models else []
-    for warning in (*opened.bench.task.warnings, *doubts):
+    for warning in (*opened.bench.task.warnings, *opened.notes, *doubts):
         click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
     click.echo(f"{opened.bench.task.name}, run {run.number}: {', '.join(said)}", err=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from orchestrator.examine.shell import run_shell
+from orchestrator.examine.shell import Answer, ShellEnd, run_shell
 from orchestrator.settings import Settings
 from orchestrator.task import parse_duration
 from orchestrator.text import printable, printable_lines
@@ -33,19 +33,19 @@ def command(
 ) -> int:
     """A shell in a fresh chamber with NODE's files, image, inputs and limits; nothing of it is kept.
 
-    There is no terminal in a chamber: each line is run and its output shown. Ctrl-D leaves.
+    There is no terminal in a chamber: each line is run and its output shown. Ctrl-D or exit leaves.
+
+    With -c, and after exit, the exit code is the line's own; 1 where the chamber ended before it answered.
     """
     if as_json and line is None:
         raise click.UsageError("--json needs -c LINE; a conversation has no end to print")
     said: list[str] = []
-    reason = asyncio.run(
-        _shell(settings, task, node, line, wall, flags_of(given), said.append if as_json else click.echo)
-    )
+    end = asyncio.run(_shell(settings, task, node, line, wall, flags_of(given), said.append if as_json else click.echo))
     if as_json:
-        print_json({"node": node, "line": line, "output": said, "ended": reason})
-    elif line is None:
-        click.echo(f"left: {printable(reason)}", err=True)
-    return Exit.OK
+        print_json({"node": node, "line": line, "output": said, "exit_code": end.code, "ended": end.reason})
+    elif line is None or end.code is None:
+        click.echo(f"left: {printable(end.reason)}", err=True)
+    return Exit.NOT_GOOD if end.code is None else end.code
 
 
 async def _shell(
@@ -56,7 +56,7 @@ async def _shell(
     wall: float,
     flags: Flags,
     show: Callable[[str], object],
-) -> str:
+) -> ShellEnd:
     async with open_place(settings, task, node, flags) as place:
         lines = iter([line]) if line is not None else None
 
@@ -65,9 +65,12 @@ async def _shell(
                 return next(lines, None)
             return await asyncio.to_thread(_read, place)
 
-        def say(output: bytes) -> None:
-            for text in printable_lines(output.rstrip(b"\n")) if output.strip(b"\n") else ():
+        def say(answer: Answer) -> None:
+            output = answer.output.rstrip(b"\n")
+            for text in printable_lines(output) if output.strip(b"\n") else ():
                 show(text)
+            if answer.code and line is None and not answer.left:
+                show(f"(exit code {answer.code})")
 
         return await run_shell(place.parts, place.tree, wall, ask, say)
 

@@ -8,8 +8,9 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.records import Guard, Purpose
-from orchestrator.domain.verdict import Mode, NotComparable, better, decide
+from orchestrator.domain.records import Draft, Guard, Purpose
+from orchestrator.domain.verdict import Mode, NotComparable, Tier, Verdict, better, decide
+from orchestrator.loop.steps import Promote, _best_draft
 from orchestrator.wiring import How, ask
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
@@ -158,3 +159,23 @@ async def test_guard_of_the_task_is_the_baselines(tmp_path: Path) -> None:
         session.when(e.AttemptOpened, lambda event: seen.append(len(session.bench.state.guards_of(event.node))))
         await session.run()
     assert seen == [1, 1]
+
+
+def draft(number: int, score: float | None, cohort: str = "c") -> Draft:
+    verdict = Verdict(metrics={"score": score}, tier=Tier.DATA, mode=Mode.TUNE, cohort=cohort) if score else None
+    return Draft(node="1.1", number=number, operator="llm", description="", verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("drafts", "number", "why"),
+    [
+        ([draft(1, 1), draft(2, 2), draft(3, 3)], 3, "best of 3 drafts in tuning"),
+        ([draft(1, 4), draft(2, None), draft(3, 3)], 1, "best of 2 of 3 drafts in tuning"),
+        ([draft(1, None), draft(2, 2), draft(3, None)], 2, "the only one of 3 drafts with a verdict from tuning"),
+        ([draft(1, 9, "before"), draft(2, 2), draft(3, 1)], 2, "best of 2 of 3 drafts in tuning"),
+        ([draft(1, 1)], 1, "the only draft"),
+    ],
+)
+def test_why_a_draft_is_promoted(drafts: list[Draft], number: int, why: str) -> None:
+    """Those count that tuning measured on the same terms; what was never tuned, or elsewhere, was not compared."""
+    assert _best_draft(drafts, Ranking((Metric(),))) == Promote(number, why)

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
 from orchestrator.views.campaign import commands
-from orchestrator.wiring import open_campaign, read_campaign
+from orchestrator.wiring import Flags, How, open_campaign, read_campaign
 from sandbox import Refused
 from tests.clicking import runner
 from tests.orchestrator.loop.script import Script
@@ -67,3 +67,23 @@ async def test_a_campaign_elsewhere_is_named_by_its_folder(tmp_path: Path) -> No
     with read_campaign(kept) as reading:
         assert (reading.folder, reading.named) == (kept, kept)
     assert "there is no ledger" in said("status", folder, code=2)
+
+
+async def test_what_the_task_says_in_vain_is_told(tmp_path: Path) -> None:
+    """A resume goes on with the run's own proposer and flags; who changed them in the task file is told so."""
+    folder, site = write_task(tmp_path / "task"), make_site(Script())
+    flags = Flags(proposer="random", control="grid", attempts=3)
+    async with open_campaign(folder, site, flags=flags) as opened:
+        assert opened.notes == ()
+    async with open_campaign(folder, site, how=How.RESUME) as opened:
+        assert opened.notes == ()
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text() + '\n[search]\nproposer = "tpe"\ncontrol = "grid"\n[budget]\nattempts = 9\n')
+    async with open_campaign(folder, site, how=How.RESUME) as opened:
+        assert set(opened.notes) == {
+            "proposer stays random, which the run was begun with; `run --new-run` begins with another",
+            "attempts stays 3, which the run was begun with; `resume --attempts` goes on with another",
+        }
+    async with open_campaign(folder, site, how=How.RESUME, flags=Flags(attempts=9)) as opened:
+        assert len(opened.notes) == 1
+    await site.backend.close()
