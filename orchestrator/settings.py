@@ -76,6 +76,9 @@ class Settings(BaseSettings):
     runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
     warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
+    disk_read: Size = Field(
+        default=64 * 1024**2, ge=0, le=2**44, description="what a chamber here may read from a disk in a second; 0: all"
+    )
     proposer: (
         Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
         | None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.answers import Answer, fields, items, text
+from sandbox.backends.docker.disks import disks_read
 from sandbox.backends.docker.engine import Engine
 from sandbox.config import DockerConfig
 
@@ -45,13 +46,13 @@ async def examine_engine(config: DockerConfig) -> EngineReport:
         info, version = await engine.info(), await engine.version()
     finally:
         engine.close()
-    return report_of(info, version)
+    return report_of(info, version, config)
 
 
-def report_of(info: Answer, version: Answer) -> EngineReport:
+def report_of(info: Answer, version: Answer, config: DockerConfig | None = None) -> EngineReport:
     components = {text(item, "Name"): text(item, "Version") for item in items(version, "Components")}
     parts = [_engine_part(text(version, "Version") or "unknown"), _runc_part(components.get("runc") or "unknown")]
-    parts += [_security_part(info), _runsc_part(info), _cgroup_part(info)]
+    parts += [_security_part(info), _runsc_part(info), _cgroup_part(info), _disk_part(info, config or DockerConfig())]
     return EngineReport(tuple(parts), tuple(name for name in KNOWN_RUNTIMES if name in fields(info, "Runtimes")))
 
 
@@ -85,3 +86,12 @@ def _cgroup_part(info: Answer) -> Part:
     return Part(
         "cgroup", f"v{text(info, 'CgroupVersion') or '?'} {text(info, 'CgroupDriver')}", "", not missing, remark
     )
+
+
+def _disk_part(info: Answer, config: DockerConfig) -> Part:
+    disks, why = disks_read(info, config.inputs_folder)
+    if not config.disk_read:
+        disks, why = (), "disk_read is 0"
+    limit = f"{config.disk_read / 2**20:g} MiB/s a chamber on {', '.join(disks)}" if disks else "not limited"
+    remark = f"{why}: a chamber can slow its neighbours by reading" if why else ""
+    return Part("disk reads", limit, "", bool(disks), remark)

@@ -132,8 +132,12 @@ def container_config(
     *,
     loopback: bool = False,
     gpus: Sequence[str] = (),
+    reads: Mapping[str, int] | None = None,
 ) -> dict[str, object]:
-    """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared."""
+    """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared.
+
+    `reads` are the bytes a second that may be read from each disk.
+    """
     uid = uid if posture.user else ROOT_UID
     return {
         "Image": image,
@@ -149,7 +153,11 @@ def container_config(
         "AttachStdout": True,
         "AttachStderr": True,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(posture, limits, runtime, mounts, uid, loopback) | _devices(posture, gpus),
+        "HostConfig": {
+            **_host_config(posture, limits, runtime, mounts, uid, loopback),
+            **_devices(posture, gpus),
+            "BlkioDeviceReadBps": [{"Path": path, "Rate": rate} for path, rate in (reads or {}).items()],
+        },
     }
 
 

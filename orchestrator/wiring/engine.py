@@ -23,7 +23,12 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 def docker_config(settings: Settings, **changed: Any) -> DockerConfig:
     """The engine that the settings name; `changed` holds what a flag said, None where it said nothing."""
     rates = Rates(cpu=settings.usd_per_hour / 3600)
-    wanted: dict[str, Any] = {"runtime": settings.runtime, "warm": settings.warm, "rates": rates}
+    wanted: dict[str, Any] = {
+        "runtime": settings.runtime,
+        "warm": settings.warm,
+        "disk_read": settings.disk_read,
+        "rates": rates,
+    }
     if settings.docker_host:
         wanted["host"] = settings.docker_host
     return DockerConfig(**wanted | {key: value for key, value in changed.items() if value is not None})

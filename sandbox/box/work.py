@@ -37,8 +37,9 @@ class Root:
         inputs.mkdir(exist_ok=True)
         told = self.folder / ENGINE
         if "DOCKER_HOST" not in os.environ and told.is_file():
-            return DockerConfig(host=told.read_text("utf-8").strip(), runtime=runtime, inputs_folder=inputs)
-        return DockerConfig(runtime=runtime, inputs_folder=inputs)
+            host = told.read_text("utf-8").strip()
+            return DockerConfig(host=host, runtime=runtime, inputs_folder=inputs, disk_read=0)
+        return DockerConfig(runtime=runtime, inputs_folder=inputs, disk_read=0)
 
     def image(self, identity: str) -> Path:
         return self.folder / "images" / f"{identity.removeprefix('sha256:')}.tar"

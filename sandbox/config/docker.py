@@ -12,7 +12,7 @@ from sandbox.baking import BakedImage, ImageSpec
 from sandbox.inputs import default_inputs_folder
 from sandbox.link import Deadlines
 from sandbox.price import LOCAL, Rates
-from sandbox.units import Duration
+from sandbox.units import Duration, Size
 
 
 def default_docker_host() -> str:
@@ -20,12 +20,16 @@ def default_docker_host() -> str:
 
 
 class DockerConfig(BaseModel, extra="forbid", frozen=True):
-    """A Docker engine: the one that is named, else the one of DOCKER_HOST, else the one on the default socket."""
+    """A Docker engine: the one that is named, else the one of DOCKER_HOST, else the one on the default socket.
+
+    `disk_read` is what one chamber may read from a disk in a second; 0 sets no limit.
+    """
 
     kind: Literal["docker"] = "docker"
     host: str = Field(default_factory=default_docker_host)
     runtime: str = Field(default="runc", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     warm: int = Field(default=0, ge=0, le=256)
+    disk_read: Size = Field(default=64 * 1024**2, ge=0, le=2**44)
     lease: Duration = Field(default=60.0, ge=1, le=3600)
     inputs_folder: Path = Field(default_factory=default_inputs_folder)
     deadlines: Deadlines = Field(default_factory=Deadlines)

@@ -390,3 +390,12 @@ assert base.execute("pragma integrity_check").fetchone() == ("ok",)
     async with await backend.open(Job(command=("python3", "main.py"), limits=SMALL)) as chamber:
         outcome = await chamber.run(Bundle({"main.py": source.encode()}))
     assert outcome.ending is Ending.COMPLETED, outcome.log_tail
+
+
+async def test_reads_from_disk_are_limited(backend: DockerBackend) -> None:
+    """A chamber sees the rate that was asked for, on every disk that its images and inputs are on."""
+    look = "cat /sys/fs/cgroup/blkio/blkio.throttle.read_bps_device /sys/fs/cgroup/io.max >/work/out/rates 2>/dev/null"
+    async with await backend.open(Job(command=("sh", "-c", f"{look}; true"), limits=SMALL)) as chamber:
+        rates = (await chamber.run(Bundle({}))).outputs["rates"].decode()
+    assert len(rates.splitlines()) == len(backend._reads)
+    assert rates.count(str(DockerConfig().disk_read)) == len(backend._reads)

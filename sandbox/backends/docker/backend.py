@@ -8,13 +8,14 @@ import json
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.answers import fields, items, needed, text
 from sandbox.backend import Capabilities
+from sandbox.backends.docker.disks import disks_read
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, gpu_label
 from sandbox.backends.docker.hold import DockerHold
@@ -61,7 +62,9 @@ class DockerBackend:
     `reaped` has what was ended of others when it connected, `unreaped` what the last reap could not end.
     """
 
-    def __init__(self, config: "DockerConfig", engine: Engine, lease: Lease, posture: Posture) -> None:
+    def __init__(
+        self, config: "DockerConfig", engine: Engine, lease: Lease, posture: Posture, disks: Sequence[str] = ()
+    ) -> None:
         self._config = config
         self._engine = engine
         self._posture = self._posture_inside = posture
@@ -84,13 +87,15 @@ class DockerBackend:
         self.capabilities = _capabilities(config.runtime, posture)
         self._gpus = Gpus(engine, config.deadlines.provision)
         self._realms = Realms(engine, lease.owner)
+        self._reads = dict.fromkeys(disks, config.disk_read) if config.disk_read else {}
 
     @classmethod
     async def connect(cls, config: "DockerConfig", posture: Posture = FULL) -> Self:
         """Raises Unavailable without an engine, Refused when it lacks the runtime that was asked for."""
         engine = await asyncio.to_thread(Engine, config.host)
         try:
-            runtimes = fields(await engine.info(), "Runtimes")
+            info = await engine.info()
+            runtimes = fields(info, "Runtimes")
             if config.runtime not in runtimes:
                 known = ", ".join(sorted(runtimes)) or "none"
                 raise Refused(f"the engine has no runtime {config.runtime!r} (it has {known}); register it first")
@@ -99,7 +104,8 @@ class DockerBackend:
         except BaseException:
             engine.close()
             raise
-        backend = cls(config, engine, Lease(beat, config.lease), posture)
+        disks, _ = disks_read(info, config.inputs_folder)
+        backend = cls(config, engine, Lease(beat, config.lease), posture, disks)
         try:
             await backend._guard.post()
             await backend.lease.acquire(backend.remove_left)
@@ -141,6 +147,7 @@ class DockerBackend:
             await self.image_id(job.image, job.realm),
             [(str(await self._located(item, job.realm)), item) for item in job.inputs],
             loopback=job.loopback,
+            reads=self._reads,
         )
         if job.limits.gpu:
             chamber = await self._with_gpus(config_for, job.limits, job.limits.gpu)
