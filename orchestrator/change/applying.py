@@ -12,7 +12,7 @@ from orchestrator.change.forms import parse
 from orchestrator.change.names import folded, is_attributes
 from orchestrator.change.places import Patch
 from orchestrator.change.policy import Caps, Policy
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal, shown, shown_path
 from orchestrator.change.tree import File, Tree
 
 _ATTRIBUTES_WITH_PROGRAMS = (b"filter", b"diff=", b"merge=", b"working-tree-encoding")
@@ -77,7 +77,7 @@ def _result(tree: Tree, edit: Edit, policy: Policy, effort: Effort) -> File:
     if edit.kind in (Kind.CREATE, Kind.RENAME, Kind.COPY) and edit.path in tree:
         raise Refusal(Reason.FILE_EXISTS, shown(edit.path))
     if before is None and not creates:
-        raise Refusal(Reason.FILE_MISSING, shown(origin))
+        raise Refusal(Reason.FILE_MISSING, shown_path(origin))
     if before is None or creates:
         before = File(b"")
     data = edit.data if edit.kind is Kind.WRITE else Patch(edit.path, before.data, edit.hunks, effort).result()

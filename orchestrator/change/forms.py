@@ -13,15 +13,26 @@ from orchestrator.change.unified import parse_unified
 from orchestrator.change.whole import parse_whole, read_blocks
 
 
-def parse(text: str | bytes, form: Form = Form.AUTO, *, caps: Caps = DEFAULT_CAPS, only: str | None = None) -> Change:
-    """What the text says; `only` is the file that a block without a path means. Raises Refusal and nothing else."""
+def parse(
+    text: str | bytes,
+    form: Form = Form.AUTO,
+    *,
+    caps: Caps = DEFAULT_CAPS,
+    only: str | None = None,
+    exact: bool = False,
+) -> Change:
+    """What the text says; `only` is the file that a block without a path means. With `exact`, the counts of a diff must
+    be right, as they are where a machine wrote it. Raises Refusal and nothing else.
+    """
     lines = _lines(text, caps)
     if form is Form.AUTO:
         form = _detect(lines, only)
     edits: tuple[Edit, ...]
     match form:
         case Form.UNIFIED:
-            edits = parse_unified(lines, caps.hunks)
+            if exact and text[-1:] not in ("\n", b"\n"):
+                raise Refusal(Reason.MALFORMED, "the text ends within a line; it may be cut off")
+            edits = parse_unified(lines, caps.hunks, exact=exact)
         case Form.BLOCKS:
             edits = parse_blocks(lines, caps.hunks, only)
         case _:

@@ -6,7 +6,7 @@ invisible characters, short names, streams and devices of Windows. Such names ar
 
 import unicodedata
 
-from orchestrator.change.refusal import Reason, Refusal, is_plain, shown
+from orchestrator.change.refusal import Reason, Refusal, is_plain, shown, shown_path
 
 PART_BYTES = 255
 
@@ -42,7 +42,7 @@ def check_name(path: str) -> None:
     parts = path.split("/")
     safe = is_plain(path) and unicodedata.is_normalized("NFC", path) and all(map(_is_safe_part, parts))
     if not safe:
-        raise Refusal(Reason.NAME_UNSAFE, shown(path))
+        raise Refusal(Reason.NAME_UNSAFE, shown_path(path))
     if any(_is_repository(part) for part in parts):
         raise Refusal(Reason.NAME_RESERVED, shown(path))
 

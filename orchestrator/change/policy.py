@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orchestrator.change.names import check_name, folded, is_special
 from orchestrator.change.patterns import is_exact, matches
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal, shown, shown_path
 
 _PATTERNS_TOLD = 20
 _FOLDERS = 50  # of one path; whoever stores the tree takes no more than twice as many
@@ -76,7 +76,7 @@ class Policy:
 
     def not_editable(self, path: str) -> Refusal:
         """One answer, whether the path is hidden, read-only or not there: it must not tell which."""
-        return Refusal(Reason.NOT_EDITABLE, shown(path), f"you may edit: {self._listed(_PATTERNS_TOLD)}")
+        return Refusal(Reason.NOT_EDITABLE, shown_path(path), f"you may edit: {self._listed(_PATTERNS_TOLD)}")
 
     def told(self) -> str:
         """What the agent's system prompt says of all this. Hidden paths are not mentioned."""

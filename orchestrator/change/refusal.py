@@ -4,6 +4,7 @@ The agent reads the message, and so do people, so whatever it quotes of the agen
 """
 
 import re
+import unicodedata
 from enum import StrEnum
 
 SHOWN_CHARACTERS = 120
@@ -100,6 +101,15 @@ class Refusal(Exception):
 def is_plain(text: str) -> bool:
     """Whether every character is seen for what it is."""
     return text.isprintable() and not _FILLERS.search(text)
+
+
+def shown_path(path: str) -> str:
+    """A path as it is written, and its first character that only looks like one of a keyboard's."""
+    place, strange = next(((at, one) for at, one in enumerate(path, 1) if not one.isascii()), (0, ""))
+    if not strange:
+        return shown(path)
+    name = unicodedata.name(strange, "a character without a name")
+    return f"{shown(path)} (character {place} is not ASCII: U+{ord(strange):04X}, {name})"
 
 
 def shown(text: str | bytes, limit: int = SHOWN_CHARACTERS) -> str:

@@ -2,6 +2,7 @@
 
 Line counts of a hunk are believed where they fit the lines that follow. Where they do not, the hunk goes on as long as
 lines look like its own, and what is left over must not look like a part of it: half of a hunk is never applied.
+Of a diff that a machine wrote, counts that do not fit mean that it was cut off: `exact` refuses them.
 """
 
 from collections.abc import Sequence
@@ -19,14 +20,14 @@ _FENCES = (b"```", b"~~~")
 _HASH_LENGTHS = (40, 64)
 
 
-def parse_unified(lines: Sequence[bytes], hunk_cap: int) -> tuple[Edit, ...]:
+def parse_unified(lines: Sequence[bytes], hunk_cap: int, *, exact: bool = False) -> tuple[Edit, ...]:
     edits: dict[str, Edit] = {}
     at, hunks_left, after_header = 0, hunk_cap, False
     while at < len(lines):
         line = lines[at]
         if starts_section(lines, at):
             header, at = read_header(lines, at)
-            hunks, at = _read_hunks(lines, at, hunks_left)
+            hunks, at = _read_hunks(lines, at, hunks_left, exact=exact)
             hunks_left -= len(hunks)
             after_header = True
             _keep(edits, header, hunks)
@@ -59,7 +60,7 @@ def _is_left_over(line: bytes) -> bool:
     return line.startswith(b"+") or (line.startswith(b"-") and not is_bullet and not is_rule)
 
 
-def _read_hunks(lines: Sequence[bytes], at: int, cap: int) -> tuple[tuple[Hunk, ...], int]:
+def _read_hunks(lines: Sequence[bytes], at: int, cap: int, *, exact: bool) -> tuple[tuple[Hunk, ...], int]:
     hunks: list[Hunk] = []
     while at < len(lines) and lines[at].startswith(b"@@"):
         if len(hunks) == cap:
@@ -67,6 +68,9 @@ def _read_hunks(lines: Sequence[bytes], at: int, cap: int) -> tuple[tuple[Hunk, 
         claim, counts = _claims(lines[at])
         end = _end_by_counts(lines, at + 1, *counts) if counts else None
         if end is None:
+            if counts and exact:
+                told = f"line {at + 1}: the hunk has other lines than its header says; the text may be cut off"
+                raise Refusal(Reason.MALFORMED, told)
             end = _end_by_looks(lines, at + 1)
         hunks.append(_hunk(lines[at + 1 : end], claim, at + 1))
         at = end

@@ -80,8 +80,12 @@ def failures_are_no_verdict(*, decided: bool = False) -> Iterator[None]:
 
 
 def refused(tree: Tree, text: bytes, policy: Policy) -> Gated | None:
-    """The rejection of a change that the policy or the tree does not take; nothing has to run for it."""
+    """The rejection of a change that the policy or the tree does not take; nothing has to run for it.
+
+    What comes to a gate was reviewed as it stands: a diff that was cut off is refused, as git does it.
+    """
     try:
+        parse(text, caps=policy.caps, only=policy.only, exact=True)
         apply_text(tree, text, policy)
     except Refusal as refusal:
         step = Step("change-applies", StepState.FAILED, str(refusal))

@@ -212,3 +212,18 @@ def test_tree_does_not_change() -> None:
     files["b"] = File(b"y")
     assert list(tree) == ["a"]
     assert not hasattr(tree, "__setitem__")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("s\u043elve.py", "(character 2 is not ASCII: U+043E, CYRILLIC SMALL LETTER O); you may edit: solve.py"),
+        ("solve.p\u1e8f", "(character 8 is not ASCII: U+1E8F, LATIN SMALL LETTER Y WITH DOT ABOVE); you may edit"),
+        ("solve2.py", "not editable: solve2.py; you may edit"),
+    ],
+)
+def test_a_path_that_only_looks_right(path: str, told: str) -> None:
+    """A refused path says which of its characters is another than it looks."""
+    with pytest.raises(Refusal) as refusal:
+        Policy(("solve.py",)).check(path)
+    assert told in str(refusal.value)

@@ -1,8 +1,12 @@
 """Unified diffs as git writes them, and as language models do."""
 
+import subprocess
+from contextlib import nullcontext, suppress
+from pathlib import Path
+
 import pytest
 
-from orchestrator.change import Effort, Policy, Reason, Tree, apply_text
+from orchestrator.change import Effort, Policy, Reason, Refusal, Tree, apply_text, parse
 from orchestrator.change.places import Page
 from tests.orchestrator.change.samples import edited, reason
 
@@ -243,3 +247,17 @@ def test_hard_to_search() -> None:
         Reason.CONTEXT_MISSING,
         Reason.CONTEXT_AMBIGUOUS,
     )
+
+
+def test_what_git_refuses_was_cut_off(tmp_path: Path) -> None:
+    """Read exactly, a diff that was cut off anywhere is refused where git refuses it, and else means what it says."""
+    (tmp_path / "f.py").write_text(FILE)
+    whole = diff(RIGHT + "@@ -18,3 +18,3 @@\n line 18\n-line 19\n+nineteen\n line 20\n")
+    lines = whole.splitlines(keepends=True)
+    cuts = ["".join(lines[:count]) for count in range(5, len(lines) + 1)] + [whole[:-1], whole[:-4]]
+    for cut in cuts:
+        command = ["git", "apply", "--check", "-"]
+        git = subprocess.run(command, cwd=tmp_path, input=cut.encode(), capture_output=True, check=False)
+        with suppress(Refusal) if git.returncode else nullcontext():
+            parse(cut, exact=True)
+            assert not git.returncode, cut

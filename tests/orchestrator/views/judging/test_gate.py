@@ -27,6 +27,13 @@ from tests.orchestrator.views.judging.stage import BETTER, JUDGE, METRIC, SOLVE,
 SAME = SOLVE + "# the same, and a word more\n"
 GUARD = '[[guards]]\nname = "plain"\ncommand = ["sh", "-c", "! grep dreadful solve.py"]\n'
 SECRET = "gold-text-of-the-judge"
+CUT_OFF = """--- a/solve.py
++++ b/solve.py
+@@ -1,4 +1,4 @@
+ import json, os
+-values = [1.0, 2.0, 3.0]
++values = [1.0, 2.0, 3.4]
+"""
 
 
 async def gated(folder: Path, text: str | bytes, stage: Stage | None = None, *, must_improve: bool = False) -> Report:
@@ -110,6 +117,7 @@ async def test_every_guard_is_told(tmp_path: Path) -> None:
         (b"\xff\xfe not text", "not text"),
         ("", "no change found"),
         (whole(SOLVE), "change has no effect"),
+        (CUT_OFF, "line 3: the hunk has other lines than its header says; the text may be cut off"),
         (b"x" * (1 << 20) + b"x", "text too long"),
     ],
 )
