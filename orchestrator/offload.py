@@ -32,17 +32,15 @@ async def offload_disk(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
 async def _in_thread(lane: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     job = lane.submit(work)
     future = asyncio.wrap_future(job)
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError as error:
+        cancelled = error
+    while not job.cancel() and not future.done():  # what had not begun never begins
         try:
-            await asyncio.shield(asyncio.wait([future]))
+            await asyncio.wait([future])
         except asyncio.CancelledError as error:
-            if job.cancel():  # it had not begun
-                raise
             cancelled = error
-    if cancelled is None:
-        return future.result()
-    future.exception()  # looked at, so that nobody complains that it was not
     raise cancelled
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -28,6 +29,7 @@ from orchestrator.proposers import Brief, Stalled, Tuned
 _ROUNDS = 8
 _RUN_SEED = 7_919
 _CONTROL_SEED = 1_000_003
+_SMALL_BYTES, _SMALL_FILES = 32_768, 64
 
 
 class NothingNew(Exception):
@@ -74,7 +76,7 @@ class Proposing:
             if not proposals:
                 raise Free(Ending.STALLED, "the proposer offered nothing")
             with bench.shelf.storing():
-                read = [await offload(_read, bench, tree, proposal) for proposal in proposals]
+                read = [await _read(bench, tree, proposal) for proposal in proposals]
                 drafts = self._new_drafts(proposals, read)
                 counted = self._counted(len(proposals), drafts)
                 if drafts or counted:
@@ -143,7 +145,8 @@ class Proposing:
     async def _asked(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
         bench = self._bench
         proposer = bench.proposers[node.role]
-        point = await offload(self._parent_point, node, tree)
+        held = partial(self._parent_point, node, tree)
+        point = held() if _is_small(tree) else await offload(held)
         brief = self._brief(node, tree, again, point)
         try:
             async with asyncio.timeout(bench.propose_s):
@@ -227,7 +230,7 @@ class Proposing:
 
         async def tune(proposal: Proposal) -> Tuned:
             with self._bench.shelf.storing():
-                read = await offload(_read, self._bench, tree, proposal)
+                read = await _read(self._bench, tree, proposal)
             draft = self._draft(self._node.drafts + 1, proposal, read)
             return await self._tuning.try_out(draft.model_copy(update={"tried": True}))
 
@@ -265,8 +268,18 @@ class _Read:
     change: str | None
 
 
-def _read(bench: Workbench, tree: Tree, proposal: Proposal) -> _Read:
-    """In a thread."""
+async def _read(bench: Workbench, tree: Tree, proposal: Proposal) -> _Read:
+    if proposal.text is None and _is_small(tree):
+        return _read_here(bench, tree, proposal)
+    return await offload(_read_here, bench, tree, proposal)
+
+
+def _is_small(tree: Tree) -> bool:
+    """Whether a point of such a tree is read, or put there, sooner than a thread is asked to."""
+    return len(tree) <= _SMALL_FILES and sum(len(file.data) for file in tree.values()) < _SMALL_BYTES
+
+
+def _read_here(bench: Workbench, tree: Tree, proposal: Proposal) -> _Read:
     made, refused = _made_of(bench, tree, proposal)
     return _Read(made, refused, bench.artifacts.keep(proposal.text.encode()) if proposal.text is not None else None)
 
