@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from orchestrator.domain.chance import Lead, lead_of
 from orchestrator.domain.goodput import comparable, in_order
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
@@ -43,6 +44,7 @@ class Comparison:
     control: Best | None
     ahead: Ahead | None
     lead: Lead | None = None
+    better: Best | None = None
 
     @property
     def beaten(self) -> bool:
@@ -59,7 +61,17 @@ def compare(state: State, ranking: Ranking, run: Run | None = None) -> Compariso
     mine, theirs = best_of(proposed, run, ranking), best_of(drawn, run, ranking)
     ahead = _ahead(mine, theirs, ranking) if count else None
     lead = lead_of(_values(proposed, run), _values(drawn, run), ranking) if run.control in _BLIND else None
-    return Comparison(count, mine, theirs, ahead, lead)
+    return Comparison(count, mine, theirs, ahead, lead, _better_than_kept(state, ranking, run))
+
+
+def _better_than_kept(state: State, ranking: Ranking, run: Run) -> Best | None:
+    """A control is never kept, so the best result of all may be one of its own."""
+    controls = (node for node in in_order(state, run) if node.role is Role.CONTROL)
+    best, champion = best_of(controls, run, ranking), state.champion(run)
+    kept = headline(state, champion, run.cohort) if champion else None
+    if best is None or kept is None or ranking.missing(kept.metrics):
+        return None
+    return best if ranking.better(best.verdict.metrics, kept.metrics) else None
 
 
 def best_of(nodes: Iterable[Node], run: Run, ranking: Ranking) -> Best | None:

@@ -84,7 +84,7 @@ async def open_campaign(
     taken = snapshot(task, task_folder)
     folder = folder or campaign_folder(task_folder)
     async with AsyncExitStack() as stack:
-        stack.enter_context(_campaign_place(folder, settings or Settings()))
+        stack.enter_context(_campaign_place(folder, settings))
         stack.enter_context(CampaignLock(folder / "lock"))
         ledger = _ledger(folder, how, settings)
         try:

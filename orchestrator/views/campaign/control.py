@@ -16,6 +16,16 @@ Quote = Callable[[str], str]
 
 def control_sentence(found: Comparison, run: Run, metrics: Sequence[Metric], quote: Quote = printable) -> str:
     """`quote` makes a name fit for where it is shown. First runs are compared, since a control has no other."""
+    told = _told(found, run, metrics, quote)
+    if found.better is None:
+        return told
+    node = found.better.node
+    better = f"The control's {node} is better than the best that was kept, but was run only once"
+    how = f"blastdoor replay {node} runs it again, blastdoor apply {node} takes it over"
+    return f"{told} {better}: {how}."
+
+
+def _told(found: Comparison, run: Run, metrics: Sequence[Metric], quote: Quote) -> str:
     if not run.control:
         return "No control ran beside the proposer, so nothing says whether it beats chance."
     if found.ahead is None or not found.attempts:
@@ -45,6 +55,7 @@ def control_record(found: Comparison) -> dict[str, Any]:
         "beaten": found.beaten,
         "proposer": found.proposer.node if found.proposer else None,
         "control": found.control.node if found.control else None,
+        "better_than_kept": found.better.node if found.better else None,
         "best_looked_at": found.lead.looked_at if found.lead else None,
         "best_own": found.lead.own if found.lead else None,
         "p": found.lead.p if found.lead else None,

@@ -202,7 +202,12 @@ def _cost(accounts: Accounts, campaign: Campaign) -> list[str]:
     lost = [f"Of that, lost: {losses}."] if losses.cost else []
     stood = [f"Of that, {line}."] if (line := standing_line(campaign)) else []
     gone = [f"{line[0].upper()}{line[1:]}."] if (line := let_go_line(campaign)) else []
-    return [*table(["account", "used", "held", "cap"], rows), "", *lost, *stood, *gone]
+    runs = (
+        [f"All {campaign.run} runs together; attempts of earlier runs are in the caps, too."]
+        if campaign.run > 1
+        else []
+    )
+    return [*table(["account", "used", "held", "cap"], rows), "", *runs, *lost, *stood, *gone]
 
 
 def _goodput(counts: Goodput) -> list[str]:

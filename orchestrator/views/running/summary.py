@@ -1,5 +1,6 @@
 """What a session ends with: the chart, the tree, the winner with its diff, and what it cost."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -8,7 +9,7 @@ from orchestrator.budget import Account, Accounts, shown
 from orchestrator.domain.control import compare
 from orchestrator.domain.drift import drift
 from orchestrator.domain.headline import headline
-from orchestrator.domain.records import Campaign, Node
+from orchestrator.domain.records import Campaign, Node, Run
 from orchestrator.domain.savings import savings
 from orchestrator.domain.verdict import Tier
 from orchestrator.loop.rounds import over
@@ -60,7 +61,12 @@ def show_summary(task: Path, reason: str) -> None:
             screen.line(Text(waiting_line(reading.state, node, metrics[0], task), "bold yellow"))
         hint = f"; {next_round(task)}" if is_round else ""
         screen.line(Text.assemble(("stopped: ", "bold"), f"{printable(reason)}{hint}"))
-        screen.line(Text.assemble(("cost: ", "bold"), cost_line(reading.accounts, reading.state.campaign)))
+        screen.line(
+            Text.assemble(
+                ("cost: ", "bold"),
+                cost_line(reading.accounts, reading.state.campaign, list(reading.state.runs.values())),
+            )
+        )
 
 
 def summary_record(task: Path, reason: str) -> dict[str, object]:
@@ -82,14 +88,19 @@ def summary_record(task: Path, reason: str) -> dict[str, object]:
         }
 
 
-def cost_line(accounts: Accounts, campaign: Campaign) -> str:
+def cost_line(accounts: Accounts, campaign: Campaign, runs: Sequence[Run] = ()) -> str:
+    """A cap on attempts is one run's and all others are the campaign's, so with several runs both are told."""
     parts = [shown(account, accounts.used(account)) for account in (Account.ATTEMPTS, Account.USD)]
     parts.append(f"{shown(Account.SECONDS, accounts.used(Account.SECONDS))} in chambers")
     parts.append(f"{figures.duration(campaign.elapsed_s)} on the clock")
     parts += [stood] if (stood := standing_line(campaign)) else []
     if accounts.losses.cost:
         parts.append(f"stall losses: {accounts.losses}")
-    return ", ".join(parts)
+    whole = ", ".join(parts)
+    if len(runs) < 2:
+        return whole
+    own = accounts.used(Account.ATTEMPTS) - runs[-1].before.get(Account.ATTEMPTS.value, 0)
+    return f"{shown(Account.ATTEMPTS, own)} in run {runs[-1].number}; all {len(runs)} runs together: {whole}"
 
 
 def _control_line(reading: Reading) -> str:

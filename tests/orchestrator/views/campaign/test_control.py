@@ -18,8 +18,10 @@ ONE = Ranking([Metric()])
 def told(mine: list[float], theirs: list[float], beside: str = "random", ranking: Ranking = ONE) -> str:
     story = Story().open(beside=beside, attempts=500, control=500)
     story.baseline(1.0, time=9.0)
+    best = 1.0
     for value in mine:
-        story.attempt("1", value)
+        story.attempt("1", value, kept=value > best)
+        best = max(best, value)
     for value in theirs:
         story.attempt("1", value, role=Role.CONTROL)
     return control_sentence(compare(story.state, ranking), story.state.run, ranking.metrics)
@@ -108,3 +110,22 @@ def test_t57_names_can_not_act() -> None:
     story.attempt("1", 1.0, role=Role.CONTROL)
     line = control_sentence(compare(story.state, ONE, run), run, ONE.metrics)
     assert line.isprintable()
+
+
+def test_a_control_that_is_better_than_all_that_was_kept() -> None:
+    """It is named with the commands that run it again and take it over; one that is no better is not."""
+    line = told([1.5, 1.2], [2.0, 1.1])
+    assert line.endswith(
+        "The control's 1.3 is better than the best that was kept, but was run only once: blastdoor replay 1.3 runs it "
+        "again, blastdoor apply 1.3 takes it over."
+    )
+    assert "apply" not in told([2.5, 1.2], [2.0, 1.1])
+    assert "apply" not in told([2.0, 1.2], [2.0, 1.1])
+
+
+def test_what_takes_it_over(stage: Stage) -> None:
+    """A control's files are applied like any other node's, and the record names it."""
+    node = stage.story.attempt("1", 9.0, role=Role.CONTROL)
+    assert stage.json("status")["control"]["better_than_kept"] == node
+    assert f"blastdoor apply {node} takes it over" in " ".join(stage.run("status").split())
+    assert f"{node} applied to" in stage.run("apply", node)

@@ -150,6 +150,23 @@ def test_free_endings_that_cost_nothing_are_no_loss() -> None:
     assert "stall losses: 2 free endings cost 3" in cost_line(accounts, campaign)
 
 
+def test_the_cost_of_a_second_run() -> None:
+    """Attempts are counted for the run that ended, and apart from it for all runs; the rest is the campaign's."""
+    story = Story().open()
+    story.baseline(1.0)
+    story.attempt("1", 2.0)
+    assert cost_line(story.accounts, story.state.campaign, list(story.state.runs.values())).startswith(
+        "1 attempt, $0.02,"
+    )
+    story.open(2)
+    story.state.runs["2"] = story.state.runs["2"].model_copy(update={"before": {"attempts": 1}})
+    story.baseline(1.0, run=2)
+    story.attempt("2", 2.0)
+    story.attempt("2", 2.0)
+    line = cost_line(story.accounts, story.state.campaign, list(story.state.runs.values()))
+    assert line.startswith("2 attempts in run 2; all 2 runs together: 3 attempts, $0.06,")
+
+
 def test_the_report_has_every_part(stage: Stage) -> None:
     """Winner with diff, chart, path, endings, cost, goodput, control, cohorts, stalls."""
     stage.story.attempt("1", 0.7, role=Role.CONTROL)
