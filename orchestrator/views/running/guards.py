@@ -73,7 +73,7 @@ def _new_guard(task: Task, name: str, line: str, beside_judge: bool) -> Guard:
     """As one of the task file: the same names, a line for the shell, and the limits of the place where it runs."""
     place, limits = ("judge", task.judge.limits) if beside_judge else ("chamber", task.limits)
     try:
-        return guard_record(GuardSpec(name=name, command=line, limits=limits, **{"in": place}))  # type: ignore[arg-type]  # a line becomes words
+        return guard_record(GuardSpec(name=name, command=line, limits=limits, **{"in": place}))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         flag = {"name": "--add", "command": "--command"}[str(first["loc"][0])]
