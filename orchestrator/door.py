@@ -7,7 +7,7 @@ confirmed, it counts as the worst case: the provider's own lifetime is what ends
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
 from orchestrator.tariff import Tariff
+from orchestrator.turns import Turns
 from sandbox import (
     Backend,
     Bundle,
@@ -26,6 +27,7 @@ from sandbox import (
     Limits,
     Listener,
     Lost,
+    Mode,
     NotDelivered,
     Outcome,
     Refused,
@@ -94,13 +96,15 @@ class Ran:
 class Door:
     """Opens chambers on one backend. `control` is a job that must pass wherever the backend is well.
 
-    `unsure` has a line for each chamber that we ended ourselves and whose end is not confirmed.
+    `unsure` has a line for each chamber that we ended ourselves and whose end is not confirmed. `turns` are taken by
+    candidates that share this machine; a meeting in relay mode takes one for both sides.
     """
 
     backend: Backend
     control: Job
     tariff: Tariff
     unsure: set[str] = field(default_factory=set)
+    turns: Turns = field(default_factory=Turns)
 
     async def run(
         self,
@@ -114,6 +118,18 @@ class Door:
 
         `talk` is for a job in relay mode: it must raise nothing of these itself.
         """
+        if job.mode is Mode.RELAY:
+            return await self._run(job, bundle, listener, overseer, talk)
+        async with self.turn(job):
+            return await self._run(job, bundle, listener, overseer, talk)
+
+    def turn(self, job: Job) -> AbstractAsyncContextManager[None]:
+        """On rented machines nobody is beside anybody."""
+        return nullcontext() if self.tariff.is_rented else self.turns.take(job.realm)
+
+    async def _run(
+        self, job: Job, bundle: Bundle, listener: Listener | None, overseer: Overseer | None, talk: Talk | None
+    ) -> Ran:
         try:
             chamber = await self._open(job)
         except Refused as error:

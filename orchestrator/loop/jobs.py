@@ -14,6 +14,7 @@ from orchestrator.judge.data import contract_variables
 from orchestrator.judge.helpers import HELPERS_FOLDER
 from orchestrator.loop.backstop import chamber_limits, relays
 from orchestrator.task import Snapshot, Task
+from orchestrator.turns import HELDOUT, HIDDEN
 from sandbox import Bundle, Input, Job, Limits, Needs
 from sandbox import Mode as JobMode
 
@@ -76,8 +77,8 @@ class Jobs:
     def _realm(self, mode: Mode) -> str:
         """Whose secrets a candidate's chamber holds: agents have none, and later trials none of the held-out split."""
         if mode is Mode.HELDOUT:
-            return "heldout"
-        return "trial" if self.task.hidden or Tier(self.task.judge.mode) is Tier.SHARED else ""
+            return HELDOUT
+        return HIDDEN if self.task.hidden or Tier(self.task.judge.mode) is Tier.SHARED else ""
 
     def realms(self) -> set[tuple[str, str]]:
         """Images of candidates, with each realm that they are needed for."""

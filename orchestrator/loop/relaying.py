@@ -64,7 +64,8 @@ async def relayed(
     own = own.model_copy(update={"command": command, "build": ()}) if command else own
     candidate = Seat(parts.door, own, candidate_bundle(tree, *([CHEAT] if command else [])), wall)
     judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
-    met = await meet(candidate, judge, listener)
+    async with parts.door.turn(own):
+        met = await meet(candidate, judge, listener)
     for part in (met.judge, met.candidate):
         if isinstance(part.error, Refused):
             raise part.error

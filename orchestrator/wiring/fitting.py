@@ -71,7 +71,7 @@ def of_candidates(task: Task) -> list[Limits]:
 class QueuedDoor(Door):
     """A door at home, where fewer judges fit at a time than there are candidates elsewhere: each waits for its turn."""
 
-    turns: asyncio.Semaphore = field(kw_only=True)
+    places: asyncio.Semaphore = field(kw_only=True)
 
     async def run(
         self,
@@ -81,5 +81,5 @@ class QueuedDoor(Door):
         overseer: Overseer | None = None,
         talk: Talk | None = None,
     ) -> Ran:
-        async with self.turns:
+        async with self.places:
             return await super().run(job, bundle, listener, overseer, talk)

@@ -120,7 +120,7 @@ def _home(site: Site, image: Image, task: Task) -> Door:
     door = make_door(site.home, image, task.stall.provision)
     if site.judging is None:
         return door
-    return QueuedDoor(**vars(door), turns=asyncio.Semaphore(site.judging.ceiling(task.judge.limits)))
+    return QueuedDoor(**vars(door), places=asyncio.Semaphore(site.judging.ceiling(task.judge.limits)))
 
 
 def make_door(site: Site, image: Image, provision_s: float) -> Door:

@@ -33,6 +33,7 @@ class Root:
         self.folder = folder
 
     def config(self, runtime: str) -> DockerConfig:
+        """Without a limit on reads: a rented machine serves one chamber at a time."""
         inputs = self.folder / "inputs"
         inputs.mkdir(exist_ok=True)
         told = self.folder / ENGINE

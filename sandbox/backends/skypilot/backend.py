@@ -139,6 +139,9 @@ class SkyPilotBackend:
                 "lower limits.wall or limits.build, or raise the lifetime (setting skypilot_lifetime)"
             )
         shipped = await self._shipper.identify(job)
+        if not self._stands:
+            # A machine of its own is a realm already.
+            shipped = shipped.model_copy(update={"realm": ""})
         await self._guard.ready()
         await self._office.end_left()
         rented: list[Rented] = []
