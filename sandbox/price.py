@@ -14,6 +14,10 @@ def billed_clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+# Other names of kinds, as providers take them too: any case, and short for the one that is meant by it.
+_ALIASES = {"A10G": "A10", "A100": "A100-40GB"}
+
+
 class Rates(BaseModel, extra="forbid", frozen=True):
     """What a provider asks per second. The default is one's own machine: nothing."""
 
@@ -25,10 +29,16 @@ class Rates(BaseModel, extra="forbid", frozen=True):
         """Dollars for one second of a chamber that uses all it may. Refused when a GPU has no price."""
         total = limits.cpus * self.cpu + limits.memory / 1024**3 * self.memory_gib
         if limits.gpu and self.gpu:
-            if limits.gpu.kind not in self.gpu:
+            if not (kind := self.kind(limits.gpu.kind)):
                 raise Refused(f"no price is known for the GPU {limits.gpu.kind}; known are {', '.join(self.gpu)}")
-            total += limits.gpu.count * self.gpu[limits.gpu.kind]
+            total += limits.gpu.count * self.gpu[kind]
         return total
+
+    def kind(self, name: str) -> str | None:
+        """The kind with a price that is meant by a name; None where there is none."""
+        known = {kind.upper(): kind for kind in self.gpu}
+        name = name.upper()
+        return known.get(name) or known.get(_ALIASES.get(name, name))
 
 
 @dataclass(frozen=True, slots=True)

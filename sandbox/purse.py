@@ -2,6 +2,12 @@
 
 from typing import Protocol
 
+from sandbox.errors import Refused
+
+
+class NotPaid(Refused):
+    """A purse sets nothing aside for what would only wait. Why, it says itself, where a person should know."""
+
 
 class Purse(Protocol):
     """Asked before a standing thing exists, told once what it cost. Names are unique and are found at the provider.

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from sandbox.errors import SandboxError
 from sandbox.logger import logger
+from sandbox.purse import NotPaid
 
 MEMORY = 16
 
@@ -170,6 +171,9 @@ class WarmPool(Generic[W]):
     async def _stock(self, shelf: _Shelf[W]) -> None:
         try:
             made = await self._timed_make(shelf, shelf.ahead)
+        except NotPaid as error:
+            logger().debug("warm.not_made", reason=str(error))
+            return
         except SandboxError as error:
             # Whoever asks next makes one itself, and gets this error first hand.
             logger().warning("warm.not_made", reason=str(error))

@@ -154,7 +154,8 @@ def planned_site(settings: Settings, choice: SiteChoice) -> Site:
 def site_name(settings: Settings, choice: SiteChoice) -> str:
     """What fingerprints have of it: two sites of one name may be compared."""
     if choice.backend == "modal":
-        return f"modal/{choice.gpu.kind}" if choice.gpu else "modal"
+        kind = modal_rates(settings.prices).kind(choice.gpu.kind) or choice.gpu.kind if choice.gpu else None
+        return f"modal/{kind}" if kind else "modal"
     if choice.backend == "skypilot":
         return f"skypilot/{choice.infra}/{'warm' if choice.standing else 'fresh'}"
     return f"docker/{choice.runtime or settings.runtime}"

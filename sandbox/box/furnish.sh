@@ -2,7 +2,7 @@
 # Makes a rented machine ready for errands: root, engine, our package, timer. What is there already is kept.
 # furnish.sh DIGEST KIND ENDS; its last line is `ready`, or says what is wrong and what to do.
 set -eu
-digest=$1 kind=$2 ends=$3
+digest=$1 kind=$2 ends=$3 timer=${4:-/run/systemd/shutdown/scheduled}
 root=$HOME/.blastdoor
 parcel=$root/parcels/$digest
 venv=$root/venv-$digest
@@ -19,7 +19,13 @@ chmod 711 "$HOME" "$root" 2>/dev/null || :
 chmod 755 "$root/inputs"
 
 if [ "$kind" = vm ]; then
-	[ -e /run/systemd/shutdown/scheduled ] || fail "no timer is set that powers the machine off; nothing is run on it"
+	# SkyPilot runs `setup`, which sets it, beside us: a launch returns before that is done.
+	left=120
+	while [ ! -e "$timer" ] && [ $left -gt 0 ]; do
+		sleep 1
+		left=$((left - 1))
+	done
+	[ -e "$timer" ] || fail "no timer is set that powers the machine off; nothing is run on it"
 	command -v dockerd >/dev/null || {
 		sudo -n apt-get -qq update
 		sudo -n env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y docker.io

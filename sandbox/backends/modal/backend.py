@@ -23,7 +23,7 @@ from sandbox.live import LiveChamber
 from sandbox.posture import FIRST_UID, LAST_UID
 from sandbox.price import billed_clock
 from sandbox.pulse import Pulse
-from sandbox.purse import Purse
+from sandbox.purse import NotPaid, Purse
 from sandbox.tenancy import Tenancy
 from sandbox.warm import WarmPool
 
@@ -229,7 +229,7 @@ class ModalBackend:
         self._open.add(chamber)
         try:
             await within("start the chamber", chamber.greet(), due - billed_clock())
-            guest.compare(chamber.facts, job, uid)
+            guest.compare(chamber.facts, order.as_sold(self._config, job), uid)
         except BaseException as error:  # noqa: BLE001  it is raised again, with what it cost
             raise await chamber.give_up(guest.told(error)) from None
         return chamber, hold
@@ -262,7 +262,7 @@ class ModalBackend:
         rate = self._config.rates.per_second(job.limits)
         # If owner and warden die together, nothing but its lifetime ends it.
         if not (self.purse and self.purse.reserve(name, rate * seconds, rate)):
-            raise Refused("no money is left for sandboxes that wait")
+            raise NotPaid("nothing is set aside for a sandbox that would only wait")
         self._unpaid[name] = (billed_clock(), 0.0)
         try:
             made = await self._make(job, seconds, name)

@@ -65,13 +65,22 @@ def gpu(config: "ModalConfig", wanted: Gpu | None) -> str | None:
     """Modal's word for it. Only kinds with a price: what can not be reserved is not rented."""
     if wanted is None:
         return None
-    if wanted.kind not in config.rates.gpu:
+    if not (kind := config.rates.kind(wanted.kind)):
         known = ", ".join(config.rates.gpu) or "none"
         raise Refused(f"Modal has no GPU {wanted.kind} that we know the price of; it has {known}")
-    most = FEWER_GPUS.get(wanted.kind, MOST_GPUS)
+    most = FEWER_GPUS.get(kind, MOST_GPUS)
     if wanted.count > most:
-        raise Refused(f"Modal gives at most {most} GPUs of kind {wanted.kind} to one sandbox, not {wanted.count}")
-    return f"{EXACTLY.get(wanted.kind, wanted.kind)}:{wanted.count}"
+        raise Refused(f"Modal gives at most {most} GPUs of kind {kind} to one sandbox, not {wanted.count}")
+    return f"{EXACTLY.get(kind, kind)}:{wanted.count}"
+
+
+def as_sold(config: "ModalConfig", job: Job) -> Job:
+    """The job with Modal's own name for its GPU: what comes is compared with what was bought."""
+    wanted = job.limits.gpu
+    if wanted is None or not (kind := config.rates.kind(wanted.kind)):
+        return job
+    limits = job.limits.model_copy(update={"gpu": Gpu(kind=kind, count=wanted.count)})
+    return job.model_copy(update={"limits": limits})
 
 
 def memory(limits: Limits) -> int:

@@ -102,6 +102,7 @@ def test_configs() -> None:
         (SiteChoice(runtime="runc"), DockerConfig, "docker/runc"),
         (SiteChoice("modal", standing=2), ModalConfig, "modal"),
         (SiteChoice("modal", Gpu.parse("A10:2")), ModalConfig, "modal/A10"),
+        (SiteChoice("modal", Gpu.parse("a10g")), ModalConfig, "modal/A10"),
         (SiteChoice("skypilot", infra="slurm/one"), SkyPilotConfig, "skypilot/slurm/one/fresh"),
         (SiteChoice("skypilot", infra="aws", standing=1), SkyPilotConfig, "skypilot/aws/warm"),
     ]

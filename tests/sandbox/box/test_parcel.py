@@ -7,8 +7,13 @@ import zipfile
 from io import BytesIO
 from pathlib import Path
 
+import pytest
+
 import box_requirements
 from sandbox.box.parcel import REQUIREMENTS, WHEEL, parcel
+
+NO_UV = "blastdoor: uv is not on the machine, though SkyPilot installs it"
+NO_TIMER = "blastdoor: no timer is set that powers the machine off; nothing is run on it"
 
 
 def test_pins_are_those_of_the_repository() -> None:
@@ -55,15 +60,37 @@ def test_the_wheel_is_one() -> None:
 
 
 def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
-    """A machine without uv, or a virtual machine without a timer, gets one line that says so."""
-    parcel().write(tmp_path / ".blastdoor" / "parcels" / "x")
-    script = tmp_path / ".blastdoor" / "parcels" / "x" / "furnish.sh"
+    """A machine without uv gets one line that says so."""
+    assert furnished(tmp_path, "node") == NO_UV
+
+
+@pytest.mark.parametrize(("after", "line"), [(3, NO_UV), (1000, NO_TIMER)])
+def test_a_virtual_machine_whose_timer_is_late(tmp_path: Path, after: int, line: str) -> None:
+    """SkyPilot sets it beside us, after the launch has returned: it is waited for, and without it nothing is run."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    slept, timer = tmp_path / "slept", tmp_path / "timer"
+    for name, script in {
+        "sleep": f'echo >>{slept}; [ "$(wc -l <{slept})" -lt {after} ] || : >{timer}',
+        "sudo": "exit 0",
+        "dockerd": "exit 0",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    assert furnished(tmp_path, "vm", str(timer)) == line
+    assert len(slept.read_text()) == min(after, 120)
+
+
+def furnished(home: Path, kind: str, *timer: str) -> str:
+    """The last line of a machine on which nothing of ours is; it never gets as far as to install anything."""
+    parcel().write(home / ".blastdoor" / "parcels" / "x")
+    script = home / ".blastdoor" / "parcels" / "x" / "furnish.sh"
     ran = subprocess.run(
-        ["sh", script, "x", "node", "0"],
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        ["sh", script, "x", kind, "0", *timer],
+        env={"HOME": str(home), "PATH": f"{home / 'bin'}:/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 3
-    assert ran.stdout.splitlines()[-1] == "blastdoor: uv is not on the machine, though SkyPilot installs it"
+    return ran.stdout.splitlines()[-1]

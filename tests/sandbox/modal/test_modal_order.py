@@ -25,6 +25,30 @@ def test_gpus_that_modal_sells(text: str, word: str) -> None:
     assert modal_order.gpu(CONFIG, Gpu.parse(text)) == word
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "kind"),
+    [
+        ("A100", "A100-40GB:1", "A100-40GB"),
+        ("a100-80gb:2", "A100-80GB:2", "A100-80GB"),
+        ("A10G", "A10:1", "A10"),
+        ("a10g:4", "A10:4", "A10"),
+        ("h100", "H100!:1", "H100"),
+    ],
+)
+def test_other_names_of_them(text: str, word: str, kind: str) -> None:
+    """As Modal takes them: in any case, and short ones for the kind that it means by them, at its price."""
+    wanted = Gpu.parse(text)
+    assert modal_order.gpu(CONFIG, wanted) == word
+    priced = CONFIG.rates.per_second(Limits(gpu=wanted)) - CONFIG.rates.per_second(Limits())
+    assert priced == pytest.approx(CONFIG.rates.gpu[kind] * wanted.count)
+
+
+def test_a_price_of_ones_own_for_a_short_name() -> None:
+    """Whoever gives one means it."""
+    rates = Rates(gpu={"A100": 1.0, "A100-40GB": 2.0})
+    assert rates.per_second(Limits(gpu="A100")) - rates.per_second(Limits()) == 1.0
+
+
 def test_an_h100_is_no_h200() -> None:
     """Modal may give the larger one unless told; its own parser takes the mark, and the price is the plain kind's."""
     word = modal_order.gpu(CONFIG, Gpu.parse("H100:2"))
@@ -44,7 +68,6 @@ def test_no_gpu() -> None:
     [
         ("any", "Modal has no GPU any .*; it has T4"),
         ("RTX9090", "Modal has no GPU RTX9090"),
-        ("a10", "Modal has no GPU a10"),
         ("A10:5", "at most 4 GPUs of kind A10"),
         ("H100:9", "at most 8 GPUs of kind H100"),
     ],
