@@ -30,6 +30,8 @@ OVER = 76
 BOX_S = 180.0  # a chamber's own phases there: ready, unpacked, collected, ended
 TRIES = 3
 TRY_PAUSE_S = 2.0
+# So long a machine that can not be reached is asked again for an outcome: it keeps it, and networks come back.
+PATIENCE_S = 180.0
 
 Ship = Callable[["Machine", Missing], Awaitable[None]]
 
@@ -110,7 +112,7 @@ class Machine:
 
     async def collect(self, trial: str, limits: Limits, until: float) -> Report:
         """Wait for the outcome and take it. Raises WireFault for bytes that are no report of ours."""
-        failures = 0
+        heard = time.monotonic()
         while (left := until - time.monotonic()) > 0:
             wait, asked = min(LOOK_S, left), time.monotonic()
             line = f"{_waiting(trial, wait)}; {_taken(trial)}"
@@ -126,11 +128,12 @@ class Machine:
             if code == OVER:
                 raise Lost(f"the trial on {self.name} ended without an outcome: somebody or something killed it")
             if code != NOT_YET:
-                failures += 1
-                if failures >= TRIES:
+                if time.monotonic() - heard >= PATIENCE_S:
                     raise Unavailable(f"the outcome could not be brought back: {problem}")
                 await asyncio.sleep(TRY_PAUSE_S)
-            elif asked + wait > time.monotonic():
+                continue
+            heard = time.monotonic()
+            if asked + wait > heard:
                 await asyncio.sleep(TRY_PAUSE_S)  # it was told to wait, and did not
         raise Unavailable(f"{self.name} did not hand over an outcome in time")
 

@@ -130,6 +130,39 @@ async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytes
     assert 1 <= asked <= 6
 
 
+class Away(PaperMachine):
+    """It runs the trial to its end, and can not be reached for so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self._looks = looks
+
+    async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
+        if "exec tar" in command and self._submitted and self._looks:
+            self._looks -= 1
+            raise Unavailable("the machine can not be reached (exit code 255)")
+        return await super().call(command, cap, timeout)
+
+
+@pytest.mark.parametrize(("patience_s", "survives"), [(180.0, True), (0.0, False)])
+async def test_T86_a_machine_that_can_not_be_reached_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: float, survives: bool
+) -> None:
+    """A network that is away for two minutes (sixty looks) costs no trial: the machine has kept the outcome."""
+    monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.0)
+    monkeypatch.setattr(skypilot_machine, "PATIENCE_S", patience_s)
+    backend = await connected(YardProvisioner(Yard(lambda _: Away(60))), settings(tmp_path))
+    try:
+        async with await backend.open(JOB) as chamber:
+            if survives:
+                assert (await chamber.run(Bundle({}))).outputs == {"answer": b"42"}
+            else:
+                with pytest.raises(Unavailable, match="could not be brought back"):
+                    await chamber.run(Bundle({}))
+    finally:
+        await backend.close()
+
+
 async def test_a_job_that_wants_a_fresh_machine_gets_none_that_served_before(tmp_path: Path) -> None:
     """The control job decides who is to blame: on a machine that a candidate took, it would say what pays."""
     yard = Yard(lambda _: PaperMachine())
