@@ -48,6 +48,7 @@ class Emulator:
         await self._sandboxes.ready()
         for server in self._servers.values():
             await server.listen()
+        await self._control.blobs.listen()
         self._control.router_url = self._servers["router"].url
         token_id, token_secret = self._control.token
         urls = {"url": self._servers["control"].url, "router": self._servers["router"].url}
@@ -132,7 +133,11 @@ class Emulator:
         await self.route_by("")
         await self._sandboxes.clear()
         await self._images.clear()
+        self._control.blobs.clear()
         self._journal.clear()
+
+    async def close(self) -> None:
+        await self._control.blobs.close()
 
 
 async def _command(emulator: Emulator, line: str) -> str:
@@ -159,6 +164,7 @@ async def main() -> None:
             _say(await _command(emulator, line.decode()))
     finally:
         await emulator.forget()
+        await emulator.close()
 
 
 asyncio.run(main())

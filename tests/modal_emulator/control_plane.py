@@ -12,6 +12,7 @@ from google.protobuf.empty_pb2 import Empty
 from grpclib import GRPCError, Status
 from modal_proto import api_pb2
 
+from tests.modal_emulator.blobs import Blobs
 from tests.modal_emulator.faults import Faults
 from tests.modal_emulator.images import BUILDER_VERSION, Files, Images
 from tests.modal_emulator.sandboxes import Order, Result, Sandbox, Sandboxes, new_id
@@ -37,6 +38,7 @@ class ControlPlane:
         self._sandboxes = sandboxes
         self._images = images
         self._files = files
+        self.blobs = Blobs()
         self._apps: dict[tuple[str, str], str] = {}
         self._secrets: dict[str, dict[str, str]] = {}
 
@@ -85,8 +87,13 @@ class ControlPlane:
         missing = self._files.missing(list(request.sha256_hex_hashes))
         return api_pb2.MountBatchedCheckExistenceResponse(missing_sha256_hex_hashes=missing)
 
+    async def BlobCreate(self, request: api_pb2.BlobCreateRequest) -> api_pb2.BlobCreateResponse:
+        blob_id, url = self.blobs.announce(request.content_length, request.content_sha256_base64)
+        return api_pb2.BlobCreateResponse(blob_ids=[blob_id], upload_urls=api_pb2.UploadUrlList(items=[url]))
+
     async def MountPutFile(self, request: api_pb2.MountPutFileRequest) -> api_pb2.MountPutFileResponse:
-        self._files.put(request.sha256_hex, request.data)
+        data = self.blobs.take(request.data_blob_id) if request.data_blob_id else request.data
+        self._files.put(request.sha256_hex, data)
         return api_pb2.MountPutFileResponse(exists=True)
 
     async def MountGetOrCreate(self, request: api_pb2.MountGetOrCreateRequest) -> api_pb2.MountGetOrCreateResponse:

@@ -99,16 +99,21 @@ async def _without_tools(backend: ModalBackend) -> str:
     return modal_engine.image_id(await backend._engine.build(image, 60))
 
 
-async def test_inputs_lie_in_their_place(backend: ModalBackend, config: ModalConfig, tmp_path: Path) -> None:
-    """Large inputs are sent once, by content, and a candidate can read but not change them."""
+@pytest.mark.parametrize("size", [256_000, 5 << 20], ids=["in a call", "as a blob"])
+async def test_inputs_lie_in_their_place(
+    backend: ModalBackend, config: ModalConfig, modal_emulator: ModalEmulator, tmp_path: Path, size: int
+) -> None:
+    """Large inputs are sent once, by content, and a candidate can read but not change them. From 4 MiB on, Modal's
+    package sends a file to an address of its own."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "deep").mkdir()
-    (tmp_path / "data" / "deep" / "x.bin").write_bytes(bytes(range(256)) * 1000)
+    (tmp_path / "data" / "deep" / "x.bin").write_bytes(bytes(range(256)) * (size // 256))
     item = InputStore(config.inputs_folder).add("numbers", tmp_path / "data")
     script = "cksum </inputs/numbers/deep/x.bin; echo >>/inputs/numbers/deep/x.bin || echo kept"
     _, log = await ran(backend, script, inputs=(item,))
-    assert b"256000" in log
+    assert str(size).encode() in log
     assert b"kept" in log
+    assert ("BlobCreate" in modal_emulator.calls()) is (size >= 4 << 20)
 
 
 async def test_an_input_that_is_not_there(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:
