@@ -15,6 +15,8 @@ WAITING = 64
 # The package gives up a stream after ten seconds of tries; a network, or Modal, may be away for longer than that.
 PATIENCE_S = 180.0
 PAUSE_S = 0.5
+# Streams of a sandbox that was ended end by themselves; what does not is cancelled.
+ENDING_S = 10.0
 
 Piece = tuple[Stream, memoryview]
 
@@ -42,6 +44,7 @@ class ModalLink:
         self._patience_s = patience_s
         self._pieces: asyncio.Queue[Piece | SandboxError | None] = asyncio.Queue(WAITING)
         self._ended = False
+        self._closed = False
         self._failure: SandboxError | None = None
         self._reading = asyncio.create_task(self._read_both())
 
@@ -77,9 +80,16 @@ class ModalLink:
         return []
 
     def close(self) -> None:
-        """The sandbox is dead: nothing more will come."""
-        self._reading.cancel()
-        while self._pieces.full():
+        """The sandbox is dead: nothing more will come.
+
+        Reading is not cancelled in the middle of a call of the package, which may leave an exception to nobody then:
+        what still comes is dropped until the streams end.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        asyncio.get_running_loop().call_later(ENDING_S, self._reading.cancel)
+        while not self._pieces.empty():
             self._pieces.get_nowait()
         self._pieces.put_nowait(None)
 
@@ -89,11 +99,11 @@ class ModalLink:
             await asyncio.gather(*readers)
         except Lost:
             # Modal says itself that the command is gone; why, its record of the sandbox tells.
-            await self._pieces.put(None)
+            await self._put(None)
         except SandboxError as error:
-            await self._pieces.put(error)
+            await self._put(error)
         else:
-            await self._pieces.put(None)
+            await self._put(None)
         finally:
             for reader in readers:
                 reader.cancel()
@@ -114,7 +124,7 @@ class ModalLink:
                 async with contextlib.aclosing(self._streams.read(stream)) as pieces:  # type: ignore[type-var]
                     async for piece in pieces:
                         since = None
-                        await self._pieces.put((stream, memoryview(piece)))
+                        await self._put((stream, memoryview(piece)))
                 return
             except SandboxError as error:
                 since = since or time.monotonic()
@@ -122,13 +132,17 @@ class ModalLink:
 
     async def _take_up(self, error: SandboxError, since: float) -> None:
         """Wait a moment before the next try; raises the error where there is no use in one."""
-        if isinstance(error, Lost | Denied):
+        if self._closed or isinstance(error, Lost | Denied):
             raise error
         if await self._gone():
             raise Lost("the sandbox has ended") from error
         if time.monotonic() - since >= self._patience_s:
             raise error
         await asyncio.sleep(PAUSE_S)
+
+    async def _put(self, piece: Piece | SandboxError | None) -> None:
+        if not self._closed:
+            await self._pieces.put(piece)
 
     async def _gone(self) -> bool:
         try:

@@ -5,9 +5,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from sandbox.backends.modal import link as modal_link
 from sandbox.backends.modal.link import SEND_BYTES, ModalLink
 from sandbox.errors import Lost, SandboxError, Unavailable
 from sandbox.wire.demux import Stream
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modal_link, "PAUSE_S", 0.0)
 
 
 class Script:
@@ -95,6 +101,72 @@ async def test_large_bundles_go_in_pieces() -> None:
 async def test_sending_to_the_dead_is_no_failure() -> None:
     """The receiving side says how it ended."""
     await linked(Script({}, gone=True)).send(b"stop\n")
+
+
+async def test_close_lets_the_package_end_its_calls() -> None:
+    """A call that is cancelled half-way may leave an exception to nobody, which is told on a terminal."""
+    ends, cancelled = asyncio.Event(), False
+
+    class Flood(Script):
+        async def read(self, stream: Stream) -> AsyncIterator[bytes]:
+            nonlocal cancelled
+            try:
+                while not ends.is_set():
+                    yield b"x"
+                    await asyncio.sleep(0)
+                raise Unavailable("the sandbox was detached")
+            except asyncio.CancelledError:
+                cancelled = True
+                raise
+
+    link = linked(Flood({}))
+    await asyncio.sleep(0.05)
+    link.close()
+    link.close()
+    assert await link.receive() == []
+    ends.set()
+    async with asyncio.timeout(60):
+        await asyncio.wait([link._reading])
+    assert not cancelled
+    assert link._reading.exception() is None
+
+
+async def test_a_stream_goes_on_where_it_broke() -> None:
+    """Each that breaks is called again, and nothing is asked of a sandbox that answers."""
+
+    class Breaking(Script):
+        async def read(self, stream: Stream) -> AsyncIterator[bytes]:
+            said = self._said.get(stream, [])
+            while said:
+                item = said.pop(0)
+                if isinstance(item, SandboxError):
+                    raise item
+                yield item
+
+    async def is_over() -> bool:
+        raise Unavailable("nobody answers")
+
+    said: list[bytes | SandboxError] = [b"one", Unavailable("cut"), Unavailable("still cut"), b"two"]
+    link = ModalLink(Breaking({Stream.STDOUT: said}), is_over)
+    assert (await everything(link))[Stream.STDOUT] == b"onetwo"
+
+
+async def test_a_write_goes_on_where_it_broke() -> None:
+    """The package has what it was given already: it is told to send on, and given nothing twice."""
+
+    class Breaking(Script):
+        async def write(self, data: bytes | memoryview) -> None:
+            await super().write(data)
+            if len(self.written) == 1:
+                raise Unavailable("cut")
+
+    script = Breaking({})
+
+    async def is_over() -> bool:
+        return False
+
+    await ModalLink(script, is_over).send(b"bundle")
+    assert script.written == [6, 0]
 
 
 async def test_close_ends_a_reader_that_waits() -> None:
