@@ -104,6 +104,7 @@ def test_bare_engine(shape: Shape) -> None:
         ("seccomp", "", False),
         ("runsc (gVisor)", "not registered", False),
         ("cgroup", "v? ", False),
+        ("disk reads", "not limited", False),
     ]
 
 

@@ -98,7 +98,7 @@ async def test_a_guard_rejects(tmp_path: Path, text: str) -> None:
     """However good the score is."""
     report = await gated(write_task(tmp_path, METRIC, GUARD), whole(text + "# dreadful\n"))
     assert report.gated.decision is Decision.REJECTED
-    assert report.gated.why == "scored: the guard plain does not pass: failed"
+    assert report.gated.why == "scored: the guard plain does not pass: exit code 1"
 
 
 async def test_every_guard_is_told(tmp_path: Path) -> None:
