@@ -84,12 +84,9 @@ def after_effects(points: Sequence[str]) -> list[int]:
     return [number for number, it in enumerate(points, start=1) if it.startswith(("after", "before Session"))]
 
 
-def ends_of_each_kind(points: Sequence[str], numbers: Iterable[int]) -> list[int]:
-    """Of these numbers the first and the last of each kind of point: with least and with most on record."""
-    ends: dict[str, list[int]] = {}
-    for number in numbers:
-        ends.setdefault(points[number - 1], []).append(number)
-    return sorted({number for found in ends.values() for number in (found[0], found[-1])})
+def last_of_each_kind(points: Sequence[str], numbers: Iterable[int]) -> list[int]:
+    """Of these numbers the last of each kind of point: with most on record."""
+    return sorted({points[number - 1]: number for number in numbers}.values())
 
 
 def die_within(seconds: float) -> None:

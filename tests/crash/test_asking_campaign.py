@@ -1,4 +1,4 @@
-"""A campaign that asks a model is killed after each of its events: it ends like one that nobody disturbed, and whatever
+"""A campaign that asks a model is killed after its events: it ends like one that nobody disturbed, and whatever
 the provider counted on the way is in the books.
 """
 
@@ -13,6 +13,7 @@ from orchestrator.domain.records import Phase
 from orchestrator.domain.state import State
 from orchestrator.loop.book import read_accounts
 from tests.crash.asking_campaign import ATTEMPTS, KEY, live, make
+from tests.crash.fate import last_of_each_kind
 from tests.crash.nursery import child
 from tests.messages import MessagesServer, Recorded, Reply, Text
 from tests.orchestrator.loop.books import check_books, ledger_of
@@ -48,8 +49,13 @@ def checked(folder: Path, requests: int) -> dict[str, object]:
     return {**told, "champion": champion and champion.id}
 
 
-def test_killed_after_every_event(tmp_path: Path) -> None:
-    """Calls that nobody heard the end of are booked at their worst case, and asked again without charging anybody."""
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_killed_after_events(tmp_path: Path, every: bool) -> None:
+    """Calls that nobody heard the end of are booked at their worst case, and asked again without charging anybody.
+
+    An event of each kind; at length, every one.
+    """
     with MessagesServer(KEY) as server:
         server.answering(answer)
         told = tmp_path / "points.json"
@@ -61,6 +67,9 @@ def test_killed_after_every_event(tmp_path: Path) -> None:
         points = json.loads(told.read_text())
         deaths = [number for number, point in enumerate(points, start=1) if point.startswith("after Ledger.append")]
         assert len(deaths) > 20
+        if not every:
+            deaths = last_of_each_kind(points, deaths)
+        assert any("model call" in points[number - 1] for number in deaths)
         for number in deaths:
             folder, before = make(tmp_path / str(number)), len(server.requests)
             where = f"point {number}: {points[number - 1]}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.bills import checked, lost
-from tests.crash.fate import ends_of_each_kind
+from tests.crash.fate import last_of_each_kind
 from tests.crash.nursery import child
 from tests.crash.rented_campaign import ATTEMPTS, live, make, provider_of, reap
 
@@ -32,7 +32,7 @@ def calm(base: Path) -> tuple[dict[str, object], list[str]]:
 def test_killed_at_steps(tmp_path: Path, every: bool) -> None:
     """Same verdicts, every attempt charged once, nothing rented in the end; what was lost is on record.
 
-    All steps of the provider, and the first and the last event of each kind; at length, every event.
+    All steps of the provider, and an event of each kind; at length, every event.
     """
     expected, points = calm(tmp_path)
     kinds = ("provider", "after Ledger.append", "before Session")
@@ -40,7 +40,7 @@ def test_killed_at_steps(tmp_path: Path, every: bool) -> None:
     steps = [number for number in deaths if points[number - 1].startswith("provider")]
     assert len(steps) == 20
     if not every:
-        deaths = sorted({*steps, *ends_of_each_kind(points, deaths)})
+        deaths = sorted({*steps, *last_of_each_kind(points, deaths)})
 
     def some(share: list[int]) -> None:
         for number in share:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.state import State
-from tests.crash.fate import after_effects, ends_of_each_kind
+from tests.crash.fate import after_effects, last_of_each_kind
 from tests.crash.nursery import child
 from tests.crash.scripted_campaign import checked, live, make, tree, verdicts
 
@@ -92,11 +92,10 @@ def killed_at(base: Path, kind: str, chosen: Callable[[Sequence[str]], list[int]
 
 @pytest.mark.parametrize("kind", ["short", "tested", "asked"])
 def test_killed_at_each_kind_of_point(tmp_path: Path, kind: str) -> None:
-    """A short campaign, killed once after the first and the last of its effects of each kind: one with tuning, a guard,
-    replays and a change of the fleet, one whose scores are noisy, and one in which a person is asked before anything
-    is kept.
+    """A short campaign, killed once after an effect of each kind: one with tuning, a guard, replays and a change of the
+    fleet, one whose scores are noisy, and one in which a person is asked before anything is kept.
     """
-    assert killed_at(tmp_path, kind, lambda points: ends_of_each_kind(points, after_effects(points))) > 20
+    assert killed_at(tmp_path, kind, lambda points: last_of_each_kind(points, after_effects(points))) > 20
 
 
 @pytest.mark.slow
@@ -112,7 +111,7 @@ def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole; and
     where outputs are let go, all that the ledger says is there, is there, and nothing else.
     """
-    assert rounds(tmp_path, kind, 2) >= 2
+    assert rounds(tmp_path, kind, 1) >= 2
 
 
 @pytest.mark.slow
