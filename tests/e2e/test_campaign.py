@@ -145,15 +145,16 @@ def test_stopped_and_resumed(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C ends it cleanly with exit code 130; `kill -9` loses nothing either; a resume finishes it."""
     task = tmp_path / "t"
     said("init", task)
-    running = Started("run", task, "--attempts", "24", "--width", "2", env=ENVIRONMENT)
+    # So slow that it is at work whenever it is stopped.
+    running = Started("run", task, "--attempts", "6", "--width", "2", "--rate", "12/min", env=ENVIRONMENT)
     until(lambda: nodes_ended(task) >= 1)
     assert "works on this campaign" in said("resume", task, code=2)
     running.send_signal(number)
     assert running.wait(timeout=60) == (130 if number is signal.SIGINT else -9)
-    said("resume", task)
+    said("resume", task, "--rate", "20/s")
     with read_campaign(task) as reading:
         ended = [node for node in reading.state.nodes.values() if node.role == "search"]
-        assert [node.ending for node in ended] == [Ending.SCORED] * 24
+        assert [node.ending for node in ended] == [Ending.SCORED] * 6
         assert not reading.accounts.holds
         reading.ledger.verify()
 
