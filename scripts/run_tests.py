@@ -12,7 +12,9 @@ No test gets a second try: one that fails now and then is wrong, or has found so
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+TESTS = Path(__file__).resolve().parents[1] / "tests"
 # Tests wait for engines and deadlines much of the time, so there are more than processors.
 WORKERS = 2 + (os.cpu_count() or 1)
 STAGES = (
@@ -27,7 +29,14 @@ PASSED, NOTHING_COLLECTED = 0, 5
 def stage(marks: str, more: tuple[str, ...], arguments: list[str]) -> int:
     """What pytest exits with."""
     chosen = f"({marks}) and ({given})" if (given := _marks(arguments)) else marks
+    if marks.startswith("alone") and not any(Path(word.partition("::")[0]).exists() for word in arguments):
+        more = (*more, *files_with_alone())
     return _pytest(*more, *arguments, "-m", chosen)
+
+
+def files_with_alone() -> list[str]:
+    """The few that have such a test: to collect all others takes longer than some of the tests."""
+    return sorted(str(path) for path in TESTS.rglob("test_*.py") if "mark.alone" in path.read_text())
 
 
 def _pytest(*words: str) -> int:

@@ -14,6 +14,7 @@ from private_postgres import PrivatePostgres, postgres
 from private_slurm import PrivateSlurm
 from tests.messages import MessagesServer
 from tests.modal_emulator import ModalEmulator
+from tests.order import dealt, weight
 
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
@@ -56,11 +57,15 @@ def _can_hold_folders(place: Path) -> bool:
     return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > ROOM
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if item.nodeid.startswith(LONG):
             item.add_marker("long")
+    yield
+    if workers := getattr(config, "workerinput", {}).get("workercount"):
+        weights = {item: weight(mark.name for mark in item.iter_markers()) for item in items}
+        items[:] = dealt(items, workers, lambda item: item.nodeid.partition("::")[0], weights.__getitem__)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -26,6 +26,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 BLASTDOOR = "orchestrator.views.cli:main"
 WARM = ("orchestrator.views.cli",)
 WITH_MODELS = (*WARM, "orchestrator.llm.asking")  # as much again, and few need it
+WITH_MODAL = (*WARM, "sandbox.backends.modal.engine")
 FRESH = (sys.executable, "-c", "from orchestrator.views.cli import main; main()")
 HANG_S = 240.0
 _LONGEST = 1 << 20  # bytes of words and environment

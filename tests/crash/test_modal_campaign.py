@@ -16,13 +16,12 @@ from tests.crash.bills import checked, lost
 from tests.crash.docker_campaign import make
 from tests.crash.modal_campaign import ATTEMPTS, main
 from tests.modal_emulator import ModalEmulator
-from tests.started import WARM, Started
+from tests.started import WITH_MODAL, Started
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash, pytest.mark.timeout(600)]
 
 REACHED_S = 180.0
 PROGRAM = f"{main.__module__}:{main.__name__}"
-WITH_MODAL = (*WARM, "sandbox.backends.modal.engine")
 When = Literal["before", "after"]
 # Of each step the two sides of its effect; with one that stands ready, where there are two to be ended.
 POINTS: list[tuple[str, When, int]] = [

@@ -33,6 +33,21 @@ def test_own_marks_narrow_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_tests_that_run_alone_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only files that have one are collected for them, unless the caller names files."""
+    asked: list[tuple[str, ...]] = []
+
+    def ran(*words: str) -> int:
+        asked.append(words)
+        return 0
+
+    monkeypatch.setattr(run_tests, "_pytest", ran)
+    assert run_tests.main(["-x"]) == run_tests.main([__file__]) == 0
+    alone, others, *named = asked
+    assert {Path(word).name for word in alone if word.endswith(".py")} >= {"test_command_line.py", "test_speedup.py"}
+    assert not [word for words in (others, *named) for word in words if word.endswith(".py") and word != __file__]
+
+
 def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said at greater length is run where somebody asks for it, and draws more."""
     asked: list[tuple[str, list[str]]] = []

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from sandbox import BakedImage, Bundle, DockerConfig, ImageSpec, Job, Outcome, Refused, Unavailable
+from sandbox import BakedImage, Bundle, DockerConfig, ImageSpec, Job, Outcome, Refused, Unavailable, baking
 from sandbox.backends.docker import bake as docker_bake
+from sandbox.backends.docker import bake_steps
 from sandbox.backends.docker.bake import bake
 from sandbox.backends.docker.bake_steps import workbench
 from sandbox.backends.docker.engine import Engine
-from sandbox.baking import REPOSITORY, baked_name
+from sandbox.baking import baked_name
 from tests.sandbox.make_wheel import make_wheel
 
-pytestmark = [pytest.mark.docker, pytest.mark.alone]
+pytestmark = pytest.mark.docker
 
 BASE = "blastdoor-trial:latest"
 HOST = DockerConfig().host
@@ -31,23 +32,27 @@ def fresh(*, base: str = BASE, run: tuple[str, ...] = (), **packages: tuple[str,
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[Engine]:
+def repository(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of this test alone: others bake meanwhile."""
+    name = f"blastdoor-baked-{uuid.uuid4().hex[:12]}"
+    for module in (baking, bake_steps):
+        monkeypatch.setattr(module, "REPOSITORY", name)
+    return name
+
+
+@pytest.fixture
+async def engine(repository: str) -> AsyncIterator[Engine]:
     """The engine, which holds no container of a baker and no new image in the end."""
     engine = await asyncio.to_thread(Engine, HOST)
-    before = set(await images(engine))
     yield engine
-    for name in set(await images(engine)) - before:
-        await engine.remove_image(name)
+    for item in await engine._call("list", lambda: engine._api.images(repository)):
+        await engine.remove_image(str(item["RepoTags"][0]))
     engine.close()
 
 
-async def images(engine: Engine) -> list[str]:
-    found = await engine._call("list", lambda: engine._api.images(REPOSITORY))
-    return [str(item["RepoTags"][0]) for item in found]
-
-
 async def containers(engine: Engine) -> list[str]:
-    found = await engine._call("list", lambda: engine._api.containers(all=True, filters={"name": REPOSITORY}))
+    theirs = {"name": baking.REPOSITORY}
+    found = await engine._call("list", lambda: engine._api.containers(all=True, filters=theirs))
     return [str(item["Names"]) for item in found]
 
 
@@ -190,11 +195,11 @@ async def test_dependency_that_only_the_image_needs(
     assert "python3" in log, "a package's commands belong to the image's Python"
 
 
-async def test_base_that_no_chamber_takes(engine: Engine) -> None:
+async def test_base_that_no_chamber_takes(engine: Engine, repository: str) -> None:
     """A base is held to the same rule as every image."""
-    await engine.derive_image(BASE, "blastdoor-baked:preloading", ["ENV LD_PRELOAD=/tmp/x.so"], {})
+    await engine.derive_image(BASE, f"{repository}:preloading", ["ENV LD_PRELOAD=/tmp/x.so"], {})
     with pytest.raises(Refused, match="LD_PRELOAD"):
-        await baked(fresh(base="blastdoor-baked:preloading"))
+        await baked(fresh(base=f"{repository}:preloading"))
 
 
 async def test_missing_base(engine: Engine) -> None:
@@ -219,11 +224,11 @@ async def test_bounded_in_time(engine: Engine) -> None:
 @pytest.mark.parametrize("wait", [0.0, 0.05, 0.2, 1.0])
 async def test_cancelled(engine: Engine, wait: float) -> None:
     """Whoever gives up leaves no container behind, at any moment of it."""
-    baking = asyncio.create_task(baked(fresh(run=("sleep 600",))))
+    at_work = asyncio.create_task(baked(fresh(run=("sleep 600",))))
     await asyncio.sleep(wait)
-    baking.cancel()
+    at_work.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await baking
+        await at_work
     assert await none_left(engine)
 
 
@@ -238,10 +243,12 @@ async def test_name_left_behind(engine: Engine, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.crash
-async def test_baker_that_was_killed(engine: Engine) -> None:
+async def test_baker_that_was_killed(engine: Engine, repository: str) -> None:
     """After a SIGKILL of the baker its container goes by itself, and the next one bakes."""
     spec = fresh(run=("sleep 5",))
     code = f"""import asyncio
+from sandbox import baking
+baking.REPOSITORY = {repository!r}
 from sandbox import DockerConfig, ImageSpec
 spec = ImageSpec.model_validate_json({spec.model_dump_json()!r})
 asyncio.run(DockerConfig().bake(spec, lambda line: print(line, flush=True)))"""
@@ -249,7 +256,7 @@ asyncio.run(DockerConfig().bake(spec, lambda line: print(line, flush=True)))"""
         *(sys.executable, "-c", code), stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."}
     )
     assert process.stdout
-    assert b"sleep 5" in await asyncio.wait_for(process.stdout.readline(), 30)
+    assert b"sleep 5" in await asyncio.wait_for(process.stdout.readline(), 120)
     process.kill()
     await process.wait()
     assert await none_left(engine)

@@ -17,4 +17,6 @@ async def own(config: ModalConfig, job: Job) -> None:
     await backend.close()
 
 
-asyncio.run(own(ModalConfig.model_validate_json(sys.argv[1]), Job.model_validate_json(sys.argv[2])))
+def main() -> None:
+    """Words: its settings and its job, as JSON."""
+    asyncio.run(own(ModalConfig.model_validate_json(sys.argv[1]), Job.model_validate_json(sys.argv[2])))

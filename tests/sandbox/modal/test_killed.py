@@ -4,9 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,11 +15,13 @@ from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import until
+from tests.sandbox.modal import doomed_owner
 from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, at_once, reap_as_another
+from tests.started import WITH_MODAL, Started
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash]
 
-OWNER = Path(__file__).with_name("doomed_owner.py")
+OWNER = f"{doomed_owner.__name__}:main"
 REACHED_S = 120.0
 
 # Everything between the first thing that costs and the last: create, run, terminate.
@@ -43,22 +43,23 @@ CALLS = {
 class Owner:
     """A process of its own, with its warden."""
 
-    def __init__(self, process: asyncio.subprocess.Process, warden: int) -> None:
+    def __init__(self, process: Started, warden: int) -> None:
         self._process = process
         self._warden = warden
 
     @classmethod
     async def start(cls, config: ModalConfig, job: Job) -> "Owner":
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(OWNER), config.model_dump_json(), job.model_dump_json(), stdout=asyncio.subprocess.PIPE
-        )
-        if process.stdout is None:
-            raise RuntimeError("the owner has no stdout")
-        return cls(process, int(await asyncio.wait_for(process.stdout.readline(), REACHED_S)))
+        ours, theirs = os.pipe()
+        words = (config.model_dump_json(), job.model_dump_json())
+        process = await asyncio.to_thread(Started, *words, program=OWNER, warm=WITH_MODAL, stdout=theirs, stderr=2)
+        os.close(theirs)
+        with os.fdopen(ours) as said:
+            return cls(process, int(await asyncio.wait_for(asyncio.to_thread(said.readline), REACHED_S)))
 
     async def kill(self) -> None:
         self._process.kill()
-        assert await self._process.wait() == -signal.SIGKILL, "the owner ended before it could be killed"
+        ended = await asyncio.to_thread(self._process.wait)
+        assert ended == -signal.SIGKILL, "the owner ended before it could be killed"
 
     async def kill_warden(self) -> None:
         """It is nobody's child by now: whoever adopts orphans buries it."""
