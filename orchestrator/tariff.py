@@ -1,6 +1,6 @@
 """What chambers at one place cost: for so many seconds, and at most. Pure, so that a plan says what a run reserves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.budget import micro_dollars, milliseconds
@@ -37,6 +37,13 @@ class Tariff:
         """
         worst = self.whole_life(limits, builds=builds)
         return worst + self.whole_life(CONTROL) if self.is_rented else worst
+
+    def worst_in_turn(self, chambers: Sequence[tuple[Limits, bool]]) -> Spent:
+        """The most that chambers can cost, one after the other, where the first that breaks off is the last: so that
+        there is one control job at most. Each with its limits and whether it builds.
+        """
+        worst = sum((self.whole_life(limits, builds=builds) for limits, builds in chambers), Spent())
+        return worst + self.whole_life(CONTROL) if self.is_rented and chambers else worst
 
     def whole_life(self, limits: Limits, *, builds: bool = False) -> Spent:
         """The most that one chamber can cost."""

@@ -6,8 +6,9 @@ In relay mode both live while either works.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from orchestrator.domain.records import Role
+from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.verdict import Mode
+from orchestrator.tariff import Tariff
 from orchestrator.task import Task
 from sandbox import Limits
 
@@ -61,13 +62,27 @@ def chamber_limits(task: Task, mode: Mode) -> tuple[Limits, Limits]:
 
 def walls_of_trial(task: Task, mode: Mode) -> list[Walls]:
     """The trial and two judgings: the second is on the baseline, should the first break."""
+    return _walls_of_run(task, mode) + _walls_of_doubt(task, mode)
+
+
+def _walls_of_run(task: Task, mode: Mode) -> list[Walls]:
+    """A trial and its judging."""
     own, judge = chamber_limits(task, mode)
     if task.judge.mode == "shared":
-        # What runs as the trial is the judge's command, which builds nothing.
-        return [Walls(judge, away=True)] * 3
-    trial = Walls(own, bool(task.trial.build), away=True)
-    # Where the judge calls, a second judging needs the baseline itself, not what it left.
-    return [trial] * (2 if relays(task) else 1) + [Walls(judge)] * 2
+        # What runs as the trial is the judge's command, which builds nothing; its result is read here.
+        return [Walls(judge, away=True)]
+    return [Walls(own, bool(task.trial.build), away=True), Walls(judge)]
+
+
+def _walls_of_doubt(task: Task, mode: Mode) -> list[Walls]:
+    """A judging of the baseline, where a judge broke that is not beside the candidate. Whatever it says, nothing more
+    is run in the attempt.
+    """
+    own, judge = chamber_limits(task, mode)
+    if task.judge.mode == "shared":
+        return []
+    # Where the judge calls, this needs the baseline itself, not what it left.
+    return [Walls(own, bool(task.trial.build), away=True), Walls(judge)] if relays(task) else [Walls(judge)]
 
 
 def walls_of_asking(task: Task) -> list[Walls]:
@@ -84,9 +99,13 @@ def walls_of_guard(limits: Limits, place: str) -> Walls:
 
 
 def walls_of_attempt(task: Task, role: Role, guards: Sequence[Walls]) -> list[Walls]:
-    """What an attempt reserves when it is opened: the trial, the same for a replay, every guard, and held-out."""
+    """What an attempt reserves when it is opened: the trial, the same for a replay, every guard, and held-out. A judge
+    that breaks is asked about the baseline once, since that ends the attempt; about a baseline never.
+    """
     replays = role in (Role.SEARCH, Role.INJECTED) and task.certify.certify().replays
-    walls = walls_of_trial(task, Mode.SUBMIT) * (2 if replays else 1)
+    walls = _walls_of_run(task, Mode.SUBMIT) * (2 if replays else 1)
+    if role is not Role.BASELINE:
+        walls += _walls_of_doubt(task, Mode.SUBMIT)
     if role is not Role.CONTROL:
         walls += [*guards, *walls_of_asking(task)]
     return walls
@@ -97,8 +116,15 @@ def walls_of_agent(task: Task) -> list[Walls]:
     return [Walls(task.agent.limits)] * PAID_ROUNDS
 
 
-def walls_of_search(task: Task) -> list[Walls]:
-    """All that one attempt of the search reserves in its life, tuning included. Repeats are not in it."""
-    tuning = walls_of_trial(task, Mode.TUNE) * (task.tune.trials if task.tune else 0)
+def walls_of_search(task: Task) -> list[list[Walls]]:
+    """All that one attempt of the search reserves in its life, a list for each reservation: its own, and one for each
+    trial of its tuning. Repeats are not in it.
+    """
+    tuning = [walls_of_trial(task, Mode.TUNE)] * (task.tune.trials if task.tune else 0)
     guards = [walls_of_guard(guard.limits, guard.place) for guard in task.guards]
-    return walls_of_attempt(task, Role.SEARCH, guards) + tuning
+    return [walls_of_attempt(task, Role.SEARCH, guards), *tuning]
+
+
+def worst_of_walls(tariff: Tariff, walls: Sequence[Walls], *, away: bool) -> Spent:
+    """What those at one of the two places cost at most; they are all of one attempt."""
+    return tariff.worst_in_turn([(it.limits, it.builds) for it in walls if it.away == away])

@@ -40,13 +40,23 @@ def grant_of(bench: Workbench, role: Role, guards: list[Guard], *, asks: bool) -
     short = accounts.shortage(full)
     if short is None or short.could_fit_later:
         return short or Grant(full, whole)
-    if short := accounts.shortage(others + usage(models.grants.enough)):
+    if short := accounts.shortage(least_of_attempt(bench, guards)):
         return short
     asking = Spent(
         microdollars=whole.microdollars - _missing(bench, full, Account.USD),
         tokens=whole.tokens - _missing(bench, full, Account.TOKENS),
     )
     return Grant(others + usage(asking), asking)
+
+
+def least_of_attempt(bench: Workbench, guards: list[Guard]) -> Amounts:
+    """What a cap must cover so that the search can begin an attempt: its worst case, with one question to a model."""
+    full, models = worst_of_attempt(bench, Role.SEARCH, guards), bench.models
+    if models is None or ModelRole.USER not in models.allowances:
+        return full
+    allowance = models.allowances[ModelRole.USER]
+    whole = Spent(microdollars=allowance.microdollars, tokens=allowance.tokens or 0)
+    return full - usage(whole) + usage(models.grants.enough)
 
 
 def _missing(bench: Workbench, amounts: Amounts, account: Account) -> int:

@@ -13,6 +13,7 @@ from orchestrator.loop.backstop import (
     walls_of_guard,
     walls_of_search,
     walls_of_trial,
+    worst_of_walls,
 )
 from orchestrator.loop.workbench import Parts, Workbench
 from sandbox import Job, Limits
@@ -45,7 +46,8 @@ def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
 
 def worst_of_search(bench: Parts) -> Amounts:
     """What an attempt of the search sets aside in all, tuning included."""
-    return slot(Role.SEARCH) + usage(bench.asking) + _worst(bench, walls_of_search(bench.task))
+    chambers = sum((_worst(bench, walls) for walls in walls_of_search(bench.task)), Amounts())
+    return slot(Role.SEARCH) + usage(bench.asking) + chambers
 
 
 def worst_of_asking(bench: Parts) -> Amounts:
@@ -58,8 +60,8 @@ def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
 
 def _worst(bench: Parts, walls: Sequence[Walls]) -> Amounts:
     """Each at the price of the place where it is run: candidates may be sent away, judges stay."""
-    doors = {True: bench.door, False: bench.home}
-    return sum((usage(doors[it.away].worst_within(it.limits, builds=it.builds)) for it in walls), Amounts())
+    places = ((bench.door, True), (bench.home, False))
+    return sum((usage(worst_of_walls(door.tariff, walls, away=away)) for door, away in places), Amounts())
 
 
 def trial_job(parts: Parts, mode: Mode) -> Job:

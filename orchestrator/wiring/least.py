@@ -1,4 +1,4 @@
-"""What a cap must cover at least: the smallest first question of each role, and one trial at its worst.
+"""What a cap must cover at least: the smallest first question of each role, and one attempt at its worst.
 
 One below that would end the campaign before it has begun, so it is said before anything is started.
 """
@@ -48,12 +48,15 @@ def check_allowances(task: Task, options: Options, allowances: Mapping[ModelRole
 
 
 def check_cap(needed: int, options: Options, site: str) -> None:
-    """Raises TaskError where the cap on dollars does not even cover the baseline, in micro-dollars."""
+    """Raises TaskError where the cap on dollars does not even cover the baseline and one attempt after it, each by
+    itself, in micro-dollars.
+    """
     if options["usd"] is not None and (had := micro_dollars(options["usd"])) < needed:
         cap, most = _SAID[options.sources["usd"]].format("usd"), shown(Account.USD, needed)
         raise TaskError(
-            f"{cap} of {shown(Account.USD, had)} is not enough for one trial on {site}, which may cost {most} at its "
-            "worst: its limits, and all that is charged before and after; raise it, or lower limits.wall"
+            f"{cap} of {shown(Account.USD, had)} is not enough for one attempt on {site}, which may cost {most} at its "
+            "worst: the limits of all its chambers, and all that is charged before and after; raise it, or lower "
+            "limits.wall"
         )
 
 

@@ -157,6 +157,13 @@ def ready_models(task: Task, options: Options, settings: Settings) -> Ready:
     return Ready(allowances, prices, settings.api_key)
 
 
+def least_of_asking(task: Task, ready: Ready) -> int:
+    """Micro-dollars that an attempt sets aside for models where no more is left: one question, and its review."""
+    user = ready.allowances[ModelRole.USER]
+    others = worst_of_asking(ready.allowances).microdollars - user.microdollars
+    return others + least_of(task, ModelRole.USER, user.models[0], ready.prices).microdollars
+
+
 @asynccontextmanager
 async def open_models(
     task: Task, options: Options, settings: Settings, book: Book, folder: Path

@@ -16,6 +16,8 @@ from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
+from orchestrator.loop.granting import least_of_attempt
+from orchestrator.loop.guards import guard_record
 from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
 from orchestrator.loop.money import worst_of_attempt, worst_of_search
@@ -108,7 +110,7 @@ async def open_campaign(
             models = await stack.enter_async_context(open_models(task, options, settings, book, folder))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
             if how is not How.RESUME:
-                check_cap(worst_of_attempt(bench, Role.BASELINE, [])[Account.USD], options, site.name)
+                check_cap(_least(bench, options), options, site.name)
             bench = replace(bench, aim=aim)
             if models:
                 bench = with_playbooks(bench, task_folder)
@@ -125,6 +127,15 @@ async def open_campaign(
             yield Opened(campaign, bench, options, form, notes)
         finally:
             ledger.close()
+
+
+def _least(bench: Workbench, options: Options) -> int:
+    """Micro-dollars without which the campaign would end before its first attempt."""
+    baseline = worst_of_attempt(bench, Role.BASELINE, [])[Account.USD]
+    if options["attempts"] == 0:
+        return baseline
+    guards = [guard_record(spec) for spec in bench.task.guards]
+    return max(baseline, least_of_attempt(bench, guards)[Account.USD])
 
 
 @contextmanager

@@ -1,11 +1,19 @@
 """What a campaign would do and may cost, before the first dollar."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.verdict import Mode
-from orchestrator.loop.backstop import Walls, walls_of_agent, walls_of_attempt, walls_of_search, walls_of_trial
+from orchestrator.loop.backstop import (
+    Walls,
+    walls_of_agent,
+    walls_of_attempt,
+    walls_of_search,
+    walls_of_trial,
+    worst_of_walls,
+)
 from orchestrator.loop.jobs import Image
 from orchestrator.loop.width import Shape
 from orchestrator.settings import Settings
@@ -15,7 +23,7 @@ from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import has_ledger
-from orchestrator.wiring.models import asks_a_model, models_lines, ready_models, worst_of_asking
+from orchestrator.wiring.models import asks_a_model, least_of_asking, models_lines, ready_models, worst_of_asking
 from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_door
@@ -81,11 +89,13 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         make_proposer(options["control"], task, control=True)
     is_agent = options["proposer"] == "agent"
     form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
+    attempt, *tuning = walls_of_search(task)
+    worst = sum((_worst(site, task, walls) for walls in (attempt, walls_of_agent(task) if is_agent else [])), Spent())
     if how is not How.RESUME:
-        baseline = walls_of_attempt(task, Role.BASELINE, [])
-        check_cap(sum((_worst(site, task, it) for it in baseline), Spent()).microdollars, options, site.name)
-    walls = walls_of_search(task) + (walls_of_agent(task) if is_agent else [])
-    worst = sum((_worst(site, task, it) for it in walls), Spent())
+        baseline = _worst(site, task, walls_of_attempt(task, Role.BASELINE, []))
+        least = worst.microdollars + (least_of_asking(task, ready) if ready else 0) if options["attempts"] else 0
+        check_cap(max(baseline.microdollars, least), options, site.name)
+    worst += sum((_worst(site, task, walls) for walls in tuning), Spent())
     if ready:
         worst += Spent(microdollars=worst_of_asking(ready.allowances).microdollars)
     where, seconds = _planned(site, task), worst.milliseconds / 1000
@@ -114,16 +124,17 @@ def _planned(site: Site, task: Task) -> Planned:
         backend=site.name,
         judge=site.home.name,
         usd_per_second=None if asked_later else usd,
-        trial_usd=None if asked_later else _worst(site, task, trials[0]).microdollars / 1e6,
+        trial_usd=None if asked_later else _worst(site, task, trials[:1]).microdollars / 1e6,
         judge_usd_per_second=site.home.usd_per_second(task.judge.limits),
         asked_later=asked_later,
     )
 
 
-def _worst(site: Site, task: Task, walls: Walls) -> Spent:
-    """Just what the campaign would set aside for it."""
-    door = make_door(site if walls.away else site.home, Image("planned", ""), task.stall.provision)
-    return door.worst_within(walls.limits, builds=walls.builds)
+def _worst(site: Site, task: Task, walls: Sequence[Walls]) -> Spent:
+    """Just what the campaign would set aside for them."""
+    places = ((site, True), (site.home, False))
+    doors = [(make_door(place, Image("planned", ""), task.stall.provision), away) for place, away in places]
+    return sum((worst_of_walls(door.tariff, walls, away=away) for door, away in doors), Spent())
 
 
 def price_before(settings: Settings, choice: SiteChoice, limits: Limits) -> tuple[float, float]:

@@ -15,13 +15,25 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.proposers import Brief, Exhausted
 from orchestrator.wiring import How
+from sandbox import Job
 from sandbox.backends.fake.backend import FakeHold
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, Proposing, Scripted, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import (
+    GUARD,
+    HELDOUT,
+    TUNE,
+    Point,
+    Proposing,
+    Scripted,
+    make_site,
+    scripted,
+    write_task,
+)
 
 # What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
-WORST_S = 3 * (5 + 1 + 100)
-ATTEMPT_S = 2 * WORST_S  # with its replay
+CHAMBER_S = 5 + 1 + 100
+WORST_S = 3 * CHAMBER_S  # a trial, its judging, and one of the baseline
+ATTEMPT_S = 5 * CHAMBER_S  # with its replay
 USD_PER_SECOND = 0.01
 
 
@@ -101,6 +113,26 @@ async def test_reservation_waits(folder: Path) -> None:
         finished = await session.run()
         assert max(open_at_once) == 1
         assert finished.reason == "all is proposed"
+
+
+@pytest.mark.parametrize("breaks", [{"judge": "crash"}, {"then": '{"value": 3, "judge": "crash"}'}, {}])
+async def test_no_more_chambers_than_were_reserved(tmp_path: Path, breaks: dict[str, Any]) -> None:
+    """However an attempt goes, with a judge that breaks at first, on the replay or never, all that runs was reserved."""
+    folder = write_task(tmp_path / "task", GUARD, HELDOUT)
+    script, longest = Script(), []
+
+    async def on_open(job: Job) -> None:
+        longest.append(1000 * (job.limits.wall + job.limits.grace + 100))
+
+    script.on_open = on_open
+    async with scripted(folder, script, {"value": 3, **breaks}) as session:
+        session.when(e.AttemptOpened, lambda _: longest.clear())
+        await session.run()
+        (held,) = (event.amounts["seconds"] for event in session.of(e.Reserved) if event.hold == "1.1#1")
+        # Two trials with their judgings, and one judging of the baseline, or the guard and the held-out split.
+        assert len(longest) == (3 if "judge" in breaks else 5 if breaks else 7)
+        assert sum(longest) <= held
+        assert session.bench.state.nodes["1.1"].kept is (not breaks)
 
 
 async def test_reservation_that_can_never_fit(folder: Path) -> None:
@@ -235,4 +267,6 @@ async def test_control_has_the_same_limits(folder: Path) -> None:
         [search, control] = [node for node in state.nodes.values() if node.role in (Role.SEARCH, Role.CONTROL)]
         prints = [state.trials[node.submitted or ""].fingerprint["limits"] for node in (search, control)]
         assert prints[0] == prints[1]
-        assert held[f"{search.id}#1"]["seconds"] == 2 * held[f"{control.id}#1"]["seconds"]
+        chambers = [held[f"{node.id}#1"]["seconds"] / 1000 / CHAMBER_S for node in (search, control)]
+        # Trial and judging, for the search its replay, too, and one judging of the baseline where a judge breaks.
+        assert chambers == [5, 3]

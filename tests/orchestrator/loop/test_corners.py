@@ -17,8 +17,9 @@ from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
 
 AT = "2026-01-01T00:00:00.000000+00:00"
-WORST_S = 3 * (5 + 1 + 100)
-ATTEMPT_S = 2 * WORST_S  # with its replay
+CHAMBER_S = 5 + 1 + 100
+WORST_S = 3 * CHAMBER_S  # a trial, its judging, and one of the baseline
+ATTEMPT_S = 5 * CHAMBER_S  # with its replay
 
 
 @pytest.mark.usefixtures("on_disk")

@@ -57,8 +57,9 @@ def test_a_dry_run_tells_the_price(tmp_path: Path) -> None:
     rented = told("run", folder, "--dry-run", "--backend", "modal", "--gpu", "A10")
     assert (rented["site"]["backend"], rented["site"]["judge"]) == ("modal/A10", "docker/runc")
     assert rented["site"]["usd_per_second"] > 0.0003
-    # Opening and ending are paid for too; judges cost nothing, so an attempt is its trial and its replay.
-    assert rented["attempt_usd"] == pytest.approx(2 * rented["site"]["trial_usd"])
+    # Opening and ending are paid for too; judges cost nothing, so an attempt is its trial and its replay. Whichever of
+    # them breaks off is the last, so there is one control job.
+    assert rented["site"]["trial_usd"] < rented["attempt_usd"] < 2 * rented["site"]["trial_usd"]
     assert rented["site"]["trial_usd"] > rented["site"]["usd_per_second"] * 360
     said = blastdoor("run", folder, "--dry-run", "--backend", "modal", "--gpu", "A10").output
     assert "candidates run on modal/A10, at $0.0003" in said
@@ -79,7 +80,7 @@ def test_a_dry_run_tells_the_price(tmp_path: Path) -> None:
         (["--backend", "skypilot", "--infra", "nosuch/cloud"], "the place 'nosuch/cloud' is not known here"),
         (["--backend", "modal", "--gpu", "A10:9"], "at most 4 GPUs of kind A10"),
         (["--backend", "skypilot", "--infra", "aws", "--gpu", "any"], "needs the kind of its GPU"),
-        (["--backend", "modal", "--usd", "0.01"], "--usd of $0.01 is not enough for one trial on modal"),
+        (["--backend", "modal", "--usd", "0.01"], "--usd of $0.01 is not enough for one attempt on modal"),
     ],
 )
 def test_a_dry_run_refuses_places_sizes_and_caps(tmp_path: Path, words: list[str], line: str) -> None:
