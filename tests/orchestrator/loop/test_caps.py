@@ -117,7 +117,7 @@ async def test_reservation_waits(folder: Path) -> None:
 
 @pytest.mark.parametrize("breaks", [{"judge": "crash"}, {"then": '{"value": 3, "judge": "crash"}'}, {}])
 async def test_no_more_chambers_than_were_reserved(tmp_path: Path, breaks: dict[str, Any]) -> None:
-    """However an attempt goes, with a judge that breaks at first, on the replay or never, all that runs was reserved."""
+    """However an attempt goes, with a judge that breaks at first, on the replay or never, all was set aside."""
     folder = write_task(tmp_path / "task", GUARD, HELDOUT)
     script, longest = Script(), []
 
