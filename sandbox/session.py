@@ -32,6 +32,8 @@ STEP_BYTES = 16_384
 SMALL_BYTES, SMALL_FILES = 1 << 20, 64
 # Turns of the event loop within which bytes that are there are heard, however late the loop itself was.
 CATCH_UP = 8
+# A line may be slow: outputs that keep coming get so many times the deadline, never more.
+STEADY = 4
 
 
 class Session:
@@ -282,7 +284,7 @@ class Session:
         await self._command("harvest")
         try:
             while True:
-                at, event = await self._next(started + self._deadlines.collect)
+                at, event = await self._next_while_steady(started)
                 if event is Silence.END:
                     break
                 if not isinstance(event, Said) and event is not Order.STOP:
@@ -293,6 +295,18 @@ class Session:
         self._seconds["collect"] = at - started
         told.outputs = harvest.files
         return told
+
+    async def _next_while_steady(self, started: float) -> tuple[float, Happening]:
+        """While outputs are collected, whoever wrote them is dead: bytes that come slowly are the line's doing."""
+        limit = self._deadlines.collect
+        for times in range(1, STEADY + 1):
+            due = started + times * limit
+            try:
+                return await self._next(due)
+            except TimeoutError:
+                if times == STEADY or self._arrived < max(started, due - limit):
+                    raise
+        raise TimeoutError
 
     async def _begin(self) -> None:
         """Nothing hostile runs before this order, so one that does not get through is nobody's fault in there."""

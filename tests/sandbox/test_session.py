@@ -206,6 +206,32 @@ async def test_chamber_that_is_gone_is_lost() -> None:
         await played.outcome()
 
 
+async def test_T86_outputs_that_come_slowly() -> None:
+    """A slow line is no fault of the program, as long as bytes keep coming: they get more time, within a bound."""
+    played = await play(JOB, Deadlines(collect=0.3))
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    running = asyncio.create_task(played.outcome())
+    for piece in (b"archive\n", member(b"x", b"slow"), END[:512], END[512:]):
+        await asyncio.sleep(0.15)
+        played.hold.out(piece)
+    played.hold.link.end()
+    outcome = await running
+    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"slow"})
+
+
+async def test_outputs_that_never_stop_coming() -> None:
+    """Four times the deadline, and no more: whoever trickles is timed out."""
+    played = await play(JOB, Deadlines(collect=0.1))
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    running = asyncio.create_task(played.outcome())
+    await asyncio.sleep(0.05)
+    played.hold.out(b"archive\n" + member(b"x", b"y" * 100_000)[:512])
+    while not running.done():
+        played.hold.out(b"y")
+        await asyncio.wait([running], timeout=0.03)
+    assert (await running).ending is Ending.TIMED_OUT
+
+
 async def test_collect_that_never_ends() -> None:
     """A chamber that does not hand over its outputs is timed out, and pays: the clock is ours."""
     played = await play(JOB, Deadlines(collect=AT_ONCE))
