@@ -59,6 +59,12 @@ class Peers:
     baseline: Peer | None = None
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    @cached_property
+    def last(self) -> int | None:
+        """The furthest step of a trial that ran to its end, the baseline's too; None where nobody reported any."""
+        whole = [*self.scored, *([self.baseline] if self.baseline else [])]
+        return max((peer.last[0] for peer in whole if peer.points), default=None)
+
 
 class Rule(Protocol):
     def decide(self, curve: Sequence[Point], peers: Peers) -> Decision:

@@ -28,7 +28,10 @@ class Watch:
         if self.look.cut or step < self._next:
             return False
         self._next = self._warmup + ((step - self._warmup) // self._every + 1) * self._every
-        decision = self._rule.decide(curve.points, self._peers())
+        peers = self._peers()
+        if peers.last is not None and step >= peers.last:
+            return False  # as far as anybody got: what is left of it saves nothing
+        decision = self._rule.decide(curve.points, peers)
         if not decision.prune:
             return False
         self.look = Look(spared=self.look.spared, step=step, value=value, why=decision.why)

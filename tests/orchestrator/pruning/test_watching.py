@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from orchestrator.domain.reports import MOST_POINTS, BadReport, Curve, Point
-from orchestrator.pruning import Crowd, Decision, Peers, Watch
+from orchestrator.pruning import Crowd, Decision, Peer, Peers, Watch
 from orchestrator.pruning.crowd import MOST_PEERS
 from orchestrator.pruning.watch import is_spared
 from tests.chance import at_least, at_most
@@ -141,6 +141,15 @@ def test_spared_goes_on() -> None:
     watch = Watch(Eager(True), Peers, spared=True)
     assert heard(watch, [0, 1, 2]) == []
     assert (watch.look.spared, watch.look.step) == (True, 0)
+
+
+@pytest.mark.parametrize(("last", "ended"), [(3, []), (4, [3]), (9, [3])])
+def test_the_last_step_ends_nothing(last: int, ended: list[int]) -> None:
+    """A trial that got as far as the longest one before it has nothing left that could be saved."""
+    longest = Peer("1.1-1", ((0, 1.0), (last, 1.0)))
+    others = (Peer("1.2-1", ((0, 1.0), (1, 1.0))),)
+    assert heard(Watch(Eager(True), lambda: Peers(scored=(*others, longest)), warmup=3), [0, 1, 2, 3]) == ended
+    assert heard(Watch(Eager(True), lambda: Peers(scored=others, baseline=longest), warmup=3), [0, 1, 2, 3]) == ended
 
 
 def test_looks_are_bounded() -> None:
