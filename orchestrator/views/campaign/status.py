@@ -88,12 +88,12 @@ def status(standing: Standing, width: int = 100, unicode: bool = True) -> Render
         ("tier", Text(Tier(standing.task.judge.mode).caveat, "yellow")),
         ("now", _work_line(standing)),
         ("waits", _waiting_lines(standing)),
-        ("asked", Text(_asked_line(standing.asked))),
+        ("requests", Text(_asked_line(standing.asked))),
         ("best", _best_line(state, standing.metrics)),
         ("steering", Text(_steering_line(state))),
         ("tasks", Text(frontier_line(state, state.run))),
         ("nodes", Text("\n").join(legend(map(look_of, nodes), unicode, width - 8))),
-        ("pace", _pace_line(state, nodes)),
+        ("pace", _pace_line(state)),
         ("control", _control_line(standing)),
         *_heldout_line(standing),
         ("models", roles_lines(state, standing.accounts, standing.task)),
@@ -150,7 +150,7 @@ def _waiting_lines(standing: Standing) -> Text:
 
 def _asked_line(kinds: Sequence[str]) -> str:
     told = ", ".join(f"{count} {printable(kind)}" for kind, count in Counter(kinds).items())
-    return f"{told}: taken within a second of work, or at the next blastdoor resume" if told else ""
+    return f"{told}; taken within a second of work, or at the next blastdoor resume" if told else ""
 
 
 def _steering_line(state: State) -> str:
@@ -185,9 +185,10 @@ def _findings_line(nodes: Sequence[Node]) -> Text:
     return Text(", ".join(f"{count:,} {finding}" for finding, count in findings_of(nodes).items()))
 
 
-def _pace_line(state: State, nodes: Sequence[Node]) -> Text:
+def _pace_line(state: State) -> Text:
+    """Of all runs, as the clock is."""
     elapsed = state.campaign.elapsed_s
-    ended = (node for node in nodes if node.phase is Phase.ENDED and node.role is not Role.BASELINE)
+    ended = (node for node in state.nodes.values() if node.phase is Phase.ENDED and node.role is not Role.BASELINE)
     over = sum(node.ending is not Ending.CANCELLED for node in ended)
     rate = f", {over * 3600 / elapsed:,.0f} attempts an hour" if elapsed > 0 and over else ""
     return Text(f"{figures.plural(over, 'attempt')} ended in {figures.duration(elapsed)} of work{rate}")

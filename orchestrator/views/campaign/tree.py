@@ -18,6 +18,7 @@ from orchestrator.views.campaign.roles import finding_mark
 
 _FAINT = "bright_black"
 _SHORTEST = 12
+_WHY = 40
 # A family of one more than it may show is shown whole: a line that says "1 more" takes as much room.
 _SPARE = 1
 
@@ -125,6 +126,8 @@ class _Drawing:
             self._screened |= found.screened
         if look not in (KEPT, DISCARDED, CONTROL):
             text.append(f" {look.word}", look.style)
+            said_why = node.phase is Phase.ENDED and node.why and node.why != look.word
+            text.append(f" ({short(node.why, _WHY)})" if said_why else "", _FAINT)
         text.append_text(finding_mark(node))
         room = max(_SHORTEST, self._layout.width - text.cell_len - 2)
         text.append(f"  {short(node.description, room)}" if node.description else "", "" if best else _FAINT)

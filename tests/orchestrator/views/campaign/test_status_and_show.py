@@ -182,3 +182,18 @@ def test_who_is_best_at_which_task(stage: Stage) -> None:
     assert "1 (none is better)" in stage.run("show", "1.4")
     assert stage.json("status")["frontier"] == {"1.4": ["easy"], "1.5": [HOSTILE]}
     assert stage.json("show", "1.5")["best_at"] == [HOSTILE]
+
+
+def test_the_pace_is_that_of_all_runs(stage: Stage) -> None:
+    """The clock goes on from run to run, so the attempts of all of them are counted with it."""
+    ended = "3 attempts ended in"
+    assert ended in stage.run("status")
+    another = Stage(stage.folder.with_name("two runs"))
+    story = another.story.open()
+    story.baseline(1.0)
+    story.attempt("1", 2.0)
+    story.open(2)
+    story.baseline(1.0, run=2)
+    story.attempt("2", 2.0)
+    story.attempt("2", 2.0)
+    assert ended in another.run("status")

@@ -110,5 +110,5 @@ def test_what_waits_is_listed(steered: Stage) -> None:
     assert line.endswith("no threads (waits for the next blastdoor resume)")
     assert [it["waits"] for it in steered.json("steer", "--list")] == [False, False, True]
     assert "said last" in steered.refused("steer", "no threads")
-    assert "1 steer: taken within a second of work, or at the next blastdoor resume" in steered.run("status")
+    assert "1 steer; taken within a second of work, or at the next blastdoor resume" in steered.run("status")
     assert steered.json("status")["asked"] == ["steer"]

@@ -97,3 +97,15 @@ def test_before_the_first_node() -> None:
     story = Story().open()
     del story.state.nodes["1"]
     assert drawn(story) == ["no node yet"]
+
+
+def test_why_it_failed() -> None:
+    """A node without a score says why, in few words; one whose reason is its own name says it once."""
+    story = Story().open()
+    story.baseline(1.0)
+    for why in ("exit code 3", "failed", "x" * 100):
+        story.end(story.attempt("1", None, description="breaks"), Ending.FAILED, why=why)
+    lines = tree(story.state, [Metric()], Layout()).plain.splitlines()
+    assert lines[1].endswith("1.1 ✗ failed (exit code 3)  breaks")
+    assert lines[2].endswith("1.2 ✗ failed  breaks")
+    assert len(lines[3]) < 70
