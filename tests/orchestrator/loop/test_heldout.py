@@ -1,5 +1,6 @@
 """The held-out split: asked only about whom the rest would keep, answered by the ladder, counted whatever happens."""
 
+import asyncio
 import contextlib
 import json
 import zlib
@@ -13,6 +14,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase, Role
 from orchestrator.domain.verdict import Mode
+from orchestrator.door import Door, Ran
 from orchestrator.ledger import Full
 from orchestrator.loop.money import usage, worst_of_attempt
 from orchestrator.loop.workbench import BaselineFailed
@@ -402,3 +404,28 @@ async def test_t83_held_out_and_hidden_files_have_a_realm(tmp_path: Path, hidden
         assert {jobs.judge(mode).realm for mode in Mode} == {""}
         assert jobs.shared(Mode.SUBMIT, "1").realm == trial
         assert jobs.realms() == {(jobs.image.name, trial), (jobs.image.name, "heldout")}
+
+
+async def test_t83_held_out_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two attempts at a time, none has a candidate's chamber while another's is on the held-out split."""
+    running: list[str] = []
+    together: list[list[str]] = []
+    original = Door._run
+
+    async def noted(door: Door, job: Job, *rest: Any) -> Ran:
+        if job.command[0] != "trial":
+            return await original(door, job, *rest)
+        running.append(job.realm)
+        together.append(list(running))
+        try:
+            await asyncio.sleep(0.01)
+            return await original(door, job, *rest)
+        finally:
+            running.remove(job.realm)
+
+    monkeypatch.setattr(Door, "_run", noted)
+    points: list[Point] = [{"value": 3 * n, "held": 3 * n} for n in range(1, 9)]
+    async with scripted(task(tmp_path / "task"), None, *points, width=2) as session:
+        await session.run()
+    assert ["", ""] in together, "two at a time"
+    assert [names for names in together if "heldout" in names] == [["heldout"]] * (len(points) + 1)
