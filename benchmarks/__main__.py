@@ -10,6 +10,7 @@ from benchmarks import (
     allocation,
     campaign,
     certify,
+    channels,
     endurance,
     flood,
     gateway,
@@ -57,6 +58,7 @@ def main() -> int:
         "stalls": lambda: stalls.measure(chosen.seeds or stalls.STREAMS),
         "modal": modal.measure,
         "skypilot": skypilot.measure,
+        "channels": channels.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

@@ -5,7 +5,9 @@ from functools import partial
 
 import pytest
 
+from benchmarks.channels import capacity
 from sandbox.attacks.attack import QUICK, Finding
+from sandbox.attacks.channels import BITS, READ, message, read_right
 from sandbox.attacks.exhaustion.processes import FORKS, RESPONSIVE_S, forks_finding
 from sandbox.attacks.exhaustion.space import INODES, buffers_finding, hog_finding, inodes_finding, tmpfs_finding
 from sandbox.attacks.forge import Seen
@@ -78,3 +80,19 @@ def test_not_held(judge: Judge, log: str, ending: Ending) -> None:
     """The controls: what ran and was not held by its own limit is an attack that succeeded."""
     finding = judge(seen(log, ending))
     assert (finding.ran, finding.blocked) == (True, False)
+
+
+def test_t83_message_is_read_by_order() -> None:
+    """A reader that sees the bits has all of them, one that sees nothing has half, and one without a look has none."""
+    sent = message()
+    assert (len(sent), sum(sent)) == (BITS, BITS // 2)
+    assert read_right(sent, [9.0 if bit else 2.0 for bit in sent]) == BITS
+    assert read_right(sent, [2.0 if bit else 9.0 for bit in sent]) == 0
+    assert read_right([1, 0] * (BITS // 2), [1.0] * BITS) == BITS // 2 < READ
+    assert read_right(sent, []) == 0
+
+
+@pytest.mark.parametrize(("right", "least", "most"), [(64, 0, 0), (80, 0, 0), (96, 0.18, 0.2), (128, 1, 1), (0, 1, 1)])
+def test_t83_capacity(right: int, least: float, most: float) -> None:
+    """Of 128 bits: nothing within four deviations of chance, all of it where all are right or all are wrong."""
+    assert least <= capacity(right, 128) <= most

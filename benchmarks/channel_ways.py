@@ -1,0 +1,215 @@
+"""The ways by which two chambers try to tell each other bits: what the writer runs, what the reader runs."""
+
+from dataclasses import dataclass
+
+from sandbox.attacks.channels import BY_ADVICE, BY_TIME, FILES
+
+EVICT = (
+    FILES
+    + """
+for path in files(int(os.environ["BITS"])):
+    file = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+tell(done=True)
+"""
+)
+BY_READING = (
+    FILES
+    + """
+bits = json.loads(os.environ["MESSAGE"])
+for path, bit in zip(files(len(bits)), bits):
+    if bit:
+        with open(path, "rb") as file:
+            file.read(16384)
+tell(done=True)
+"""
+)
+# A cold file is slow and a bit that is one was read: the order is turned around.
+BY_COLD_TIME = BY_TIME.replace("times=[taken(", "times=[-taken(")
+NAMES = """
+import json, os, time
+from probe import *
+def names(place):
+    return ["/usr/lib/python3/" + os.environ["SALT"] + "-%d-%d" % (place, number) for number in range(32)]
+"""
+BY_NAMES = (
+    NAMES
+    + """
+for place, bit in enumerate(json.loads(os.environ["MESSAGE"])):
+    if bit:
+        for name in names(place):
+            os.access(name, os.F_OK)
+tell(done=True)
+"""
+)
+BY_NAME_TIME = (
+    NAMES
+    + """
+os.access("/usr/lib/python3/first", os.F_OK)
+def taken(place):
+    wanted, took = names(place), []
+    for name in wanted:
+        started = time.perf_counter_ns()
+        os.access(name, os.F_OK)
+        took.append(time.perf_counter_ns() - started)
+    return -sorted(took)[len(took) // 2]
+tell(times=[taken(place) for place in range(int(os.environ["BITS"]))])
+"""
+)
+
+SLOTS = """
+import ctypes, fcntl, json, os, select, time
+from probe import *
+START, SLOT = float(os.environ["START"]), float(os.environ["SLOT"])
+def until(moment):
+    while (left := START + moment - time.time()) > 0:
+        time.sleep(left)
+def send(on, off=lambda: None):
+    late = START < time.time()
+    for place, bit in enumerate(json.loads(os.environ["MESSAGE"])):
+        until(place * SLOT)
+        if bit:
+            on(START + (place + 0.9) * SLOT)
+        until((place + 0.9) * SLOT)
+        if bit:
+            off()
+    tell(done=not late)
+def receive(measure):
+    late, times = START < time.time(), []
+    for place in range(int(os.environ["BITS"])):
+        until((place + 0.4) * SLOT)
+        times.append(measure())
+    tell(times=[] if late else times)
+def grew(count):
+    last = [count()]
+    def measure():
+        before, last[0] = last[0], count()
+        return last[0] - before
+    return measure
+"""
+LOCK = """
+file = os.open(os.environ["PLACE"], os.O_RDONLY)
+def locked():
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return 1
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return 0
+"""
+HOLD = LOCK + "send(lambda end: fcntl.flock(file, fcntl.LOCK_EX), lambda: fcntl.flock(file, fcntl.LOCK_UN))"
+TRY = LOCK + "receive(locked)"
+WATCH = """
+watching = ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK)
+libc.inotify_add_watch(watching, os.environ["PLACE"].encode(), 0x20)
+def opened():
+    try:
+        return len(os.read(watching, 65536))
+    except BlockingIOError:
+        return 0
+receive(opened)
+"""
+TOUCH = 'send(lambda end: os.close(os.open(os.environ["PLACE"], os.O_RDONLY)))'
+LEASE = """
+def leased():
+    file = os.open(os.environ["PLACE"], os.O_RDONLY)
+    try:
+        fcntl.fcntl(file, 1024, fcntl.F_RDLCK)
+    except OSError as error:
+        return error.errno
+    finally:
+        os.close(file)
+    return 0
+receive(leased)
+"""
+SPIN = """
+def spin(end):
+    while time.time() < end:
+        pass
+send(spin)
+"""
+WORK = """
+def once():
+    started = time.perf_counter_ns()
+    for _ in range(100000):
+        pass
+    return time.perf_counter_ns() - started
+receive(lambda: sorted(once() for _ in range(15))[7])
+"""
+FORK = """
+def forks(end):
+    for _ in range(150):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+send(forks)
+"""
+TAKE = """
+kept = []
+def take(end):
+    kept.append(bytearray(512 << 20))
+send(take, kept.clear)
+"""
+MANY = """
+kept = []
+def many(end):
+    kept.extend(os.open("/dev/null", os.O_RDONLY) for _ in range(900))
+def none():
+    while kept:
+        os.close(kept.pop())
+send(many, none)
+"""
+
+
+def _counter(path: str, line: str, *, grows: bool, sign: int = 1, field: int = 1) -> str:
+    """A program that reads one number of a file in /proc; an empty or missing file reads as 0."""
+    return f"""
+def count():
+    try:
+        for line in open({path!r}):
+            if line.startswith({line!r}):
+                return {sign} * int(line.split()[{field}])
+    except OSError:
+        pass
+    return 0
+receive({"grew(count)" if grows else "count"})
+"""
+
+
+@dataclass(frozen=True)
+class Way:
+    """`slot` is None for what is left behind. `place` is a file that both have; `cold` has it emptied first."""
+
+    name: str
+    writer: str
+    reader: str
+    slot: float | None = None
+    place: str = ""
+    cold: bool = False
+    bits: int = 128
+
+
+INPUT, IMAGE_FILE = "/inputs/data/file", "/usr/lib/os-release"
+WAYS = (
+    Way("advice on files of the image", BY_ADVICE, BY_TIME),
+    Way("reads of cold files of the image", BY_READING, BY_COLD_TIME, cold=True),
+    Way("names looked up in the image", BY_NAMES, BY_NAME_TIME),
+    Way("flock on a file of the image", HOLD, TRY, 0.02, IMAGE_FILE),
+    Way("flock on an input", HOLD, TRY, 0.02, INPUT),
+    Way("flock on /proc/self/ns/user", HOLD, TRY, 0.02, "/proc/self/ns/user"),
+    Way("inotify on a file of the image", TOUCH, WATCH, 0.02, IMAGE_FILE),
+    Way("inotify on an input", TOUCH, WATCH, 0.02, INPUT),
+    Way("leases on an input", TOUCH, LEASE, 0.02, INPUT),
+    Way("/proc/vmstat, pages taken", TAKE, _counter("/proc/vmstat", "pgfault ", grows=True), 0.5, bits=32),
+    Way("/proc/sys/fs/file-nr", MANY, _counter("/proc/sys/fs/file-nr", "", grows=False, field=0), 0.5, bits=32),
+    Way("/proc/stat, processes made", FORK, _counter("/proc/stat", "processes ", grows=True), 0.5, bits=32),
+    Way(
+        "/proc/meminfo, free memory",
+        TAKE,
+        _counter("/proc/meminfo", "MemFree", grows=False, sign=-1),
+        0.5,
+        bits=32,
+    ),
+    Way("processor time, and its clock", SPIN, WORK, 0.5, bits=32),
+)
