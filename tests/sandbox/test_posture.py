@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import errno
 import json
 from typing import Any
 
@@ -187,6 +188,51 @@ def test_seccomp_profile_does_not_allow(call: str) -> None:
     allowed = [name for rule in profile["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]]
     assert call not in allowed
     assert "read" in allowed
+
+
+def answered(call: str, place: int, value: int) -> int | None:
+    """What the profile answers to a call with this argument, all others 0: None where the kernel gets it."""
+    profile = json.loads(seccomp_profile())
+    for rule in profile["syscalls"]:
+        if call not in rule["names"]:
+            continue
+        matches = True
+        for wanted in rule.get("args", ()):
+            given = value if wanted["index"] == place else 0
+            if wanted["op"] == "SCMP_CMP_MASKED_EQ":
+                matches &= given & wanted["value"] == wanted["valueTwo"]
+            else:
+                matches &= given == wanted["value"]
+        if matches:
+            return None if rule["action"] == "SCMP_ACT_ALLOW" else int(rule.get("errnoRet", errno.EPERM))
+    return errno.EPERM
+
+
+HIGH = 1 << 32  # the kernel takes these arguments for 32 bits; a filter that compares 64 must not be passed by the rest
+
+
+@pytest.mark.parametrize(
+    ("call", "place", "values", "answer"),
+    [
+        pytest.param("fadvise64", 3, (3, 4), 0, id="fadvise will need, do not need"),
+        pytest.param("fadvise64", 3, (HIGH + 3, HIGH + 4, 6), errno.EPERM, id="fadvise unknown"),
+        pytest.param("fadvise64", 3, (0, 1, 2, 5), None, id="fadvise of the own file"),
+        pytest.param("readahead", 1, (0,), 0, id="readahead"),
+        pytest.param("mincore", 1, (0,), errno.ENOSYS, id="mincore"),
+        pytest.param("cachestat", 1, (0,), errno.ENOSYS, id="cachestat"),
+        pytest.param("madvise", 2, (3, 20, 21), 0, id="madvise will need, cold, page out"),
+        pytest.param("madvise", 2, (12, 25), errno.EINVAL, id="madvise mergeable, collapse"),
+        pytest.param("madvise", 2, (HIGH + 3, HIGH + 12, HIGH + 21, 100), errno.EPERM, id="madvise unknown"),
+        pytest.param("madvise", 2, (0, 4, 8, 14, 16, 18, 102), None, id="madvise of allocators"),
+        pytest.param("preadv2", 5, (8, 0x80, HIGH + 8, 0x8A), errno.EOPNOTSUPP, id="preadv2 no wait, do not cache"),
+        pytest.param("preadv2", 5, (0, 1, 2), None, id="preadv2"),
+        pytest.param("prctl", 0, (67, HIGH + 67), errno.EINVAL, id="prctl memory merge"),
+        pytest.param("prctl", 0, (1, 15, 38, 66, 68, 0x53564D41), None, id="prctl"),
+    ],
+)
+def test_t83_answers_of_the_profile(call: str, place: int, values: tuple[int, ...], answer: int | None) -> None:
+    """Writers and readers of the page cache get the answer that programs live with, all else reaches the kernel."""
+    assert {value: answered(call, place, value) for value in values} == dict.fromkeys(values, answer)
 
 
 FACTS = {
