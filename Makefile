@@ -42,7 +42,7 @@ slurm: setup ## run the tests that rent from a real Slurm cluster
 
 unit: setup ## run the fast tests; they need no engine
 	@$(BIN)/python scripts/distribution.py unit
-	$(BIN)/pytest --numprocesses 2 --dist worksteal -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz or alone or long)' $(ARGS)
+	$(BIN)/pytest --unit --numprocesses 2 --dist worksteal -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz or alone or long)' $(ARGS)
 
 check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check $(SOURCES)

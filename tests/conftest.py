@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import private_slurm
 from private_postgres import PrivatePostgres, postgres
@@ -18,13 +18,18 @@ from tests.order import dealt, weight
 
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
-# Whole campaigns on the fake by the dozen, commands, programs started, matrices: most of the time of all tests that
-# need no engine. `make unit` leaves them to `make test`.
+# `make unit` leaves these to `make test`: whole campaigns and commands by the dozen, programs and packages of others
+# (systemd, pip, SkyPilot), floods, and tests of chance. They are most of the time of all tests that need no engine.
 LONG = (
-    "tests/examples/",
     "tests/attacks/",
+    "tests/deploy/",
+    "tests/examples/",
+    "tests/sandbox/skypilot/",
+    "tests/sandbox/test_lag.py",
+    "tests/sandbox/test_wheels.py",
     "tests/orchestrator/agents/test_at_work.py",
     "tests/orchestrator/domain/test_certify",
+    "tests/orchestrator/domain/test_chance.py",
     "tests/orchestrator/examine/",
     "tests/orchestrator/judge/test_cheats.py",
     "tests/orchestrator/loop/",
@@ -34,10 +39,28 @@ LONG = (
     "tests/scripts/test_programs.py::test_python_starts_known_programs",
 )
 
+# These need an engine, a cluster or a process to kill, all of them.
+ENGINE = ("tests/crash/", "tests/e2e/", "tests/slurm/")
+
 # `make thorough` takes the second one. A test that wants more says how many times as many: `settings().max_examples`.
-settings.register_profile("test", max_examples=30)
-settings.register_profile("thorough", max_examples=100)
+# A machine that is busy draws and runs slowly, and that is no failure.
+for _name, _examples in (("test", 30), ("thorough", 100)):
+    settings.register_profile(
+        _name, max_examples=_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("test")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--unit", action="store_true", help="read no file of which make unit runs nothing")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """To import what is left out takes as long as to run half of what is not."""
+    if not config.getoption("unit"):
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return True if f"{path}{'/' * collection_path.is_dir()}".startswith(LONG + ENGINE) else None
 
 
 def pytest_configure() -> None:

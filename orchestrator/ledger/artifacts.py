@@ -53,15 +53,11 @@ class Artifacts:
         self._folder = folder
         self._deferred = deferred
         self._pending: set[Path] = set()
+        self._settled: set[Path] = set()  # folders that are known to outlive a power cut
         self._guard = threading.Lock()
         self._flushing = threading.Lock()
         with translating_os_errors(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            missing = {f"{number:02x}" for number in range(256)} - {path.name for path in folder.iterdir()}
-            for name in missing:
-                (folder / name).mkdir(mode=0o700, exist_ok=True)
-            if missing:
-                _fsync(folder)
 
     def put(self, data: bytes) -> str:
         """The digest. Raises Full, and then nothing of it is left."""
@@ -176,6 +172,7 @@ class Artifacts:
         path = self._path(digest)
         with translating_os_errors(self._folder):
             if not (_is_there(path, data) and self._made_young(path)):
+                path.parent.mkdir(mode=0o700, exist_ok=True)
                 _write(path, data)
         return digest, path
 
@@ -183,8 +180,12 @@ class Artifacts:
         with translating_os_errors(self._folder):
             for path in paths:
                 _fsync(path)
-            for folder in {path.parent for path in paths}:
+            folders = {path.parent for path in paths}
+            for folder in folders:
                 _fsync(folder)
+            if not folders <= self._settled:
+                _fsync(self._folder)
+                self._settled |= folders
 
     def _path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):

@@ -81,6 +81,7 @@ def test_a_damaged_artifact_is_one_line(stage: Stage) -> None:
     assert "is not what was stored" in stage.refused("diff", "1.1")
 
 
+@pytest.mark.usefixtures("on_disk")
 @pytest.mark.parametrize("words", [["tree"], ["chart"], ["status"], ["show", "1.2"]])
 def test_an_encoding_without_unicode(stage: Stage, words: list[str]) -> None:
     """Where the terminal has no UTF-8, everything is drawn in ASCII, and nothing breaks."""
@@ -91,6 +92,7 @@ def test_an_encoding_without_unicode(stage: Stage, words: list[str]) -> None:
     assert "score" in told
 
 
+@pytest.mark.usefixtures("on_disk")
 def test_colours_in_a_terminal_only(stage: Stage) -> None:
     """A terminal gets them, a pipe and NO_COLOR do not."""
     stage.write()

@@ -157,6 +157,7 @@ class Child:
         return wanted in self.text
 
 
+@pytest.mark.usefixtures("on_disk")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_terminal_is_put_right(stage: Stage, number: signal.Signals) -> None:
     """Ctrl-C, or a polite kill, leaves with 0; the usual screen and the cursor are back."""
@@ -170,6 +171,7 @@ def test_the_terminal_is_put_right(stage: Stage, number: signal.Signals) -> None
     assert "Traceback" not in child.text
 
 
+@pytest.mark.usefixtures("on_disk")
 def test_colours_are_left_out_where_nobody_wants_them(stage: Stage) -> None:
     """NO_COLOR is heeded, and an ASCII locale gets ASCII."""
     with stage.lock():
