@@ -1,8 +1,9 @@
 """Settings: a flag wins over the environment, that over the user's file, that over the default."""
 
 import os
+import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
 from pydantic_settings import (
@@ -42,6 +43,13 @@ def _of_postgres(url: SecretStr) -> SecretStr:
     if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
         raise ValueError("must be a URL like postgresql://user:password@host/database")
     return url
+
+
+class _UserFile(TomlConfigSettingsSource):
+    """Some editors begin a file with a mark of its encoding."""
+
+    def _read_file(self, file_path: Path) -> dict[str, Any]:
+        return tomllib.loads(file_path.read_text(encoding="utf-8-sig"))
 
 
 class Settings(BaseSettings):
@@ -125,7 +133,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         del dotenv_settings, file_secret_settings
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, user_file())
+        return init_settings, env_settings, _UserFile(settings_cls, user_file())
 
 
 def variable_names() -> list[str]:

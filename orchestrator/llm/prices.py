@@ -118,7 +118,7 @@ class Prices:
         if path is None:
             return cls(ours.models, ours.date)
         try:
-            text = path.read_text()
+            text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise BadPrices(f"{path}: can not be read: {short(str(error), 200)}") from None
         own = _parsed(text, str(path))

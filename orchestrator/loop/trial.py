@@ -100,7 +100,7 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff, hearing: Hearing) 
 async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: Hearing) -> e.TrialEnded:
     outcome = ran.outcome
     ending = ENDINGS[outcome.ending]
-    reason = outcome.why or outcome.ending if ending else ""
+    reason = (outcome.why or outcome.ending) if ending else outcome.reason
     if hearing.order and outcome.ending in (ChamberEnding.STOPPED, ChamberEnding.KILLED):
         # Who does not heed the order is killed for it, and pays like any other: else that would be a way to a refund.
         ending, why = hearing.order

@@ -38,7 +38,7 @@ def modal_rates(path: Path | None) -> Rates:
     if path is None:
         return _OURS
     try:
-        own = _File.model_validate(tomllib.loads(path.read_text())).modal
+        own = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig"))).modal
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{path}: can not be read: {short(str(error), 200)}") from None
     except tomllib.TOMLDecodeError as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from orchestrator.llm.prices import Prices
 from orchestrator.settings import Settings, user_file
 from orchestrator.wiring import docker_config
 
@@ -85,3 +86,12 @@ def test_models_in_a_variable(monkeypatch: pytest.MonkeyPatch, written: str, nam
     """One name, several with commas, or a list: all that a person would try."""
     monkeypatch.setenv("BLASTDOOR_MODELS", written)
     assert Settings().models == names
+
+
+def test_a_mark_of_the_encoding(own_settings: Path, tmp_path: Path) -> None:
+    """Settings and prices that begin with a byte order mark, as some editors write them, are read like any others."""
+    own_settings.write_text('\ufeffmodels = "claude-a"\n', encoding="utf-8")
+    assert Settings().models == ("claude-a",)
+    prices = tmp_path / "prices.toml"
+    prices.write_text("\ufeff[models.mine]\ninput = 1\noutput = 2\n", encoding="utf-8")
+    assert "mine" in Prices.load(prices).names

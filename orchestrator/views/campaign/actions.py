@@ -89,7 +89,7 @@ def inject(
     if path is not None and plain is None:
         raise click.UsageError("--as belongs to --file FILE")
     text = _read_change(given)
-    described = (description if description is not None else f"by hand: {Path(given).name}").strip()
+    described = (description if description is not None else f"by hand: {printable(Path(given).name)}").strip()
     if not 1 <= len(described) <= _DESCRIPTION:
         raise click.UsageError(f"--describe needs 1 to {_DESCRIPTION} characters")
     with open_campaign(task) as reading:

@@ -19,6 +19,7 @@ from orchestrator.domain.records import Campaign, Node, Phase, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
 from orchestrator.domain.steadiness import machine_drift
+from orchestrator.domain.verdict import Tier
 from orchestrator.loop.steering import LONGEST
 from orchestrator.task import Task
 from orchestrator.views.campaign import figures
@@ -123,8 +124,10 @@ def _summary(material: Material) -> list[str]:
     lines = [
         f"Proposer {code(run.proposer)}{beside}; {code(run.why)}.",
         f"{figures.plural(counts.ended, 'attempt')} ended, {counts.scored} scored, {counts.kept} kept, in "
-        f"{figures.duration(state.campaign.elapsed_s)} of work.",
+        f"{figures.duration(state.campaign.elapsed_s)} of work{' of all runs' if len(state.runs) > 1 else ''}.",
     ]
+    if caveat := Tier(material.task.judge.mode).caveat:
+        lines.append(f"Tier {caveat}.")
     if offers := offers_line(state.campaign):
         lines.append(f"{offers}.")
     if (tested := certified(state, in_order(state, run))).tested:

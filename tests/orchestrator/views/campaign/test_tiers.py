@@ -32,6 +32,7 @@ def test_tree_and_status(shared: Stage) -> None:
     assert CAVEAT in " ".join(status.split())
     assert status.count("score=2 [shared]") == 2
     assert shared.json("status")["best"]["headline"]["tier"] == "shared"
+    assert f"Tier shared: {CAVEAT}." in shared.run("report")
 
 
 def test_summary(shared: Stage, capsys: pytest.CaptureFixture[str]) -> None:
