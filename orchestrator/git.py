@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -53,14 +53,20 @@ class NoSpace(GitError):
 
 
 def read_tree(
-    repository: Path, revision: str, folder: str = "", *, entries: int = MAX_ENTRIES, size: int = MAX_BYTES
+    repository: Path,
+    revision: str,
+    folder: str = "",
+    *,
+    entries: int = MAX_ENTRIES,
+    size: int = MAX_BYTES,
+    leaves_out: Callable[[str], bool] = lambda _: False,
 ) -> tuple[str, Tree]:
-    """The commit that a revision means now, and the files under a folder of it. Raises GitError."""
+    """The commit that a revision means now, and files under a folder of it, less what is left out. Raises GitError."""
     with _translating(repository):
         opened = _open(repository)
         commit = _commit(opened, revision)
         top = _descend(opened.odb, commit.tree_id, folder, revision)
-        return str(commit.id), _read(opened.odb, top, folder, entries, size)
+        return str(commit.id), _read(opened.odb, top, folder, entries, size, leaves_out)
 
 
 class Candidates:
@@ -288,7 +294,14 @@ def _descend(odb: pygit2.Odb, top: pygit2.Oid, folder: str, revision: str) -> py
     return top
 
 
-def _read(odb: pygit2.Odb, top: pygit2.Oid, folder: str, entries: int, size: int) -> Tree:
+def _read(
+    odb: pygit2.Odb,
+    top: pygit2.Oid,
+    folder: str,
+    entries: int,
+    size: int,
+    leaves_out: Callable[[str], bool] = lambda _: False,
+) -> Tree:
     """Iterative and capped by entries as well: a few small trees can stand for a billion folders."""
     files: dict[str, File] = {}
     left = [("", top, 0)]
@@ -302,6 +315,8 @@ def _read(odb: pygit2.Odb, top: pygit2.Oid, folder: str, entries: int, size: int
             if seen > entries:
                 raise GitError(f"more than {entries} files and folders; name a smaller folder of the repository")
             path = prefix + _decoded(raw_name, prefix)
+            if leaves_out(path):
+                continue
             if mode == _FOLDER_MODE:
                 left.append((f"{path}/", entry, depth + 1))
                 continue

@@ -42,8 +42,9 @@ def check(task: Task, folder: Path) -> list[Notice]:
     if (task.stall.heartbeat or 0.0) >= task.limits.wall:
         warnings.append((("stall", "heartbeat"), "has no effect; limits.wall ends every trial before that"))
     if isinstance(task.workspace, str):
-        names = plain_names(folder / task.workspace, ("workspace",))
-        warnings += check_names(task, names)
+        place = folder / task.workspace
+        names = plain_names(place, ("workspace",), leaves_out=task.leaves_out)
+        warnings += [*_excluded_without_effect(task, place), *check_names(task, names)]
     return warnings
 
 
@@ -126,12 +127,20 @@ def check_places(task: Task, folder: Path) -> None:
         raise Wrong(("judge", "folder"), f"{judge} is not a folder; put the judge there")
     if gold:
         _check_gold(gold, judge)
-    if _inside(judge, workspace):
-        raise Wrong(("judge", "folder"), f"{judge} lies inside the workspace, where candidates see it; move it out")
+    if _is_shown(task, judge, workspace):
+        where = _within(judge, workspace)
+        other = "" if where == "." else f', or set exclude = ["{where}"]'
+        text = f"{judge} lies inside the workspace, where candidates see it; move it out{other}"
+        raise Wrong(("judge", "folder"), text)
     if _inside(workspace, judge):
         raise Wrong(workspace_key, f"{workspace} lies inside the judge's folder; move it out")
     for key, path in _inputs(task, folder):
         _check_input(key, path, {"the judge's folder": judge, "the gold": gold, "what runs left": folder / STATE})
+    for name, place in task.heldout.inputs.items() if task.heldout else ():
+        # What development trials read as well is no secret.
+        if place != task.inputs[name] and _is_shown(task, folder / place, workspace):
+            text = f"{folder / place} lies inside the workspace, where candidates see it; move it out, or exclude it"
+            raise Wrong(("heldout", "inputs", name), text)
     if playbook := playbook_of(task, folder):
         _check_playbook(playbook, judge)
     for name, place in task.heldout.inputs.items() if task.heldout else ():
@@ -157,6 +166,8 @@ def _check_exact(task: Task, key: Key, path: str, files: set[str]) -> Iterator[N
         if key[0] == "editable":
             raise Wrong(key, f'"{path}" is a folder; write {path}/** for all that is in it')
         return
+    if task.leaves_out(path):
+        raise Wrong(key, f'"{path}" is excluded too, so that it is not there; take it out of one of them')
     other = next((name for name in files if folded(name) == folded(path) and name != path), None)
     above = next((name for name in files if path.startswith(f"{name}/")), None)
     if other or above:
@@ -241,6 +252,16 @@ def _check_looks_alike(key: Key, held: Path, usual: Path) -> None:
         raise Wrong(key, f"{held} must have the name that candidates look for; call it {usual.name}, in another folder")
 
 
+def _is_shown(task: Task, path: Path, workspace: Path) -> bool:
+    """Whether a candidate would see it: it lies in the workspace, and is not left out."""
+    return _inside(path, workspace) and not task.leaves_out(_within(path, workspace))
+
+
+def _within(path: Path, workspace: Path) -> str:
+    """The place in the workspace, whatever links lead there; nothing is left out that is the workspace itself."""
+    return os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
+
+
 def _inside(path: Path, folder: Path) -> bool:
     """Whether the path is the folder or lies beneath it, by what is on the disk and not by how it is spelt."""
     if not folder.exists():
@@ -254,6 +275,12 @@ def _refuse_twice(key: Key, names: list[str]) -> None:
     for at, name in enumerate(names):
         if name in names[:at]:
             raise Wrong((*key, at, "name"), f'"{name}" is there twice; rename one')
+
+
+def _excluded_without_effect(task: Task, workspace: Path) -> Iterator[Notice]:
+    for at, pattern in enumerate(task.exclude):
+        if is_exact(pattern) and not (workspace / pattern).exists():
+            yield ("exclude", at), f'"{pattern}" is not in the workspace, so nothing is left out'
 
 
 def _weights_without_effect(task: Task) -> Iterator[Notice]:

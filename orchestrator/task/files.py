@@ -6,7 +6,7 @@ A link is refused wherever it stands: it could lead out of its folder, and into 
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,20 +21,36 @@ CHUNK = 1 << 20
 _LEFT_OUT = frozenset([".git", "__pycache__", ".blastdoor"])
 
 
-def plain_names(folder: Path, key: Key, *, everything: bool = False, cap: int = FILES) -> list[str]:
-    """The files under a folder, sorted; those that tools leave (.git, __pycache__, …) only if everything is wanted."""
+def plain_names(
+    folder: Path,
+    key: Key,
+    *,
+    everything: bool = False,
+    cap: int = FILES,
+    leaves_out: Callable[[str], bool] = lambda _: False,
+) -> list[str]:
+    """The files under a folder, sorted; those that tools leave (.git, __pycache__, …) only if everything is wanted.
+
+    What `leaves_out` says of a path is not looked at, a folder with all that is in it.
+    """
     found: list[str] = []
     for parent, folders, names in os.walk(folder, onerror=_raise):
         if not everything:
             folders[:] = [name for name in folders if name not in _LEFT_OUT]
             names = [name for name in names if name not in _LEFT_OUT and not name.endswith(".pyc")]
+        folders[:] = [name for name in folders if not leaves_out(_beneath(folder, parent, name))]
+        names = [name for name in names if not leaves_out(_beneath(folder, parent, name))]
         for name in (*folders, *names):
             if Path(parent, name).is_symlink():
                 raise Wrong(key, f"{Path(parent, name)} is a link; put what it points to in its place")
-        found += [Path(parent, name).relative_to(folder).as_posix() for name in names]
+        found += [_beneath(folder, parent, name) for name in names]
         if len(found) > cap:
             raise Wrong(key, f"{folder} has more than {cap:,} files; leave some out")
     return sorted(found)
+
+
+def _beneath(folder: Path, parent: str, name: str) -> str:
+    return Path(parent, name).relative_to(folder).as_posix()
 
 
 def read_tree(folder: Path, names: Iterable[str], key: Key, byte_cap: int, cap_key: str) -> Tree:

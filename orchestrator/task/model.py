@@ -59,6 +59,7 @@ class Task(Section):
     workspace: Workspace = "workspace"
     editable: tuple[Glob, ...] = Field(min_length=1, max_length=10_000)
     hidden: tuple[Glob, ...] = ()
+    exclude: tuple[Glob, ...] = ()
     trial: Trial
     inputs: Inputs = Field(default_factory=dict)
     limits: Limits = Limits()
@@ -93,8 +94,16 @@ class Task(Section):
         return copy
 
     def policy(self) -> Policy:
-        """What an agent may change."""
-        return Policy(editable=self.editable, hidden=self.hidden)
+        """What an agent may change. What is left out of the workspace is nobody's to write: when the winner is applied
+        it would be written over what a person has there.
+        """
+        return Policy(editable=self.editable, hidden=(*self.hidden, *self.exclude))
+
+    def leaves_out(self, path: str) -> bool:
+        """Whether a path of the workspace's folder is no part of the workspace, since it or a folder above it is
+        excluded.
+        """
+        return bool(self.exclude) and Policy(editable=(), hidden=self.exclude).hides(path)
 
     def target(self, mode: Mode) -> Target:
         """What a trial of this mode runs: the real thing, the cheaper one, or the real thing on held-out data."""
@@ -114,8 +123,10 @@ class Task(Section):
         return real
 
     def plain(self) -> dict[str, Any]:
-        """Every value, defaults included, as plain JSON."""
-        return self.model_dump(mode="json", by_alias=True)
+        """Every value, defaults included, as plain JSON. A key that came later is there where it is used, so that the
+        digests of earlier tasks stand.
+        """
+        return self.model_dump(mode="json", by_alias=True, exclude=None if self.exclude else {"exclude"})
 
     def canonical(self) -> str:
         """One text for all equal tasks."""

@@ -82,18 +82,20 @@ def _workspace(task: Task, folder: Path) -> tuple[str | None, Tree]:
     cap = task.limits.bundle_bytes
     if isinstance(task.workspace, str):
         path = folder / task.workspace
-        return None, read_tree(path, plain_names(path, key), key, cap, "limits.bundle_bytes")
-    commit, tree = _committed(task.workspace, folder, cap)
+        names = plain_names(path, key, leaves_out=task.leaves_out)
+        return None, read_tree(path, names, key, cap, "limits.bundle_bytes")
+    commit, tree = _committed(task, task.workspace, folder, cap)
     check_names(task, tree)
     return commit, tree
 
 
-def _committed(workspace: Repository, folder: Path, byte_cap: int) -> tuple[str, Tree]:
+def _committed(task: Task, workspace: Repository, folder: Path, byte_cap: int) -> tuple[str, Tree]:
     from orchestrator import git  # the library behind it is large, and most tasks have no repository
 
     beneath = "" if workspace.folder == "." else workspace.folder
     try:
-        return git.read_tree(folder / workspace.repository, workspace.revision, beneath, entries=FILES, size=byte_cap)
+        place, revision = folder / workspace.repository, workspace.revision
+        return git.read_tree(place, revision, beneath, entries=FILES, size=byte_cap, leaves_out=task.leaves_out)
     except git.GitError as error:
         raise Wrong(("workspace",), str(error)) from None
 

@@ -55,19 +55,21 @@ def test_gold_is_a_part_of_the_judge(make: Make, gold: str) -> None:
     assert "is not beneath the judge's folder judge; move it there" in told(make(f"gold = '{gold}'"))
 
 
-@pytest.mark.parametrize("judge", ["workspace", "workspace/lib"])
-def test_judge_inside_the_workspace(make: Make, judge: str) -> None:
-    """What lies in the workspace is seen by candidates, so the judge may not."""
-    assert told(make(f"folder = '{judge}'")) == (
-        f"blastdoor.toml:{NEXT}: judge.folder: {judge} lies inside the workspace, where candidates see it; move it out"
-    )
+@pytest.mark.parametrize(
+    ("judge", "other"), [("workspace", ""), ("workspace/lib", ', or set exclude = ["lib"]')], ids=["all", "a part"]
+)
+def test_judge_inside_the_workspace(make: Make, judge: str, other: str) -> None:
+    """What lies in the workspace is seen by candidates, so the judge may not, unless it is left out."""
+    text = f"judge.folder: {judge} lies inside the workspace, where candidates see it; move it out{other}"
+    assert told(make(f"folder = '{judge}'")) == f"blastdoor.toml:{NEXT}: {text}"
 
 
 def test_workspace_around_everything(make: Make) -> None:
     """A task folder that is its own workspace would show its judge."""
     folder = make(replaced=("[trial]", "workspace = '.'\n[trial]"))
     assert told(folder) == (
-        "blastdoor.toml:9: judge.folder: judge lies inside the workspace, where candidates see it; move it out"
+        "blastdoor.toml:9: judge.folder: judge lies inside the workspace, where candidates see it; move it out, or set "
+        'exclude = ["judge"]'
     )
 
 

@@ -1,0 +1,117 @@
+"""A workspace that leaves something out: the layout of a repository that has its own judge."""
+
+from pathlib import Path
+
+import pygit2
+import pytest
+
+from orchestrator.change import Refusal
+from orchestrator.task import Task, TaskError, load_task, snapshot
+from tests.orchestrator.task.conftest import Make
+
+AROUND = "workspace = '.'\neditable = ['workspace/**', '**/*.py']\nexclude = {}\n[trial]"
+
+
+def around(make: Make, exclude: list[str], more: str = "") -> Path:
+    """The task's folder is its own workspace."""
+    folder = make(more, replaced=("[trial]", AROUND.format(exclude)))
+    text = (folder / "blastdoor.toml").read_text().replace('editable = ["solve.py", "params.json"]\n', "")
+    (folder / "blastdoor.toml").write_text(text)
+    return folder
+
+
+def refusal(task: Task, path: str) -> str:
+    with pytest.raises(Refusal) as caught:
+        task.policy().check(path)
+    return str(caught.value)
+
+
+def test_the_judge_lies_in_the_repository(make: Make) -> None:
+    """What is left out reaches no candidate, nor is it a candidate's to write; the judge works as ever."""
+    folder = around(make, ["judge", "data/*.csv"])
+    task = load_task(folder)
+    taken = snapshot(task, folder)
+    assert set(taken.tree) == {f"workspace/{name}" for name in ("solve.py", "params.json", "lib/tool.py")} | {
+        "blastdoor.toml"
+    }
+    assert (set(taken.judge), set(taken.gold)) == ({"judge.py"}, {"gold/answers.json"})
+    for path in ("judge/judge.py", "judge/new.py", "JUDGE/judge.py"):
+        assert refusal(task, path).startswith(f"not editable: {path}")
+    task.policy().check("lib/new.py")
+
+
+def test_at_a_revision(make: Make) -> None:
+    """Of a repository, what is left out is not read either: no link in it, and no size of it, is in the way."""
+    folder = around(make, ["judge", "data", "venv"])
+    path = folder / "blastdoor.toml"
+    path.write_text(path.read_text().replace("workspace = '.'", "workspace = {repository = '.', revision = 'HEAD'}"))
+    (folder / "venv").mkdir()
+    (folder / "venv/python").symlink_to("/usr/bin/python3")
+    repository = pygit2.init_repository(folder)
+    repository.index.add_all()
+    who = pygit2.Signature("a", "a@example.org", 0, 0)
+    repository.create_commit("HEAD", who, who, "all", repository.index.write_tree(), [])
+    taken = snapshot(load_task(folder), folder)
+    assert not [name for name in taken.tree if name.split("/")[0] in ("judge", "data", "venv")]
+    assert "workspace/solve.py" in taken.tree
+
+
+def test_links_in_what_is_left_out(make: Make) -> None:
+    """A virtual environment is full of links; it need not be moved away."""
+    folder = around(make, ["judge", "venv"])
+    (folder / "venv").mkdir()
+    (folder / "venv/python").symlink_to("/usr/bin/python3")
+    assert "venv/python" not in snapshot(load_task(folder), folder).tree
+
+
+HELDOUT = "[inputs]\ndata = 'data'\n[heldout]\nstep = 1\ninputs = {data = 'held'}\n"
+
+
+@pytest.mark.parametrize(
+    ("exclude", "more", "said"),
+    [
+        (["data"], "", "judge lies inside the workspace, where candidates see it; move it out, or set exclude"),
+        (["judge/gold"], "", "judge lies inside the workspace"),
+        (["judge"], HELDOUT, "held lies inside the workspace, where candidates see it; move it out, or exclude it"),
+    ],
+)
+def test_what_must_be_left_out(make: Make, exclude: list[str], more: str, said: str) -> None:
+    """Neither the judge nor held-out data may be in what candidates see."""
+    folder = around(make, exclude, more)
+    (folder / "held").mkdir()
+    (folder / "held/points.csv").write_text("3,4\n")
+    with pytest.raises(TaskError, match=said):
+        load_task(folder)
+
+
+def test_held_out_data_that_is_left_out(make: Make) -> None:
+    """It is still an input, of the trials that may see it."""
+    folder = around(make, ["judge", "held"], HELDOUT)
+    (folder / "held").mkdir()
+    (folder / "held/points.csv").write_text("3,4\n")
+    taken = snapshot(load_task(folder), folder)
+    assert not [name for name in taken.tree if name.startswith("held")]
+    assert taken.heldout_inputs["data"] == folder / "held"
+
+
+@pytest.mark.parametrize(("key", "value"), [("editable", "lib/tool.py"), ("hidden", "lib/tool.py")])
+def test_both_ways(make: Make, key: str, value: str) -> None:
+    """A path that is left out can be neither edited nor hidden."""
+    folder = make(replaced=("[trial]", "exclude = ['lib']\n[trial]"))
+    path = folder / "blastdoor.toml"
+    text = path.read_text()
+    if key == "editable":
+        text = text.replace('"params.json"', f'"{value}"')
+    else:
+        text = text.replace("exclude =", f"hidden = ['{value}']\nexclude =")
+    path.write_text(text)
+    with pytest.raises(TaskError, match=f'{key}.*"{value}" is excluded too'):
+        load_task(folder)
+
+
+def test_nothing_to_leave_out(make: Make) -> None:
+    """A name that is not there is told; a task without the key is the task that it was."""
+    assert "exclude" not in load_task(make()).plain()
+    task = load_task(make(replaced=("[trial]", "exclude = ['lbi']\n[trial]")))
+    assert any('"lbi" is not in the workspace' in line for line in task.warnings)
+    assert Task.from_canonical(task.canonical()).exclude == ("lbi",)
