@@ -6,7 +6,7 @@ ENGINE := scripts/with-engine
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test thorough slurm unit check format attack bench lock clean
+.PHONY: help setup programs demo test thorough slurm unit check types rules format attack bench lock clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -45,9 +45,14 @@ unit: setup ## run the fast tests; they need no engine
 	$(BIN)/pytest --unit --numprocesses 2 --dist worksteal -m 'not (docker or modal or slurm or postgres or crash or attack or e2e or slow or fuzz or alone or long)' $(ARGS)
 
 check: setup ## format, lint, types, import contracts
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync types rules
+
+types:
+	$(BIN)/mypy $(SOURCES)
+
+rules:
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
-	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 
 format: setup ## put the code into form

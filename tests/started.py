@@ -34,7 +34,7 @@ _STREAMS = (0, 1, 2)
 
 
 class Started:
-    """A process at work. A stream that is not given is the null device."""
+    """A process at work. A stream that is not given is the null device; `stdout` of PIPE is read from `said`."""
 
     def __init__(
         self,
@@ -52,9 +52,12 @@ class Started:
             "env": dict(os.environ if env is None else env),
             "folder": str(Path.cwd()),
         }
+        ours, end = os.pipe()
+        self.said = os.fdopen(ours)
         self._news, theirs = socket.socketpair()
-        with theirs, Path(os.devnull).open("r+b") as null:
-            streams = [null if stream is None else stream for stream in (stdin, stdout, stderr)]
+        with theirs, Path(os.devnull).open("r+b") as null, os.fdopen(end, "wb") as pipe:
+            wanted = (stdin, pipe if stdout == subprocess.PIPE else stdout, stderr)
+            streams = [null if stream is None else stream for stream in wanted]
             numbers = [stream if isinstance(stream, int) else stream.fileno() for stream in streams]
             socket.send_fds(_forker(warm), [json.dumps(asked).encode()], [*numbers, theirs.fileno()])
         self.returncode: int | None = None
@@ -92,6 +95,7 @@ class Started:
         if kind is not None:
             self.kill()
         self.wait()
+        self.said.close()
 
 
 def completed(

@@ -159,11 +159,10 @@ def test_no_engine() -> None:
 def test_ctrl_c_leaves_nothing() -> None:
     """Ctrl-C ends the command and its chamber; the exit code is 130."""
     before = containers()
-    ours, theirs = os.pipe()
-    with os.fdopen(ours, "rb") as stdout, tempfile.TemporaryFile() as stderr:
-        with Started("exec", "--", "sh", "-c", "echo started; sleep 60", stdout=theirs, stderr=stderr) as process:
-            os.close(theirs)
-            assert stdout.readline() == b"started\n"
+    words = ("exec", "--", "sh", "-c", "echo started; sleep 60")
+    with tempfile.TemporaryFile() as stderr:
+        with Started(*words, stdout=subprocess.PIPE, stderr=stderr) as process:
+            assert process.said.readline() == "started\n"
             process.send_signal(signal.SIGINT)
         stderr.seek(0)
         errors = stderr.read()

@@ -2,9 +2,7 @@
 
 import json
 import random
-import signal
 import subprocess
-import sys
 import time
 import uuid
 from dataclasses import replace
@@ -13,25 +11,26 @@ from pathlib import Path
 import pytest
 
 from orchestrator.ledger import Ledger, Missing, Where
+from tests.orchestrator.ledger.writer import create, main
 from tests.orchestrator.ledger.writer import told as told_of
+from tests.started import Started
 
 pytestmark = pytest.mark.crash
 
-WRITER = Path(__file__).with_name("writer.py")
+WRITER = f"{main.__module__}:{main.__name__}"
+CREATOR = f"{create.__module__}:{create.__name__}"
 ROUNDS = 20
 
 
 def killed_writer(where: Where, lines: int, delay: float) -> int:
     """Let a writer run, kill it, and return the last turn that it was told is on disk."""
     word, environment = told_of(where)
-    command = [sys.executable, str(WRITER), word]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
-        assert writer.stdout is not None
+    with Started(word, program=WRITER, env=environment, stdout=subprocess.PIPE, stderr=2) as writer:
         for _ in range(lines):
-            told = int(writer.stdout.readline())
+            told = int(writer.said.readline())
         time.sleep(delay)
-        writer.send_signal(signal.SIGKILL)
-        for line in writer.stdout:
+        writer.kill()
+        for line in writer.said:
             if line.endswith("\n"):
                 told = int(line)
         return told
@@ -56,28 +55,16 @@ def test_sigkill_during_appends(where: Where) -> None:
         assert ledger.seize("after") == ROUNDS + 1
 
 
-_CREATOR = """
-import sys
-from orchestrator.ledger import Ledger
-from tests.orchestrator.ledger.writer import found
-sys.stdout.write("ready\\n")
-sys.stdout.flush()
-Ledger.create(found(sys.argv[1]))
-"""
-
-
 def test_sigkill_during_creation(where: Where, tmp_path: Path) -> None:
     """Whenever it is killed, there is a whole ledger afterwards or none, and then one can be made."""
     chance = random.Random(5)
     for number in range(8):
         one = tmp_path / str(number) if isinstance(where, Path) else replace(where, campaign=uuid.uuid4().hex)
         word, environment = told_of(one)
-        command = [sys.executable, "-c", _CREATOR, word]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as creator:
-            assert creator.stdout is not None
-            creator.stdout.readline()
+        with Started(word, program=CREATOR, env=environment, stdout=subprocess.PIPE, stderr=2) as creator:
+            assert creator.said.readline() == "ready\n"
             time.sleep(chance.uniform(0, 0.03 if isinstance(one, Path) else 0.6))
-            creator.send_signal(signal.SIGKILL)
+            creator.kill()
         opened = _open_or_create(one)
         assert opened.seize("x") == 1
         opened.close()

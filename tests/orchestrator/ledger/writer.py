@@ -1,7 +1,4 @@
-"""A process that appends until it is killed. Each append is one transaction of three events and two rows.
-
-python writer.py WHERE    a file, or the name of a campaign in the database BLASTDOOR_LEDGER
-"""
+"""Processes to be killed. Their word is where: a file, or the name of a campaign in the database BLASTDOOR_LEDGER."""
 
 import os
 import sys
@@ -24,6 +21,7 @@ def told(where: Where) -> tuple[str, dict[str, str]]:
 
 
 def main() -> None:
+    """Append for ever. Each append is one transaction of three events and two rows."""
     with Ledger.open(found(sys.argv[1])) as ledger:
         ledger.seize("writer")
         number = int(ledger.rows().get(("count", "turns"), "0"))
@@ -36,5 +34,8 @@ def main() -> None:
             sys.stdout.flush()
 
 
-if __name__ == "__main__":
-    main()
+def create() -> None:
+    """Say so, then make the ledger."""
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    Ledger.create(found(sys.argv[1]))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -49,16 +50,16 @@ class Owner:
 
     @classmethod
     async def start(cls, config: ModalConfig, job: Job) -> "Owner":
-        ours, theirs = os.pipe()
         words = (config.model_dump_json(), job.model_dump_json())
-        process = await asyncio.to_thread(Started, *words, program=OWNER, warm=WITH_MODAL, stdout=theirs, stderr=2)
-        os.close(theirs)
-        with os.fdopen(ours) as said:
-            return cls(process, int(await asyncio.wait_for(asyncio.to_thread(said.readline), REACHED_S)))
+        process = await asyncio.to_thread(
+            Started, *words, program=OWNER, warm=WITH_MODAL, stdout=subprocess.PIPE, stderr=2
+        )
+        return cls(process, int(await asyncio.wait_for(asyncio.to_thread(process.said.readline), REACHED_S)))
 
     async def kill(self) -> None:
         self._process.kill()
         ended = await asyncio.to_thread(self._process.wait)
+        self._process.said.close()
         assert ended == -signal.SIGKILL, "the owner ended before it could be killed"
 
     async def kill_warden(self) -> None:
