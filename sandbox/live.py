@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
+from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.happenings import NotDelivered, Order, Told
 from sandbox.job import Ending, Job, Outcome, Usage
 from sandbox.link import Deadlines, Link
@@ -21,8 +21,6 @@ from sandbox.session import Session
 
 DYING_S = 20.0
 _OVER_TIME = (Ending.TIMED_OUT, Ending.BUILD_TIMED_OUT)
-# These say already that nobody inside brought it about.
-_FROM_OUTSIDE = (Denied, NotDelivered, Silent, TakenAway)
 
 
 class Death(Enum):
@@ -172,17 +170,18 @@ class LiveChamber:
         try:
             told = await self._told(job, bundle, listener, talk)
             if told.unheard:
-                await self._refuse_silence(since, told.reason)
+                await self._refuse_silence(since, Unavailable(told.reason))
             return await self._with_evidence(told)
-        except (Unavailable, Lost) as error:
-            if not isinstance(error, _FROM_OUTSIDE):
-                await self._refuse_silence(since, str(error), error)
+        except SandboxError as error:
+            await self._refuse_silence(since, error)
             raise
 
-    async def _refuse_silence(self, since: float, why: str, error: SandboxError | None = None) -> None:
+    async def _refuse_silence(self, since: float, error: SandboxError) -> None:
         """A provider that is away is waited for: one that answers again can be told to end the chamber."""
-        if self._pulse and self._end is None and (seconds := await self._pulse.silence_until_it_answers(since)):
-            raise Silent(f"{why}; the provider did not answer for {seconds:.0f} s meanwhile") from error
+        if self._pulse and self._end is None:
+            found = await self._pulse.whose(error, since)
+            if found is not error:
+                raise found from error
 
     async def _told(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
         try:

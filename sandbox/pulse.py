@@ -10,7 +10,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 
-from sandbox.errors import SandboxError
+from sandbox.errors import Denied, Lost, SandboxError, Silent, TakenAway, Unavailable
+from sandbox.happenings import NotDelivered
 from sandbox.logger import logger
 
 EVERY_S = 3.0
@@ -22,6 +23,8 @@ STILL_S = 15.0
 # Turns of the event loop within which an answer that is there is heard, however late the loop itself was.
 CATCH_UP = 8
 _REMEMBERED = 256
+# These say already that nobody inside brought it about.
+_FROM_OUTSIDE = (Denied, NotDelivered, Silent, TakenAway)
 
 
 class Pulse:
@@ -75,6 +78,16 @@ class Pulse:
             if await self._look() or time.monotonic() >= until:
                 return self.silence(since)
             await asyncio.sleep(min(self._every_s, self._within_s) / 5)
+
+    async def whose(self, error: SandboxError, since: float) -> SandboxError:
+        """What to raise for a failure of a chamber: the error, or Silent where the provider itself was silent."""
+        if not isinstance(error, Unavailable | Lost) or isinstance(error, _FROM_OUTSIDE):
+            return error
+        if not (seconds := await self.silence_until_it_answers(since)):
+            return error
+        silent = Silent(f"{error}; the provider did not answer for {seconds:.0f} s meanwhile")
+        silent.usd, silent.unended = error.usd, error.unended
+        return silent
 
     async def _beat(self) -> None:
         """A first answer is not looked at: a line may have broken before anybody watched."""

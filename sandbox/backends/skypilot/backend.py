@@ -27,6 +27,7 @@ from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Enforcer, Job, Limits
 from sandbox.posture import enforces_inodes
+from sandbox.pulse import Pulse
 from sandbox.purse import Purse
 from sandbox.tenancy import Tenancy
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from sandbox.config import SkyPilotConfig
 
 
+ANSWERS_S = 60.0  # its server may be busy with a launch
 _WAITING = 0.9  # of the time in which a chamber must be open: who asked hears why before giving up
 
 
@@ -80,6 +82,7 @@ class SkyPilotBackend:
         spare_s = config.deadlines.upload + SUBMIT_S + config.deadlines.collect
         self._pool = Pool(self._office, config.warm, config.lifetime, spare_s)
         self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
+        self._pulse = Pulse(self.answers, within_s=ANSWERS_S)
         self._making: set[asyncio.Task[RentedChamber]] = set()
         self._closed = False
         self.tenancy = tenancy
@@ -208,7 +211,7 @@ class SkyPilotBackend:
         except BaseException:
             await berth.leave(clean=False)
             raise
-        return RentedChamber(berth, job, self._config.runtime, facts)
+        return RentedChamber(berth, job, self._config.runtime, facts, self._pulse)
 
     async def _berth(self, job: Job, busy_s: float, until: float, made: Callable[[Rented], None]) -> Berth:
         ask = ask_for(job.limits)

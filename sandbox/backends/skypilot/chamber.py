@@ -15,6 +15,7 @@ from sandbox.happenings import NotDelivered
 from sandbox.job import Ending, Job, Outcome
 from sandbox.logger import logger
 from sandbox.price import Bill
+from sandbox.pulse import Pulse
 from sandbox.reading import Reading
 from sandbox.script import scripts
 from sandbox.wire.faults import Fault, WireFault
@@ -42,7 +43,8 @@ class Berth(Protocol):
 class RentedChamber:
     """Implements `Chamber`. `facts` were heard before any hostile byte was on the machine, or on a reused one said."""
 
-    def __init__(self, berth: Berth, job: Job, runtime: str, facts: Mapping[str, str]) -> None:
+    def __init__(self, berth: Berth, job: Job, runtime: str, facts: Mapping[str, str], pulse: Pulse) -> None:
+        self._pulse = pulse
         self._berth = berth
         self._job = job
         self._runtime = runtime
@@ -76,11 +78,13 @@ class RentedChamber:
         self._used = True
         bundle.pack(self._job.limits.bundle_bytes, scripts(self._job))
         bundle.check_room(self._job.limits)
+        since = time.monotonic()
         try:
             outcome = await self._raced(bundle)
         except SandboxError as error:
-            error.usd += await self._leave(clean=False)
-            raise
+            found = await self._pulse.whose(error, since)
+            found.usd += await self._leave(clean=False)
+            raise found from error.__cause__
         except BaseException:
             await self._leave(clean=False)
             raise
