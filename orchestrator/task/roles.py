@@ -51,7 +51,8 @@ class VerifierSpec(RoleSpec):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         """Defaults give way to what is said of the others: a small share alone is a small floor, too."""
-        said = {name: getattr(self, name) for name in ("floor", "share", "cap") if name in self.model_fields_set}
+        names = ("floor", "share", "cap")
+        said: dict[str, float] = {name: getattr(self, name) for name in names if name in self.model_fields_set}
         share = said.get("share", min(max(self.share, said.get("floor", 0.0)), said.get("cap", 1.0)))
         settled = {"floor": min(self.floor, share), "share": share, "cap": max(self.cap, share), **said}
         self.__dict__.update(settled)  # frozen to all others
