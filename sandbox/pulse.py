@@ -56,7 +56,7 @@ class Pulse:
         """For as long as somebody may have to know."""
         self._watchers += 1
         if self._watchers == 1:
-            self._heard = time.monotonic()
+            self._heard, self._is_silent = time.monotonic(), False
             self._beating = asyncio.create_task(self._beat())
         try:
             yield
