@@ -118,6 +118,7 @@ class Pulse:
     async def _asked(self) -> str | None:
         """Why there was no answer; None when there was one."""
         asking = asyncio.ensure_future(self._ask())
+        asking.add_done_callback(_forget)
         try:
             await asyncio.wait([asking], timeout=self._within_s)
             for _ in range(CATCH_UP):
@@ -130,3 +131,9 @@ class Pulse:
         finally:
             asking.cancel()
         return None
+
+
+def _forget(asking: "asyncio.Future[None]") -> None:
+    """What comes of a question that is given up is nobody's."""
+    if not asking.cancelled():
+        asking.exception()
