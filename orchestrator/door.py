@@ -13,6 +13,7 @@ from typing import Protocol
 
 import structlog
 
+from orchestrator.awake import Awake
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Spent
@@ -37,9 +38,12 @@ from sandbox import (
     Talk,
     Unavailable,
 )
+from sandbox import Ending as ChamberEnding
 
 _log = structlog.get_logger()
 
+# Endings by a clock of ours, or by our own hand: those that come of not having been there.
+_OF_TIME = {ChamberEnding.TIMED_OUT, ChamberEnding.BUILD_TIMED_OUT, ChamberEnding.STOPPED, ChamberEnding.KILLED}
 _AT_WORST = "its end is not confirmed, so it is booked at its worst case"
 
 
@@ -47,25 +51,47 @@ class NotStarted(Exception):
     """No hostile byte was delivered, so the ending is free: nobody could have farmed it.
 
     `denied`: the provider lets nobody of ours in, so there is no use in trying again before a person has acted.
+    `provider` is the one that failed.
     """
 
-    def __init__(self, ending: Ending, why: str, spent: Spent | None = None, *, denied: bool = False) -> None:
+    def __init__(
+        self, ending: Ending, why: str, spent: Spent | None = None, *, provider: str, denied: bool = False
+    ) -> None:
         super().__init__(why)
         self.ending = ending
         self.spent = spent or Spent()
+        self.provider = provider
         self.denied = denied
 
 
 class BrokeOff(Exception):
     """The provider failed after delivery. It is proven to be the provider's fault only if a control job fails too, if
-    the provider says itself that it took the chamber away, or if it answered nobody meanwhile.
+    the provider says itself that it took the chamber away, or if it answered nobody meanwhile (`told`). `slept`: we
+    were not there ourselves meanwhile, and then it is nobody's fault.
     """
 
-    def __init__(self, why: str, *, proven: bool, spent: Spent, denied: bool = False) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        proven: bool,
+        spent: Spent,
+        provider: str,
+        denied: bool = False,
+        told: bool = False,
+        slept: bool = False,
+    ) -> None:
         super().__init__(why)
         self.proven = proven
         self.spent = spent
+        self.provider = provider
         self.denied = denied
+        self.told = told
+        self.slept = slept
+
+    @property
+    def ending(self) -> Ending:
+        return Ending.INTERRUPTED if self.slept else Ending.INFRASTRUCTURE
 
 
 class TooLarge(Exception):
@@ -94,10 +120,11 @@ class Ran:
 
 @dataclass(frozen=True)
 class Door:
-    """Opens chambers on one backend. `control` is a job that must pass wherever the backend is well.
+    """Opens chambers on one backend, `name`. `control` is a job that must pass wherever the backend is well.
 
     `unsure` has a line for each chamber that we ended ourselves and whose end is not confirmed. `turns` are taken by
-    candidates that share this machine; a meeting in relay mode takes one for both sides.
+    candidates that share this machine; a meeting in relay mode takes one for both sides. `awake` tells whether we were
+    there while a chamber ran.
     """
 
     backend: Backend
@@ -105,6 +132,8 @@ class Door:
     tariff: Tariff
     unsure: set[str] = field(default_factory=set)
     turns: Turns = field(default_factory=Turns)
+    name: str = "engine"
+    awake: Awake = field(default_factory=Awake)
 
     async def run(
         self,
@@ -135,6 +164,7 @@ class Door:
         except Refused as error:
             self._doubt(job, error)
             raise
+        slept = self.awake.slept
         outcome: Outcome | None = None
         try:
             async with chamber, _overseen(chamber, overseer):
@@ -143,20 +173,47 @@ class Door:
             raise TooLarge(str(error), self._spent(job, chamber)) from error
         except NotDelivered as error:
             why, spent = self._told(error, chamber), self._spent(job, chamber)
-            raise NotStarted(Ending.INFRASTRUCTURE, why, spent) from error
+            raise NotStarted(Ending.INFRASTRUCTURE, why, spent, provider=self.name) from error
         except (Unavailable, Lost) as error:
             if outcome is None:
+                if late := self._overslept(slept):
+                    raise self._slept_through(late, self._spent(job, chamber)) from error
                 raise await self._broke_off(job, chamber, error) from error
             # The outcome is known; what is left of the chamber is found by its label and reaped.
             _log.warning("chamber not removed", error=str(error))
         except BaseException:
             self._doubt(job, chamber)
             raise
+        spent = self._spent_on_outcome(job, chamber, outcome)
+        if outcome.ending in _OF_TIME and (late := self._overslept(slept)):
+            raise self._slept_through(late, spent)
+        return Ran(outcome, spent)
+
+    def _spent_on_outcome(self, job: Job, chamber: Chamber, outcome: Outcome) -> Spent:
         if not chamber.bill.final:
             _log.warning("end of a chamber not confirmed", booked="the worst case")
-            return Ran(outcome, self._whole_life(job))
+            return self._whole_life(job)
         usage = outcome.usage
-        return Ran(outcome, Spent(microdollars=micro_dollars(usage.usd), milliseconds=milliseconds(usage.held_s)))
+        return Spent(microdollars=micro_dollars(usage.usd), milliseconds=milliseconds(usage.held_s))
+
+    def _overslept(self, before: float) -> float:
+        """How long we were not there since."""
+        return self.awake.slept - before
+
+    def _slept_through(self, late: float, spent: Spent) -> BrokeOff:
+        why = f"the orchestrator stood still for {late:.0f} s while it ran"
+        return BrokeOff(why, proven=True, spent=spent, provider=self.name, slept=True)
+
+    async def answers(self) -> bool:
+        """Whether the provider is there: one call that creates nothing, and where it costs nothing, a job that does
+        nothing: a candidate that takes its engine down each time is told from an engine that is down.
+        """
+        try:
+            await self.backend.reap()
+        except SandboxError as error:
+            _log.debug("provider does not answer", provider=self.name, error=str(error))
+            return False
+        return self.tariff.is_rented or (await self._control()).passed
 
     def worst_within(self, limits: Limits, *, builds: bool) -> Spent:
         """What is to be reserved for one run."""
@@ -201,13 +258,16 @@ class Door:
     async def _broke_off(self, job: Job, chamber: Chamber, error: Unavailable | Lost) -> BrokeOff:
         spent, why = self._spent(job, chamber), self._told(error, chamber)
         if isinstance(error, TakenAway | Denied | Silent):
-            return BrokeOff(why, proven=True, spent=spent, denied=isinstance(error, Denied))
+            denied = isinstance(error, Denied)
+            return BrokeOff(why, proven=True, spent=spent, provider=self.name, denied=denied, told=True)
         try:
             control = await self._control()
         except BaseException:  # a Ctrl-C while it is asked: what is raised books nothing for this chamber
             self._doubt(job, chamber)
             raise
-        return BrokeOff(why, proven=not control.passed, spent=spent + control.spent, denied=control.denied)
+        # No candidate can bring down a provider that rents machines to everybody: its word is not needed.
+        more = {"denied": control.denied, "told": self.tariff.is_rented}
+        return BrokeOff(why, proven=not control.passed, spent=spent + control.spent, provider=self.name, **more)
 
     async def _open(self, job: Job) -> Chamber:
         """Raises NotStarted, and Refused. However it ends, all that was begun is ended, or known to be in doubt."""
@@ -220,13 +280,15 @@ class Door:
             raise
         if not done:
             spent = self._spent_in_vain(job, await _given_up(opening), time.monotonic() - started)
-            raise NotStarted(Ending.STALLED, f"no chamber within {self.tariff.opening_s:g} s", spent)
+            why = f"no chamber within {self.tariff.opening_s:g} s"
+            raise NotStarted(Ending.STALLED, why, spent, provider=self.name)
         try:
             return opening.result()
         except (Unavailable, Lost) as error:
             why = f"{error}; {_AT_WORST}" if error.unended else str(error)
             spent = self.spent_on(job, error, time.monotonic() - started)
-            raise NotStarted(Ending.INFRASTRUCTURE, why, spent, denied=isinstance(error, Denied)) from error
+            denied = isinstance(error, Denied)
+            raise NotStarted(Ending.INFRASTRUCTURE, why, spent, provider=self.name, denied=denied) from error
 
     def _spent_in_vain(self, job: Job, left: Chamber | SandboxError | None, seconds: float) -> Spent:
         if isinstance(left, SandboxError):

@@ -5,6 +5,7 @@ its worst case, put on record before it is forwarded, counted as it streams, and
 """
 
 import hashlib
+import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -29,7 +30,7 @@ from orchestrator.llm.prices import Prices
 from orchestrator.llm.refusal import Refused
 from orchestrator.llm.screening import SMALL, Asked, screened
 from orchestrator.llm.standing import Standing
-from orchestrator.llm.upstream import Declined, Upstream
+from orchestrator.llm.upstream import AGAIN, Declined, NotAnswered, Upstream
 from orchestrator.offload import offload
 
 LARGEST_BODY = 8 << 20
@@ -57,6 +58,19 @@ class Gateway:
     def unusable(self) -> str | None:
         """Why the provider takes nothing from us, once it said so. One line for a person."""
         return self._standing.unusable
+
+    async def answers(self, model: str) -> bool:
+        """Whether the provider is there: it is asked to count a word, which costs nothing. A refusal is an answer."""
+        body = json.dumps({"model": model, "messages": [{"role": "user", "content": "there?"}]})
+        try:
+            path, headers = "/v1/messages/count_tokens", {"anthropic-version": "2023-06-01"}
+            answering = await self._upstream.post(path, headers, body.encode(), _nothing, _nothing)
+        except Declined as declined:
+            return declined.status < 500 and declined.status not in AGAIN
+        except NotAnswered:
+            return False
+        await answering.close()
+        return True
 
     @asynccontextmanager
     async def open_line(self, allowance: Allowance, ear: Ear) -> AsyncIterator[Line]:
@@ -214,6 +228,10 @@ async def _with_body(line: OpenLine, receive: Receive, work: Callable[[bytes], C
 def _digest(token: str) -> bytes:
     """Tokens are looked up by digest, so that how long a look-up takes says nothing about them."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _model(name: str) -> dict[str, str]:

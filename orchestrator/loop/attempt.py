@@ -13,6 +13,7 @@ from orchestrator.llm.line import Unusable
 from orchestrator.loop import steps
 from orchestrator.loop.again import CanNotCompare
 from orchestrator.loop.book import stamp
+from orchestrator.loop.breaker import MODEL, Standing
 from orchestrator.loop.certification import certify
 from orchestrator.loop.certifying import JudgeReplay, MeasureChampion, OpenTest, Replay, RunBlock
 from orchestrator.loop.cohorts import open_cohort
@@ -30,6 +31,7 @@ from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.offload import offload
 from orchestrator.proposers import Exhausted, Unanswered
+from orchestrator.watch.pulse import Cause
 
 
 class Attempt:
@@ -51,20 +53,31 @@ class Attempt:
         Where the proposer has nothing more to offer, it says so, and this is its reason.
         """
         try:
+            while (over := await self._to_an_ending()) is None:
+                pass
+            return over or None
+        except asyncio.CancelledError:
+            interrupt(self._bench, self._name, killed=True)
+            raise
+
+    async def _to_an_ending(self) -> str | None:
+        """Nothing where it goes on with what was saved of a stall; else why the proposer has nothing more, or empty."""
+        slept = self._bench.door.awake.slept
+        try:
             while not isinstance(step := self._next(), End):
+                slept = self._bench.door.awake.slept
                 await self._take(step)
             self._end(step)
         except Free as free:
-            if free.denied:
-                # Trying again would burn retries and money: it waits for a resume, and the campaign ends.
-                interrupt(self._bench, self._name, why=str(free), lost=True)
-                raise Unusable(str(free)) from free
-            self._set_free(free)
+            return await self._freed(free, slept)
         except Refusal as refusal:
             # Read once more, or compared, it came to more than a change may cost.
             self._end(End(Ending.INVALID, False, f"the change is refused: {refusal}"))
         except Unanswered as error:
-            self._end(End(Ending.INVALID, False, str(error)))
+            if late := self._bench.door.awake.slept - slept:
+                self._interrupted(late)
+            else:
+                self._end(End(Ending.INVALID, False, str(error)))
         except Unusable as error:
             self._cancel(str(error))
             raise
@@ -78,10 +91,7 @@ class Attempt:
         except CanNotCompare as error:
             stage = stage_of(self._bench.state, self._node, self._bench.certify)
             self._end(End(Ending.SCORED, False, str(error), stage, undecided=True))
-        except asyncio.CancelledError:
-            interrupt(self._bench, self._name, killed=True)
-            raise
-        return None
+        return ""
 
     def _next(self) -> steps.Step:
         bench = self._bench
@@ -152,31 +162,104 @@ class Attempt:
         if node.role is Role.BASELINE and step.ending is not Ending.SCORED:
             raise BaselineFailed(f"the baseline ended as {step.ending}: {step.why}", bench.complaints.get(node.id, ""))
 
-    def _set_free(self, free: Free) -> None:
+    async def _freed(self, free: Free, slept: float) -> str | None:
+        """What follows a free ending; None where the attempt goes on after all."""
+        if free.denied:
+            # Trying again would burn retries and money: it waits for a resume, and the campaign ends.
+            interrupt(self._bench, self._name, why=str(free), lost=True)
+            raise Unusable(str(free)) from free
+        if free.ending is Ending.INTERRUPTED:
+            interrupt(self._bench, self._name, why=str(free))
+        elif late := self._bench.door.awake.slept - slept:
+            self._interrupted(late)
+        else:
+            fate = await self._fate(free)
+            if self._hands_in(free, fate):
+                return None
+            self._set_free(free, fate)
+        return ""
+
+    def _interrupted(self, late: float) -> None:
+        """Nobody was there to hear it, so what it seemed to do says nothing: it is run again, and counts for nobody."""
+        interrupt(self._bench, self._name, why=f"the orchestrator stood still for {late:.0f} s meanwhile")
+
+    async def _fate(self, free: Free) -> "_Fate":
+        """Nobody is set aside for what a provider did: its failures do not count against the attempt, and where what
+        does count is enough for quarantine, the provider has to answer at that moment, or have answered just before.
+        """
+        bench, node, stood = self._bench, self._node, self._bench.breaker.standing
+        self._tell_breaker(free)
+        innocent = stood is Standing.OPEN or bool(free.provider and not free.delivered)
+        decision = bench.refunds.decide(
+            ending_is_free=True,
+            stalls_of_attempt=node.stalls + (free.ending is Ending.STALLED and not innocent),
+            refunds_of_lineage=bench.state.refunds_of(node.id) + (not innocent),
+            draw=bench.draw(),
+        )
+        asked = free.provider or (MODEL if free.ending is Ending.STALLED else "")
+        if isinstance(decision, Quarantine) and not innocent and stood is Standing.CLOSED:
+            innocent = not await bench.breaker.vouches(asked)
+        if isinstance(decision, Quarantine) and not innocent:
+            return _Fate(quarantine=decision.reason)
+        after_s = decision.after_s if isinstance(decision, Requeue) and stood is not Standing.OPEN else 0.0
+        return _Fate(after_s=after_s, provider=asked if innocent else "", outage=stood is Standing.OPEN)
+
+    def _tell_breaker(self, free: Free) -> None:
+        breaker = self._bench.breaker
+        if free.provider:
+            breaker.failed(free.provider, str(free))
+        elif any(isinstance(it, e.StallFound) and it.cause != Cause.LOOP for it in free.found):
+            breaker.stalled(self._name, str(free))
+
+    def _hands_in(self, free: Free, fate: "_Fate") -> bool:
+        """An agent that is given up on may have tuned something good by then: that is handed in for it."""
+        bench, node = self._bench, self._node
+        best = steps.best_tried(bench.state, node, bench.ranking) if fate.quarantine and not node.promoted else None
+        if best is None:
+            return False
+        told = best.model_dump(include=set(e.Proposed.model_fields) - {"kind", "node", "draft", "tried"})
+        bench.book.record(*free.found, e.Proposed(node=node.id, draft=node.drafts + 1, **told))
+        return True
+
+    def _set_free(self, free: Free, fate: "_Fate") -> None:
         """Refund and re-queue, or quarantine, in one transaction; every chamber of this attempt is gone by now."""
         bench, node = self._bench, self._node
         ending, why = free.ending, str(free)
-        decision = bench.refunds.decide(
-            ending_is_free=True,
-            stalls_of_attempt=node.stalls + (ending is Ending.STALLED),
-            refunds_of_lineage=bench.state.refunds_of(node.id) + 1,
-            draw=bench.draw(),
-        )
         refunds = refund_all(bench, node, lost=True)
-        match decision:
-            case Requeue(after_s):
-                when = stamp(bench.book.now() + timedelta(seconds=after_s))
-                last: e.Event = e.AttemptRequeued(node=node.id, ending=ending, why=why, not_before=when)
-            case Quarantine(reason):
-                last = e.AttemptQuarantined(node=node.id, ending=ending, why=f"{why}; {reason}")
-            case _:
-                raise AssertionError("a free ending is never charged")
+        lost = sum(it.spent.get("usd", 0) for it in refunds)
+        if fate.quarantine:
+            last: e.Event = e.AttemptQuarantined(
+                node=node.id, ending=ending, why=f"{why}; {fate.quarantine}", lost=lost
+            )
+        else:
+            last = e.AttemptRequeued(
+                node=node.id,
+                ending=ending,
+                why=why,
+                not_before=stamp(bench.book.now() + timedelta(seconds=fate.after_s)) if fate.after_s else "",
+                provider=fate.provider,
+                outage=fate.outage,
+                lost=lost,
+            )
         bench.book.record(*refunds, *free.found, last)
 
     def _cancel(self, why: str) -> None:
         bench, node = self._bench, self._node
         ended = e.AttemptEnded(node=node.id, ending=Ending.CANCELLED, why=why)
         bench.book.record(*refund_all(bench, node, lost=False), ended)
+
+
+@dataclass(frozen=True)
+class _Fate:
+    """What becomes of an attempt that ended free: why it is set aside, or when it is run again and whose doing it was.
+
+    `outage`: it ended while nothing could be started anyway.
+    """
+
+    quarantine: str = ""
+    after_s: float = 0.0
+    provider: str = ""
+    outage: bool = False
 
 
 @dataclass(frozen=True)

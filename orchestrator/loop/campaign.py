@@ -13,41 +13,43 @@ from orchestrator.domain.records import Node, Phase
 from orchestrator.ledger import LedgerError
 from orchestrator.llm.line import Unusable
 from orchestrator.loop.attempt import Attempt
+from orchestrator.loop.breaker import Standing
 from orchestrator.loop.evolving import Evolving
+from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import refund_all
 from orchestrator.loop.purse import settle_left
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import BestAtTasks
-from orchestrator.loop.storms import Weather
 from orchestrator.loop.verifying import Holds
 from orchestrator.loop.workbench import Workbench
-from sandbox import Refused, SandboxError
+from sandbox import Refused, SandboxError, Unavailable
 
 _log = structlog.get_logger()
 _POLL_S = 0.2
-# An engine that is down must not use up the proposals, which may have been paid for.
-_LOST_IN_A_ROW = 2
+# How long a provider is waited for that has done nothing for the campaign yet: so little is lost with it.
+_AT_FIRST_S = 300.0
 
 
 @dataclass(frozen=True)
 class Finished:
     """`best` has the values of the champion, `baseline` those of the baseline: where scores are noisy, the medians of
-    their repeats. `champion.verdict` is that of its first run.
+    their repeats. `champion.verdict` is that of its first run. `gave_up`: too many attempts in a row ended free.
     """
 
     reason: str
     champion: Node | None
     best: Headline | None = None
     baseline: Headline | None = None
+    gave_up: bool = False
 
 
 class Campaign:
     """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended.
 
     `width` is this session's; without one it is the run's. `selection` says where branches start, if not at the best.
-    With `review` it ends after each round.
+    With `review` it ends after each round. `patience_s` is how long providers may be away, without an end if None.
     """
 
     def __init__(
@@ -63,6 +65,9 @@ class Campaign:
         review: bool = False,
     ) -> None:
         self._bench = bench
+        self._bound = FreeBound.of(bench)
+        self._awake = bench.door.awake
+        self._slept = 0.0
         self._evolving = evolving
         self._width = width or bench.state.run.width
         self._stop = stop
@@ -71,10 +76,9 @@ class Campaign:
         self._running: dict[asyncio.Task[str | None], str] = {}
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
-        self._lost = 0
         self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
-        self._weather = Weather(bench.book, self._width)
+        self.patience_s: float | None = None
 
     def stop(self, why: str) -> None:
         """End cleanly and soon: what is under way is ended, refunded and queued for a resume."""
@@ -83,12 +87,14 @@ class Campaign:
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands, Unusable when a provider takes nothing."""
         reconcile(self._bench)
+        self._bench.breaker.begin(self._width)
         if self._scheduler.rounds:
             self._scheduler.rounds.begin()
+        self._awake.begin()
         try:
             reason = await self._loop()
             errors = await self._end_all()
-        except (Unusable, Refused) as refused:
+        except (Unusable, Refused, Unavailable) as refused:
             await self._end_all()
             self._stopped(str(refused))
             raise
@@ -104,23 +110,24 @@ class Campaign:
         state = self._bench.state
         champion, root = state.champion(), state.nodes.get(state.run.root)
         best, baseline = (headline(state, it, state.run.cohort) if it else None for it in (champion, root))
-        return Finished(reason, champion, best, baseline)
+        return Finished(reason, champion, best, baseline, gave_up=reason == self._bound.reached(state.campaign))
 
     def _stopped(self, reason: str) -> None:
         self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))
 
     async def _loop(self) -> str:
+        breaker = self._bench.breaker
         while True:
+            self._take_stock()
             self._inbox.take()
             reason = self._asked_to_stop or self._deadline.reason(self._scheduler.progress())
-            if reason:
+            if reason := reason or self._bound.reached(self._bench.state.campaign):
                 return reason
-            if self._lost > _LOST_IN_A_ROW * self._width:
-                return "attempts end in quarantine one after the other; blastdoor status tells why"
-            self._weather.look()
+            breaker.look()
+            self._lose_patience()
             self._bench.shelf.turn()
             self._evolve()
-            waiting = self._scheduler.fill(self._weather.width - len(self._running))
+            waiting = self._scheduler.fill((1 if breaker.is_trying else self._width) - len(self._running))
             if not self._running and waiting:
                 return waiting
             if not self._running and self._scheduler.short and self._bench.state.standing:
@@ -128,10 +135,25 @@ class Campaign:
                 await self._stand_down()
             await self._wait()
 
+    def _take_stock(self) -> None:
+        """After a standstill. What died meanwhile is found by its attempt; the time counts for nobody."""
+        if late := self._awake.slept - self._slept:
+            self._slept += late
+            self._bench.book.record(e.StoodStill(seconds=round(late, 3)))
+
+    def _lose_patience(self) -> None:
+        """Raises Unavailable: the provider is away for longer than it is worth waiting for."""
+        breaker, state = self._bench.breaker, self._bench.state
+        root = state.nodes.get(state.run.root)
+        patience = self.patience_s if root and root.phase is Phase.ENDED else self.patience_s or _AT_FIRST_S
+        if patience is not None and breaker.open_s > patience:
+            raise Unavailable(f"{breaker.why}; given up after {breaker.open_s:.0f} s, blastdoor resume goes on")
+
     def _evolve(self) -> None:
         if self._evolving:
-            stops = self._bench.state.campaign.paused or self._stop.reason(self._scheduler.progress())
-            self._evolving.turn(may_ask=not stops)
+            stops = self._bench.state.campaign.paused or self._bench.breaker.standing is not Standing.CLOSED
+            may_ask = not stops and not self._stop.reason(self._scheduler.progress())
+            self._evolving.turn(may_ask=may_ask)
 
     def _start(self, node: str) -> None:
         self._running[asyncio.create_task(Attempt(self._bench, node).run(), name=node)] = node
@@ -146,9 +168,7 @@ class Campaign:
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)
-        if not self._holds.count(self._bench.state.nodes[node]):
-            lost = self._bench.state.nodes[node].phase is Phase.QUARANTINED
-            self._lost = self._lost + 1 if lost else 0
+        self._holds.count(self._bench.state.nodes[node])
         if node in self._cancelled:
             self._cancelled.discard(node)
             record = self._bench.state.nodes[node]
@@ -160,6 +180,8 @@ class Campaign:
 
     async def _end_all(self) -> list[BaseException]:
         """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""
+        self._awake.end()
+        await self._bench.breaker.close()
         if self._evolving:
             await self._evolving.close()
         for task, node in self._running.items():
@@ -180,6 +202,8 @@ class Campaign:
 
     async def _abandon(self) -> None:
         """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""
+        self._awake.end()
+        await self._bench.breaker.close()
         if self._bench.purse:
             self._bench.purse.close()
         if self._evolving:

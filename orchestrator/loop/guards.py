@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
-from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Guard, Spent
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.loop.jobs import bundle_of, together
@@ -56,13 +55,12 @@ async def run_guard(parts: Parts, guard: Guard, tree: Tree, outputs: Mapping[str
     try:
         ran = await door.run(job, _bundle(parts, guard, tree, outputs))
     except NotStarted as error:
-        why = f"no chamber for the guard {guard.name}: {error}"
-        raise Free(error.ending, why, error.spent, denied=error.denied) from error
+        raise Free.of(error, f"no chamber for the guard {guard.name}", error.spent) from error
     except (TooLarge, Refused) as error:
         return Checked(False, str(error), error.spent if isinstance(error, TooLarge) else door.spent_on(job, error))
     except BrokeOff as error:
         if error.proven:
-            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent, denied=error.denied) from error
+            raise Free.of(error, spent=error.spent) from error
         return Checked(False, str(error), error.spent)
     passed = ran.outcome.ending is ChamberEnding.COMPLETED
     reason = "" if passed else ran.outcome.why or ran.outcome.ending.value

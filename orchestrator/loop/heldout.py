@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from orchestrator.domain import events as e
 from orchestrator.domain import ladder
-from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Role, Spent
@@ -137,11 +136,10 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
     try:
         ran = await bench.door.run(job, bundle)
     except NotStarted as error:
-        why = f"no chamber for the held-out split: {error}"
-        raise Free(error.ending, why, error.spent, denied=error.denied) from error
+        raise Free.of(error, "no chamber for the held-out split", error.spent) from error
     except BrokeOff as error:
         if error.proven:
-            raise Free(Ending.INFRASTRUCTURE, str(error), error.spent, denied=error.denied) from error
+            raise Free.of(error, spent=error.spent) from error
         return _Scored(error.spent, fault="broke off")
     except TooLarge as error:
         return _Scored(error.spent, fault="too large")
@@ -155,11 +153,9 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
     try:
         judgement = await bench.judge.judge(outputs, Mode.HELDOUT, name)
     except BrokeOff as error:
-        why = f"the provider failed while judging: {error}"
-        raise Free(Ending.INFRASTRUCTURE, why, ran.spent + error.spent, denied=error.denied) from error
+        raise Free.of(error, "the provider failed while judging", ran.spent + error.spent) from error
     except NotStarted as error:
-        why = f"no chamber for the judge: {error}"
-        raise Free(error.ending, why, ran.spent + error.spent, denied=error.denied) from error
+        raise Free.of(error, "no chamber for the judge", ran.spent + error.spent) from error
     merit, fault = _merit(bench, judgement, fingerprint)
     return _Scored(ran.spent + judgement.spent, cohort, merit, fault)
 
@@ -169,7 +165,8 @@ async def _called(bench: Workbench, name: str) -> _Scored:
     met = await relaying.relayed(bench, name, Mode.HELDOUT, await bench.tree(name))
     spent = met.candidate.spent + met.judge.spent
     if free := relaying.freed_by(met):
-        raise Free(free.ending, str(free), spent, denied=free.denied)
+        free.spent = spent
+        raise free
     outcome = met.candidate.outcome
     fingerprint = bench.jobs.fingerprint(outcome.facts if outcome else {}, Mode.HELDOUT)
     cohort = cohort_of(fingerprint, bench.ranking.binds)

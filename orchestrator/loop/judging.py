@@ -62,11 +62,10 @@ def _closing(bench: Workbench, trial: str, judging: str) -> Iterator[None]:
         yield
     except BrokeOff as error:
         bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True, spent=error.spent))
-        why = f"the provider failed while judging: {error}"
-        raise Free(Ending.INFRASTRUCTURE, why, denied=error.denied) from error
+        raise Free.of(error, "the provider failed while judging") from error
     except NotStarted as error:
         bench.book.record(e.JudgingEnded(trial=trial, judging=judging, interrupted=True, spent=error.spent))
-        raise Free(error.ending, f"no chamber for the judge: {error}", denied=error.denied) from error
+        raise Free.of(error, "no chamber for the judge") from error
 
 
 def verdict_of(parts: Parts, result: Result, fingerprint: Fingerprint, mode: Mode) -> Verdict:

@@ -34,6 +34,9 @@ class Provider(Protocol):
     def unusable(self) -> str | None:
         """Why the provider takes nothing from us, once it said so."""
 
+    async def answers(self, model: str) -> bool:
+        """Whether the provider is there: one call that costs nothing."""
+
 
 class FoundStalled(Exception):
     """Whoever was watched gives no sign of life, or goes in circles. It has been ended.
@@ -70,6 +73,10 @@ class Models:
     @property
     def allowances(self) -> Mapping[ModelRole, Allowance]:
         return self.grants.allowances
+
+    async def answers(self) -> bool:
+        """Whether the provider is there; it costs nothing to ask."""
+        return await self.provider.answers(self.allowances[ModelRole.USER].models[0])
 
     @asynccontextmanager
     async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Watched"]:

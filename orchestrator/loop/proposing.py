@@ -16,6 +16,7 @@ from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Draft, Node, Role, Run
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.loop.backstop import PAID_ROUNDS
+from orchestrator.loop.breaker import MODEL
 from orchestrator.loop.candidate import point_in
 from orchestrator.loop.models import FoundStalled
 from orchestrator.loop.spares import next_spare
@@ -163,12 +164,13 @@ class Proposing:
         except FoundStalled as stalled:
             bench.book.record(e.KillConfirmed(node=node.id))
             raise Free(Ending.STALLED, str(stalled), found=self._found(stalled)) from stalled
-        except NotStarted as error:
-            raise Free(error.ending, str(error), denied=error.denied) from error
-        except BrokeOff as error:
-            raise Free(Ending.INFRASTRUCTURE, str(error), denied=error.denied) from error
+        except (NotStarted, BrokeOff) as error:
+            raise Free.of(error) from error
         except Stalled as error:
-            raise Free(Ending.STALLED, str(error), found=self._gave_up("no answer", str(error))) from error
+            found = self._gave_up("no answer", str(error))
+            # It may be this one question that no model answers: so it counts, unless others get no answer either.
+            provider = MODEL if found else ""
+            raise Free(Ending.STALLED, str(error), found=found, provider=provider, delivered=True) from error
         except ValidationError as error:
             raise Free(Ending.STALLED, f"what is proposed can not be read ({error.error_count()} faults)") from error
 

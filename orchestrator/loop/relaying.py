@@ -76,13 +76,11 @@ def freed_by(met: Met) -> Free | None:
     """Why nobody pays: no hostile byte was delivered, or a control job failed as well."""
     judge, candidate = met.judge.error, met.candidate.error
     if isinstance(judge, NotStarted):
-        return Free(judge.ending, f"no chamber for the judge: {judge}", denied=judge.denied)
-    if isinstance(candidate, NotStarted):
-        return Free(candidate.ending, str(candidate), denied=candidate.denied)
-    if isinstance(candidate, BrokeOff) and candidate.proven:
-        return Free(Ending.INFRASTRUCTURE, str(candidate), denied=candidate.denied)
+        return Free.of(judge, "no chamber for the judge")
+    if isinstance(candidate, NotStarted) or (isinstance(candidate, BrokeOff) and candidate.proven):
+        return Free.of(candidate)
     if isinstance(judge, BrokeOff) and judge.proven and met.files is None:
-        return Free(Ending.INFRASTRUCTURE, f"the provider failed while judging: {judge}", denied=judge.denied)
+        return Free.of(judge, "the provider failed while judging")
     return None
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orchestrator.budget import Account, Progress, RateLimit, Shortage, Stop
 from orchestrator.domain import events as e
@@ -58,7 +58,7 @@ class Scheduler:
         bench = self._bench
         self.short = False
         for _ in range(free):
-            if bench.state.campaign.paused:
+            if bench.state.campaign.paused or bench.breaker.is_open:
                 return None
             root = bench.state.nodes.get(bench.state.run.root)
             if root is None:
@@ -186,10 +186,14 @@ class Scheduler:
         return _LATER if shortage.could_fit_later else str(shortage)
 
     def _ready(self) -> Node | None:
-        """The queued attempt whose time has come."""
-        now = stamp(self._bench.book.now())
+        """The queued attempt whose time has come. One that is beyond every back-off comes of a clock that was set
+        back, and does not wait for it.
+        """
+        now = self._bench.book.now()
+        soon, late = stamp(now), stamp(now + timedelta(seconds=self._bench.refunds.backoff_cap_s))
         nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
-        return next((node for node in nodes if node.phase is Phase.QUEUED and node.not_before <= now), None)
+        queued = (node for node in nodes if node.phase is Phase.QUEUED)
+        return next((node for node in queued if not soon < node.not_before <= late), None)
 
     def _slots_are_promised(self) -> bool:
         """Whether those that wait for their back-off need all the attempts that are left."""

@@ -132,17 +132,35 @@ def _tune(state: State, node: Node, draft: int) -> Step | None:
 
 
 def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
-    tuned = [draft for draft in usable if draft.verdict and draft.verdict.valid and not draft.verdict.suspect]
-    if not tuned:
+    best = _best_tuned(usable, ranking)
+    if best is None:
         why = "the only draft" if len(usable) == 1 else "the first draft; none has a verdict from tuning"
         return Promote(usable[0].number, why)
-    # A resume elsewhere may have measured the later ones on other terms; only those compare with each other.
-    tuned = [draft for draft in tuned if draft.verdict and tuned[-1].verdict and _alike(draft, tuned[-1])]
-    best = tuned[0]
+    return Promote(best.number, _why_best(len(_comparable(usable)), len(usable)))
+
+
+def _best_tuned(drafts: list[Draft], ranking: Ranking) -> Draft | None:
+    tuned = _comparable(drafts)
+    best = tuned[0] if tuned else None
     for draft in tuned[1:]:
-        if draft.verdict and best.verdict and better(draft.verdict, best.verdict, ranking):
+        if best and draft.verdict and best.verdict and better(draft.verdict, best.verdict, ranking):
             best = draft
-    return Promote(best.number, _why_best(len(tuned), len(usable)))
+    return best
+
+
+def _comparable(drafts: list[Draft]) -> list[Draft]:
+    tuned = [draft for draft in drafts if draft.verdict and draft.verdict.valid and not draft.verdict.suspect]
+    # A resume elsewhere may have measured the later ones on other terms; only those compare with each other.
+    return [draft for draft in tuned if _alike(draft, tuned[-1])]
+
+
+def best_tried(state: State, node: Node, ranking: Ranking) -> Draft | None:
+    """The best of what an agent tuned and did not hand in, if it did better there than the baseline."""
+    best = _best_tuned([it for it in state.drafts(node.id) if it.tried and it.refused is None], ranking)
+    baseline = tune_trial(state, state.nodes[state.run.root], 0)
+    mine, its = best and best.verdict, baseline and baseline.verdict
+    comparable = mine and its and mine.cohort == its.cohort
+    return best if comparable and mine and its and better(mine, its, ranking) else None
 
 
 def _why_best(tuned: int, drafts: int) -> str:

@@ -48,7 +48,7 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
         ran = await bench.door.run(job, bundle, hearing, hearing)
     except NotStarted as error:
         bench.book.record(e.TrialEnded(trial=trial, ending=error.ending, reason=str(error), spent=error.spent))
-        raise Free(error.ending, str(error), denied=error.denied) from error
+        raise Free.of(error) from error
     except BrokeOff as error:
         _broke_off(bench, trial, error, hearing)
     except TooLarge as error:
@@ -90,9 +90,9 @@ def _broke_off(bench: Workbench, trial: str, error: BrokeOff, hearing: Hearing) 
     """Once hostile bytes are inside, only a control job that fails as well makes the ending free."""
     heard = {"reports": hearing.reports(), "pruning": hearing.look}
     if error.proven:
-        ended = e.TrialEnded(trial=trial, ending=Ending.INFRASTRUCTURE, reason=str(error), spent=error.spent, **heard)
+        ended = e.TrialEnded(trial=trial, ending=error.ending, reason=str(error), spent=error.spent, **heard)
         bench.book.record(ended)
-        raise Free(Ending.INFRASTRUCTURE, str(error), denied=error.denied) from error
+        raise Free.of(error) from error
     reason = f"{error}; a control job passed, so the candidate pays"
     bench.book.record(e.TrialEnded(trial=trial, ending=Ending.FAILED, reason=reason, spent=error.spent, **heard))
 

@@ -16,11 +16,12 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim, Tier
-from orchestrator.door import Door
+from orchestrator.door import BrokeOff, Door, NotStarted
 from orchestrator.git import Candidates
 from orchestrator.judge.data import DataJudge
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
+from orchestrator.loop.breaker import MODEL, CampaignBreaker
 from orchestrator.loop.candidate import Trees, next_tree
 from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
@@ -39,7 +40,8 @@ class Free(Exception):
     """An ending that the attempt does not pay for; it is refunded and queued again. `spent` is not on record yet.
 
     `found` is what is to be recorded together with the refund. `denied`: the provider lets nobody of ours in, so the
-    campaign ends here, and the attempt waits for a resume.
+    campaign ends here, and the attempt waits for a resume. `provider` is the one whose doing it was, where that is
+    known; `delivered`: hostile bytes were in its hands by then, so it counts against the attempt nevertheless.
     """
 
     def __init__(
@@ -50,12 +52,23 @@ class Free(Exception):
         found: Sequence[e.Event] = (),
         *,
         denied: bool = False,
+        provider: str = "",
+        delivered: bool = False,
     ) -> None:
         super().__init__(why)
         self.ending = ending
         self.spent = spent or Spent()
         self.found = found
         self.denied = denied
+        self.provider = provider
+        self.delivered = delivered
+
+    @classmethod
+    def of(cls, error: NotStarted | BrokeOff, where: str = "", spent: Spent | None = None) -> "Free":
+        """What a provider's failure means to an attempt; `where` says in which part of it."""
+        delivered = isinstance(error, BrokeOff) and not error.told
+        why = f"{where}: {error}" if where else str(error)
+        return cls(error.ending, why, spent, denied=error.denied, provider=error.provider, delivered=delivered)
 
 
 class BaselineFailed(Exception):
@@ -132,6 +145,14 @@ class Workbench(Parts):
     @property
     def state(self) -> State:
         return self.book.state
+
+    @cached_property
+    def breaker(self) -> CampaignBreaker:
+        """One for all that a campaign needs of others."""
+        probes = {door.name: door.answers for door in (self.home, self.door)}
+        if self.models:
+            probes[MODEL] = self.models.answers
+        return CampaignBreaker(self.book, probes, away=self.door.name, home=self.home.name)
 
     @property
     def rules(self) -> Rules:

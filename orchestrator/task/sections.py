@@ -216,10 +216,12 @@ class Budget(Section):
 
 
 class StallSpec(Section):
-    """When an attempt that hangs is given up, and how often a lineage may end free."""
+    """When an attempt that hangs is given up, how often a lineage may end free, and how many attempts in a row may."""
 
     after: int = Field(default=3, ge=1, le=1000)
     refunds: int = Field(default=5, ge=1, le=1_000_000)
+    in_a_row: int = Field(default=20, ge=1, le=1_000_000)
+    in_a_row_usd: Annotated[Money, Field(gt=0, le=1e9)] | None = None
     propose: Span = 600.0
     provision: Span = 120.0
     heartbeat: Span | None = None

@@ -37,7 +37,7 @@ async def make_agent(
         hint = "; build it with scripts/build-images agent" if agent.image == IMAGE else ""
         raise TaskError(f"the agent's image can not be had: {error}{hint}") from None
     agent = replace(agent, image=image.name)
-    door = make_door(home, image, task.stall.provision)
+    door = make_door(home, image, task.stall.provision, parts.home.awake)
     if why := await objection(door, agent):
         raise TaskError(why)
     return AgentProposer(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from orchestrator.agents.presets import IMAGE
+from orchestrator.awake import Awake
 from orchestrator.budget import Account, micro_dollars, shown
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.records import Spent
@@ -166,7 +167,7 @@ def least_of_asking(task: Task, ready: Ready) -> int:
 
 @asynccontextmanager
 async def open_models(
-    task: Task, options: Options, settings: Settings, book: Book, folder: Path
+    task: Task, options: Options, settings: Settings, book: Book, folder: Path, awake: Awake
 ) -> AsyncIterator[Models | None]:
     """None where no model is asked. Raises TaskError for what is missing, before anything is asked or charged."""
     if not asks_a_model(options):
@@ -180,7 +181,7 @@ async def open_models(
     agent = (options["agent"] or task.agent.name) if options["proposer"] == "agent" else options["proposer"]
     user = ready.allowances[ModelRole.USER]
     config, floor_why = learnt_config(task.stall, folder, agent, user.models[0])
-    async with Gateway(Upstream(settings.api_url, ready.key), ready.prices) as gateway:
+    async with Gateway(Upstream(settings.api_url, ready.key), ready.prices, awake) as gateway:
         yield Models(
             provider=gateway,
             book=book,
@@ -190,6 +191,7 @@ async def open_models(
             configuration=configuration_of(task, options["proposer"]),
             folder=folder,
             floor_why=floor_why,
+            clock=awake,
         )
 
 

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from orchestrator.awake import Awake
 from orchestrator.budget import Account, RateLimit, RefundPolicy
 from orchestrator.change import Tree
 from orchestrator.domain.records import Role, Run
@@ -107,8 +108,11 @@ async def open_campaign(
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
-            models = await stack.enter_async_context(open_models(task, options, settings, book, folder))
-            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models)
+            awake = Awake()
+            models = await stack.enter_async_context(
+                open_models(task, options, settings, book, folder, awake)
+            )
+            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models, awake)
             if how is not How.RESUME:
                 check_cap(_least(bench, options), options, site.name)
             bench = replace(bench, aim=aim)
@@ -284,8 +288,9 @@ async def _bench(
     folder: Path,
     root: Tree,
     models: Models | None,
+    awake: Awake,
 ) -> Workbench:
-    parts = await make_parts(task, taken, site)
+    parts = await make_parts(task, taken, site, awake)
     if models:
         parts = replace(parts, asking=worst_of_asking(models.allowances))
     proposers = {Role.SEARCH: make_proposer(options["proposer"], task, agent=options["agent"])}

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from orchestrator.awake import Awake
 from orchestrator.budget import Stop, stops
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
@@ -81,8 +82,9 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
     return selection
 
 
-async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
+async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | None = None) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
+    awake = awake or Awake()  # without a campaign, nobody asks it
     task = fitted(task, site)
     await site.ask_first(of_candidates(task))
     check_site(task, site)
@@ -98,13 +100,13 @@ async def make_parts(task: Task, taken: Snapshot, site: Site) -> Parts:
         heldout_inputs=_add(site, taken.heldout_inputs),
     )
     await site.keep_apart(jobs.realms())
-    home = _home(site, judge_image, task)
+    home = _home(site, judge_image, task, awake)
     judge = DataJudge(
         door=home,
         jobs={mode: jobs.judge(mode) for mode in Mode},
         files=judge_files(taken.judge, taken.gold, judge_helpers(Tier(task.judge.mode))),
     )
-    door = make_door(site, image, task.stall.provision)
+    door = make_door(site, image, task.stall.provision, awake)
     return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))
 
 
@@ -116,14 +118,15 @@ def _add(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
     return tuple(site.add_input(name, path) for name, path in inputs.items())
 
 
-def _home(site: Site, image: Image, task: Task) -> Door:
-    door = make_door(site.home, image, task.stall.provision)
+def _home(site: Site, image: Image, task: Task, awake: Awake) -> Door:
+    door = make_door(site.home, image, task.stall.provision, awake)
     if site.judging is None:
         return door
     return QueuedDoor(**vars(door), places=asyncio.Semaphore(site.judging.ceiling(task.judge.limits)))
 
 
-def make_door(site: Site, image: Image, provision_s: float) -> Door:
+def make_door(site: Site, image: Image, provision_s: float, awake: Awake | None = None) -> Door:
     """Its control decides who is to blame for a failure, so it must not run where a candidate was."""
     control = Job(command=("true",), image=image.name, limits=CONTROL, fresh=True)
-    return Door(site.backend, control, Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms))
+    tariff = Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms)
+    return Door(site.backend, control, tariff, name=site.name, awake=awake or Awake())

@@ -20,6 +20,9 @@ from orchestrator.domain.events.attempt import (
     Proposed,
 )
 from orchestrator.domain.events.campaign import (
+    BreakerClosed,
+    BreakerOpened,
+    BreakerTried,
     CampaignOpened,
     CampaignStopped,
     ChampionChanged,
@@ -34,6 +37,7 @@ from orchestrator.domain.events.campaign import (
     SessionStarted,
     SiteOpened,
     Steered,
+    StoodStill,
 )
 from orchestrator.domain.events.model import (
     AgentEnded,
@@ -125,6 +129,10 @@ Event = Annotated[
     | ChampionChanged
     | RequestTaken
     | PauseSet
+    | BreakerOpened
+    | BreakerTried
+    | BreakerClosed
+    | StoodStill
     | CampaignStopped,
     Field(discriminator="kind"),
 ]
@@ -147,6 +155,9 @@ __all__ = [
     "AttemptReleased",
     "AttemptRequeued",
     "AttemptResumed",
+    "BreakerClosed",
+    "BreakerOpened",
+    "BreakerTried",
     "CampaignOpened",
     "CampaignStopped",
     "CertificationOpened",
@@ -192,6 +203,7 @@ __all__ = [
     "StandingEnded",
     "StandingIntended",
     "Steered",
+    "StoodStill",
     "TrialEnded",
     "TrialIntended",
     "read_event",

@@ -106,13 +106,20 @@ class AttemptEnded(OneEvent):
 
 
 class AttemptRequeued(OneEvent):
-    """A free ending; `not_before` is when it may be tried again."""
+    """A free ending; `not_before` is when it may be tried again, `lost` the micro-dollars that nobody pays for.
+
+    `provider` is the one whose doing it was: then it does not count against the attempt. `outage`: it came while the
+    breaker was open, so it counts for nothing at all.
+    """
 
     kind: Literal["attempt requeued"] = "attempt requeued"
     node: str
     ending: Ending
     why: str
     not_before: str
+    provider: str = ""
+    outage: bool = False
+    lost: int = 0
 
 
 class AttemptQuarantined(OneEvent):
@@ -120,6 +127,7 @@ class AttemptQuarantined(OneEvent):
     node: str
     ending: Ending
     why: str
+    lost: int = 0
 
 
 class AttemptReleased(OneEvent):

@@ -80,6 +80,35 @@ class PauseSet(OneEvent):
     why: str = ""
 
 
+class BreakerOpened(OneEvent):
+    """Providers failed, `why` in the words of the last one: nothing is started before they answer a probe, the next
+    one in `wait_s`. `tries` is how many probes and attempts failed since it opened.
+    """
+
+    kind: Literal["breaker opened"] = "breaker opened"
+    providers: tuple[str, ...]
+    why: str
+    wait_s: float
+    tries: int = 0
+
+
+class BreakerTried(OneEvent):
+    """The providers answered a probe: one attempt at a time is let through."""
+
+    kind: Literal["breaker tried"] = "breaker tried"
+
+
+class BreakerClosed(OneEvent):
+    kind: Literal["breaker closed"] = "breaker closed"
+
+
+class StoodStill(OneEvent):
+    """The machine was suspended, or the orchestrator stopped, for so long: it counts for nobody."""
+
+    kind: Literal["stood still"] = "stood still"
+    seconds: float
+
+
 class CampaignStopped(OneEvent):
     kind: Literal["campaign stopped"] = "campaign stopped"
     reason: str

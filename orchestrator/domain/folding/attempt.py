@@ -69,7 +69,7 @@ def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
     state.set_node(event.node, phase=Phase.ENDED, ended_at=at, **told)
     if event.ending.charged and node.role in ("search", "injected"):
         kept_none = 0 if event.kept else state.campaign.since_improvement + 1
-        state.set_campaign(since_improvement=kept_none)
+        state.set_campaign(since_improvement=kept_none, free=0, free_usd=0)
     if event.ending is Ending.CANCELLED:
         counts, dropped = state.campaign.counts, dropped_key(event.node, node.role)
         state.set_campaign(counts={**counts, dropped: counts.get(dropped, 0) + 1})
@@ -77,17 +77,21 @@ def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
 
 def _attempt_requeued(state: "State", event: e.AttemptRequeued, _: str) -> None:
     node = state.nodes[event.node]
-    stalls = node.stalls + (event.ending is Ending.STALLED)
+    stalls = node.stalls + (event.ending is Ending.STALLED and not event.provider)
     state.set_node(
         event.node, phase=Phase.QUEUED, stalls=stalls, not_before=event.not_before, ending=event.ending, why=event.why
     )
-    _count_refund(state, event.node, event.ending)
+    if not event.provider:
+        _count_refund(state, event.node, event.ending)
+    if not event.outage:
+        _count_free(state, event)
 
 
 def _attempt_quarantined(state: "State", event: e.AttemptQuarantined, _: str) -> None:
     stalls = state.nodes[event.node].stalls + (event.ending is Ending.STALLED)
     state.set_node(event.node, phase=Phase.QUARANTINED, stalls=stalls, ending=event.ending, why=event.why)
     _count_refund(state, event.node, event.ending)
+    _count_free(state, event)
 
 
 def _count_refund(state: "State", node: str, ending: Ending) -> None:
@@ -95,6 +99,13 @@ def _count_refund(state: "State", node: str, ending: Ending) -> None:
     if ending not in (Ending.INTERRUPTED, Ending.HELD):
         refunds = state.campaign.refunds
         state.set_campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
+
+
+def _count_free(state: "State", event: e.AttemptRequeued | e.AttemptQuarantined) -> None:
+    """However it came about: a campaign must not go on for ever without using up an attempt."""
+    if event.ending not in (Ending.INTERRUPTED, Ending.HELD):
+        now = state.campaign
+        state.set_campaign(free=now.free + 1, free_usd=now.free_usd + event.lost)
 
 
 def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:

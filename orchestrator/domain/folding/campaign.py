@@ -34,6 +34,8 @@ def _site_opened(state: "State", event: e.SiteOpened, _: str) -> None:
 
 def _session_started(state: "State", event: e.SessionStarted, at: str) -> None:
     state.set_campaign(epoch=event.epoch, holder=event.holder, place=event.place, session_open=True, last_at=at)
+    if state.campaign.stopped:  # a person lets it go on; one that died counts on
+        state.set_campaign(free=0, free_usd=0)
     state.set_campaign(stopped="", paused=False, pause_why="")
 
 
@@ -77,6 +79,23 @@ def _pause_set(state: "State", event: e.PauseSet, _: str) -> None:
     state.set_campaign(paused=event.paused, pause_why=event.why)
 
 
+def _breaker_opened(state: "State", event: e.BreakerOpened, at: str) -> None:
+    since = state.campaign.away_since if state.campaign.away else at
+    state.set_campaign(away=event.why, away_from=event.providers, away_since=since, trying=False)
+
+
+def _breaker_tried(state: "State", _: e.BreakerTried, __: str) -> None:
+    state.set_campaign(trying=True)
+
+
+def _breaker_closed(state: "State", _: e.BreakerClosed, __: str) -> None:
+    state.set_campaign(away="", away_from=(), away_since="", trying=False)
+
+
+def _stood_still(state: "State", event: e.StoodStill, _: str) -> None:
+    state.set_campaign(elapsed_s=max(0.0, state.campaign.elapsed_s - event.seconds))
+
+
 def _campaign_stopped(state: "State", event: e.CampaignStopped, _: str) -> None:
     state.set_campaign(stopped=event.reason)
 
@@ -95,5 +114,9 @@ HANDLERS: Handlers = {
     e.ChampionChanged: _champion_changed,
     e.RequestTaken: _request_taken,
     e.PauseSet: _pause_set,
+    e.BreakerOpened: _breaker_opened,
+    e.BreakerTried: _breaker_tried,
+    e.BreakerClosed: _breaker_closed,
+    e.StoodStill: _stood_still,
     e.CampaignStopped: _campaign_stopped,
 }

@@ -76,6 +76,10 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
     `asked_models` has a key of role and model, like "user claude-sonnet-5-5". `let_go` counts the trials whose outputs
     are no longer stored; `over_budget` is what is kept beyond the budget and may not be let go.
+
+    `away` says why nothing is started since `away_since`: the providers of `away_from` do not answer. `trying`: they
+    do again, and one attempt is let through. `free` counts the free endings since an attempt was last used up, and
+    `free_usd` the micro-dollars that they cost.
     """
 
     id: str
@@ -101,6 +105,12 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     asked: int = 0
     askable: int = 0
     pause_why: str = ""
+    away: str = ""
+    away_from: tuple[str, ...] = ()
+    away_since: str = ""
+    trying: bool = False
+    free: int = 0
+    free_usd: int = 0
     steering: tuple[str, ...] = ()
     round: Round | None = None
     playbook: int | None = None

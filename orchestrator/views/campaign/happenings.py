@@ -5,7 +5,7 @@ from typing import Any
 
 from orchestrator.budget import Account, shown
 from orchestrator.domain import events as e
-from orchestrator.domain.records import Spent
+from orchestrator.domain.records import Campaign, Spent
 from orchestrator.domain.verdict import Verdict
 from orchestrator.task import format_size
 from orchestrator.text import short
@@ -46,6 +46,19 @@ def _because(why: str) -> str:
 def paused_because(why: str) -> str:
     """A pause that nobody asked for says how to end it."""
     return f"paused: {why}; blastdoor pause --off goes on" if why else "paused"
+
+
+def away_because(campaign: Campaign) -> str:
+    """Why nothing is started, and that nobody has to do anything; empty while all providers answer."""
+    if not campaign.away:
+        return ""
+    what = "answers again, and one attempt is tried" if campaign.trying else "is waited for"
+    return f"{' and '.join(campaign.away_from)} {what}: {campaign.away}; blastdoor pause --off tries at once"
+
+
+def _breaker_opened(event: e.BreakerOpened) -> str:
+    who = " and ".join(event.providers)
+    return f"{who} is waited for, the next probe is in {event.wait_s:.0f} s{_because(event.why)}"
 
 
 def _verdict(verdict: Verdict | None) -> str:
@@ -195,5 +208,9 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.PauseSet: lambda event: (
         paused_because(event.why) if event.paused else f"goes on after the pause{_because(event.why)}"
     ),
+    e.BreakerOpened: _breaker_opened,
+    e.BreakerTried: lambda _: "the providers answer again; one attempt is tried",
+    e.BreakerClosed: lambda _: "the providers do their work again",
+    e.StoodStill: lambda event: f"the orchestrator stood still for {event.seconds:.0f} s, which count for nobody",
     e.CampaignStopped: lambda event: f"campaign stopped{_because(event.reason)}",
 }

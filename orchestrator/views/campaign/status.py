@@ -31,6 +31,7 @@ from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.frontier import best_at, frontier_line
+from orchestrator.views.campaign.happenings import away_because
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.offers import offers_line
@@ -135,6 +136,8 @@ def _work_line(standing: Standing) -> Text:
     if campaign.paused:
         why = printable(f": {campaign.pause_why}") if campaign.pause_why else ""
         text.append(f"; paused{why}" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")
+    if away := away_because(campaign):
+        text.append(f"; {printable(away)}", "bold yellow")
     if campaign.stopped:
         text.append(f"; stopped: {printable(campaign.stopped)}", "bold")
     elif not standing.holder and campaign.session_open:

@@ -85,6 +85,8 @@ class Picture:
             text.append("  ending what runs", "bold yellow")
         elif scene.paused:
             text.append("  paused", "bold yellow")
+        elif scene.away:
+            text.append("  waits", "bold yellow")
         text.append(f"  {figures.duration(scene.elapsed(now))}", "cyan")
         text.append(f"  {len(scene.work)} of {scene.caps.width} at work", "" if scene.work else _FAINT)
         for count, word in ((scene.waiting, "waiting"), (scene.quarantined, "in quarantine")):
@@ -184,10 +186,11 @@ def _screened(scene: Scene) -> list[Text]:
 
 
 def _needs_a_person(scene: Scene, width: int) -> list[Text]:
-    """Why it paused by itself, and who waits for a word; in as many lines as it takes to read all of it."""
+    """Why it paused by itself or waits for a provider, and who waits for a word; in as many lines as that takes."""
     more = len(scene.asked) - 1
     told = f" ({more} more wait; blastdoor status)" if more > 0 else ""
     lines = [paused_because(short(scene.pause_why, 120))] if scene.paused and scene.pause_why else []
+    lines += [short(scene.away, 200)] if scene.away else []
     lines += [line + told for line in scene.asked[:1]]
     folded = (part for line in lines for part in textwrap.wrap(line, max(1, width), break_on_hyphens=False))
     return [Text(line, "bold yellow") for line in folded]

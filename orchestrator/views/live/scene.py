@@ -84,6 +84,7 @@ class Scene:
     endings: Sequence[Text] = ()
     paused: bool = False
     pause_why: str = ""
+    away: str = ""
     asked: Sequence[str] = ()
     stopping: bool = False
     stopped: str = ""

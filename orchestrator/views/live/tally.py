@@ -18,7 +18,7 @@ from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.happenings import line_of
+from orchestrator.views.campaign.happenings import away_because, line_of
 from orchestrator.views.campaign.looks import CONTROL, KEPT, doubt_of, look_of
 from orchestrator.views.campaign.points import Point, Step, point_of, points_of, stair_of
 from orchestrator.views.campaign.promotion import waiting_line, who_waits
@@ -162,6 +162,7 @@ class Tally:
             endings=tuple(self._endings),
             paused=state.campaign.paused,
             pause_why=state.campaign.pause_why,
+            away=printable(away_because(state.campaign)),
             asked=[waiting_line(state, node, self._metric, self._task) for node in who_waits(state)],
             stopping=self._stopping,
             stopped=state.campaign.stopped,
@@ -188,6 +189,8 @@ class Tally:
                 return self.ended_line(self._state.nodes[name])
             case e.PromotionAsked(node=name):
                 return Text(waiting_line(self._state, self._state.nodes[name], self._metric, self._task), "bold yellow")
+            case e.BreakerOpened(tries=0) | e.BreakerClosed() | e.StoodStill():
+                return Text(line_of(event), "bold yellow")
             case e.PauseSet(why=why) if why:
                 return Text(line_of(event), "bold yellow")
         return None

@@ -45,7 +45,8 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
     """Search for a better candidate of TASK.
 
     Ctrl-C ends it cleanly, twice ends it at once; nothing is lost either way, and `blastdoor resume` goes on.
-    Exit code 0 when a rule stopped it, 130 when a signal did, 2 when the task is at fault, 3 when the engine is.
+    Exit code 0 when a rule stopped it, 1 when too many attempts in a row ended free, 130 when a signal did, 2 when the
+    task is at fault, 3 when the engine is.
     """
     if given["start"] and not given["new_run"]:
         raise click.UsageError("--from needs --new-run")
@@ -64,4 +65,6 @@ def finish(wanted: Wanted, as_json: bool) -> int:
         print_json(summary_record(wanted.task, finished.reason))
     else:
         show_summary(wanted.task, finished.reason)
+    if finished.gave_up:
+        return Exit.NOT_GOOD
     return Exit.INTERRUPTED if finished.reason == INTERRUPTED else Exit.OK

@@ -13,6 +13,7 @@ import click
 from orchestrator.budget import Account, shown
 from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
+from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.settings import Settings
 from orchestrator.text import printable, short
@@ -115,6 +116,7 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
     if caveat := opened.bench.tier.caveat:
         click.echo(f"tier {caveat}", err=True)
     click.echo(run.why, err=True)
+    click.echo(f"{FreeBound.of(opened.bench)} (stall.in_a_row, stall.in_a_row_usd)", err=True)
 
 
 @contextmanager

@@ -166,6 +166,7 @@ class DockerBackend:
             line.close()
 
     async def reap(self) -> list[str]:
+        await self.lease.hold()  # else it would end what is its own
         ended, left = await reap(self._engine)
         self.unreaped = tuple(left)
         return ended

@@ -117,7 +117,12 @@ class Clock:
     def skip(self, seconds: float) -> None:
         self._ahead += timedelta(seconds=seconds)
 
-    def skip_back_off(self, event: e.Event, at: str) -> None:
+    def seconds(self) -> float:
+        return self().timestamp()
+
+    def skip_wait(self, event: e.Event, at: str) -> None:
+        if isinstance(event, e.BreakerOpened):
+            self.skip(event.wait_s)
         if isinstance(event, e.AttemptRequeued) and event.not_before:
             wait = (datetime.fromisoformat(event.not_before) - datetime.fromisoformat(at)).total_seconds()
             self.waits.append(wait)
@@ -137,7 +142,7 @@ class Scripted(Opened):
         self.events.append(event)
         self.stamps.append(at)
 
-    async def run(self, seconds: float = 240.0) -> Finished:
+    async def run(self, seconds: float = 45.0) -> Finished:
         """The bound is for a campaign that hangs: nothing depends on how fast the machine is."""
         async with asyncio.timeout(seconds):
             return await self.campaign.run()
@@ -215,9 +220,10 @@ async def scripted(
                 opened.bench.proposers[Role.SEARCH] = proposer
             clock = Clock()
             opened.bench.book._clock = clock
+            opened.bench.breaker.clock = clock.seconds
             session = Scripted(**vars(opened), script=script, clock=clock)
             opened.bench.book.observers.append(session._hear)
-            opened.bench.book.observers.append(clock.skip_back_off)
+            opened.bench.book.observers.append(clock.skip_wait)
             yield session
     finally:
         await site.backend.close()

@@ -11,12 +11,11 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase
-from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.proposers import Brief, Stalled
 from orchestrator.wiring import How, ask
-from sandbox import Job
+from sandbox import Job, Unavailable
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import GUARD, Act, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, Act, Scripted, proposal, scripted, write_task
 
 
 def stalling(times: int) -> Act:
@@ -151,11 +150,23 @@ async def test_nothing_runs_during_the_back_off(tmp_path: Path, command: str) ->
         assert session.bench.state.nodes["1.1"].spent.milliseconds < 100_000
 
 
+def comes_back(session: Scripted) -> None:
+    """A provider that is down is back as soon as the attempt that was there when it went down has ended."""
+
+    def back(_: e.Event) -> None:
+        session.script.world.answers = True
+
+    session.when(e.AttemptRequeued, back)
+    session.when(e.AttemptQuarantined, back)
+
+
 async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
-    """A lineage that keeps ending free is set aside after as many refunds as the task allows."""
+    """A candidate that takes the engine down each time it runs, though a control job passes before, is set aside after
+    as many refunds as the task allows.
+    """
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\nafter = 99\n")
-    script = failing(99, after=1)
-    async with scripted(folder, script, {"value": 3}) as session:
+    async with scripted(folder, None, {"value": 3, "do": "cut"}) as session:
+        comes_back(session)
         await session.run()
         node = session.bench.state.nodes["1.1"]
         assert (node.phase, node.trials) == (Phase.QUARANTINED, 3)
@@ -165,27 +176,26 @@ async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
 
 async def test_refunds_are_counted_along_the_lineage(tmp_path: Path) -> None:
     """A child does not start with a clean slate: what its branch was refunded counts for it too."""
-    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\nafter = 99\n")
-    script = failing(2, after=1)
-    async with scripted(folder, script, {"value": 3}, {"value": 4}, branching=True, depth=2, attempts=2) as session:
-
-        def worse(event: e.AttemptEnded) -> None:
-            if event.node == "1.1":
-                script.on_open = failing(99).on_open
-
-        session.when(e.AttemptEnded, worse)
+    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 2\nafter = 99\n")
+    parent = {"value": 3, "do": "cut", "then": '{"do": "answer"}'}
+    child = {"value": 4, "do": "cut", "then": '{"do": "cut"}'}
+    async with scripted(folder, None, parent, child, branching=True, depth=2, attempts=2) as session:
+        comes_back(session)
         await session.run()
-        child = session.bench.state.nodes["1.1.1"]
-        assert (child.phase, child.trials) == (Phase.QUARANTINED, 1)
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        found = session.bench.state.nodes["1.1.1"]
+        assert (found.phase, found.trials) == (Phase.QUARANTINED, 2), "the second time, a control job had passed before"
 
 
 async def test_baseline_without_a_provider(folder: Path) -> None:
-    """A provider that never answers ends the campaign with a line that says so, and a release makes it go on."""
-    script = failing(5)
+    """A provider that never answers ends the campaign with a line that says so, and a resume goes on."""
+    script = Script()
+    script.world.answers = False
     async with scripted(folder, script, {"value": 3}) as session:
-        with pytest.raises(BaselineFailed, match="could not be run"):
+        with pytest.raises(Unavailable, match=r"told not to answer; given up after 3.. s, blastdoor resume goes on"):
             await session.run()
-    ask(folder, "release", {"node": "1"})
+        assert "given up" in session.bench.state.campaign.stopped
+    script.world.answers = True
     async with scripted(folder, script, {"value": 3}, how=How.RESUME) as session:
         finished = await session.run()
         assert finished.champion is not None
@@ -196,11 +206,7 @@ async def test_losses_are_shown(folder: Path) -> None:
     """What refunded attempts spent stays spent, and is booked as stall losses."""
     script = Script()
     async with scripted(folder, script, {"value": 3, "do": "cut"}) as session:
-
-        def back(event: e.AttemptRequeued) -> None:
-            script.world.answers = True
-
-        session.when(e.AttemptRequeued, back)
+        comes_back(session)
         await session.run()
         accounts = session.bench.book.accounts
         assert accounts.losses.endings == 5

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.change import File, Policy, Refusal, Tree, apply_text
+from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
-from orchestrator.domain.records import Phase
 from orchestrator.loop.candidate import next_tree, point_in
 from orchestrator.task import Bool, Choice, Float, Int, Parameter, Parameters
 from orchestrator.wiring import ask
@@ -88,22 +88,23 @@ async def test_a_guard_that_the_engine_refuses_does_not_pass(tmp_path: Path) -> 
         assert (node.ending, node.kept, "guard" in node.why) == (Ending.SCORED, False, True)
 
 
-async def test_an_engine_that_is_down_does_not_use_up_the_proposals(tmp_path: Path) -> None:
-    """After a few attempts in quarantine, one after the other, the session ends and says so."""
-    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 1\n")
+async def test_an_engine_that_gives_no_chamber_does_not_use_up_the_proposals(tmp_path: Path) -> None:
+    """It answers, but nothing comes of it: one attempt is tried again, ever less often, and then the session ends."""
+    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 1\nin_a_row = 6\n")
     script = Script()
 
     async def on_open(job: Job) -> None:
-        if len(script.commands) >= 2:
-            raise Unavailable("the engine is down")
+        if len(script.commands) >= 2 and job.command[0] != "true":
+            raise Unavailable("there is no room")
 
     script.on_open = on_open
     points = [{"value": number} for number in range(1, 40)]
     async with scripted(folder, script, *points, attempts=40) as session:
         finished = await session.run()
-        quarantined = [node for node in session.bench.state.nodes.values() if node.phase is Phase.QUARANTINED]
-    assert "quarantine" in finished.reason
-    assert len(quarantined) < 10
+        assert finished.gave_up
+        assert "6 attempts in a row ended free and cost $0.00" in finished.reason
+        assert [type(it) for it in session.of(e.Proposed)] == [e.Proposed]
+        assert not session.of(e.AttemptQuarantined)
 
 
 async def test_an_injection_for_a_node_of_an_earlier_run(folder: Path) -> None:

@@ -355,15 +355,16 @@ async def test_nothing_to_hand_in_is_charged_and_invalid(tmp_path: Path, message
         assert session.charged == 1
 
 
-async def test_many_stalls_pause_the_campaign(tmp_path: Path, messages_server: MessagesServer) -> None:
+async def test_many_stalls_open_the_breaker(tmp_path: Path, messages_server: MessagesServer) -> None:
     """The queue is not burnt while a provider hangs."""
     messages_server.answering(lambda _: Reply(hang=Hang.FIRST))
     task = write_task(tmp_path, CHEAP, STALL)
     async with open_asking(task, messages_server, *[asking] * 9, width=3) as session:
-        session.when(e.PauseSet, lambda event: session.campaign.stop("seen") if event.paused else None)
+        session.when(e.BreakerOpened, lambda _: session.campaign.stop("seen"))
         await session.run()
-        pause = session.of(e.PauseSet)[0]
-        assert "none got through" in pause.why
+        opened = session.of(e.BreakerOpened)[0]
+        assert opened.providers == ("model",)
+        assert "no first token" in opened.why
         assert not session.charged
         assert not session.of(e.AttemptQuarantined)
 

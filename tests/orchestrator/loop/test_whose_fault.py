@@ -17,10 +17,11 @@ async def test_t80_lost_after_delivery(folder: Path, do: str) -> None:
     script = Script()
     async with scripted(folder, script, {"value": 3, "do": do}, {"value": 1}) as session:
 
-        def back(event: e.AttemptRequeued) -> None:
+        def back(_: e.Event) -> None:
             script.world.answers = True
 
         session.when(e.AttemptRequeued, back)
+        session.when(e.AttemptQuarantined, back)
         await session.run()
         state, first = session.bench.state, session.bench.state.trials["1.1-1"]
         if do == "break off":

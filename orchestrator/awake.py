@@ -1,0 +1,58 @@
+"""A clock that stands still while this process does: a suspended machine, a lid that was closed, a stop by a signal.
+
+Whatever waits for a deadline wakes up late then, and must not take the time for somebody's silence. Told by a turn of
+the event loop that comes far too late although hardly any processor time was used: a loop that is busy is no such case,
+so that nobody who can keep it busy gets anything out of it.
+"""
+
+import time
+from collections.abc import Callable
+
+# Far more than a turn takes, less than the deadlines that matter.
+LIMIT_S = 10.0
+_BUSY_PART = 0.5
+
+
+def _since_boot() -> float:
+    """Goes on while the machine sleeps, which the monotonic clock does not."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Awake:
+    """Seconds in which this process was there. Means nothing before `begin`; from then on it is to be asked often."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = _since_boot,
+        worked: Callable[[], float] = time.process_time,
+        limit_s: float = LIMIT_S,
+    ) -> None:
+        self._clock = clock
+        self._worked = worked
+        self.limit_s = limit_s
+        self._begun = False
+        self._last = clock()
+        self._last_worked = worked()
+        self._slept = 0.0
+
+    def begin(self) -> None:
+        self._begun = True
+        self._last, self._last_worked = self._clock(), self._worked()
+
+    def end(self) -> None:
+        """Nobody asks often any more."""
+        self._begun = False
+
+    def __call__(self) -> float:
+        now, worked = self._clock(), self._worked()
+        gap, used = now - self._last, worked - self._last_worked
+        if self._begun and gap > self.limit_s and used < _BUSY_PART * gap:
+            self._slept += gap
+        self._last, self._last_worked = now, worked
+        return now - self._slept
+
+    @property
+    def slept(self) -> float:
+        """All seconds in which it was not there. What lies between two looks is what was slept meanwhile."""
+        self()
+        return self._slept

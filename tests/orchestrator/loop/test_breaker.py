@@ -1,0 +1,104 @@
+"""The breaker by itself, on a clock of ours: when it opens, when it looks again, and what closes it."""
+
+import pytest
+
+from orchestrator.loop.breaker import MODEL, Breaker, Standing
+
+
+def opened(**more: float) -> Breaker:
+    breaker = Breaker(**more)  # type: ignore[arg-type]  # only numbers are changed here
+    breaker.failed("engine", 0)
+    assert breaker.failed("engine", 1)
+    return breaker
+
+
+def test_one_failure_is_none_and_two_in_a_row_open_it() -> None:
+    """Of the same attempt or of two; a provider that fails once an hour is not away."""
+    breaker = Breaker()
+    assert not breaker.failed("engine", 0)
+    assert not breaker.failed("engine", 3600)
+    assert breaker.standing is Standing.CLOSED
+    assert breaker.failed("engine", 3601)
+    assert (breaker.standing, breaker.away, breaker.due_at) == (Standing.OPEN, {"engine"}, 3606)
+
+
+def test_failures_of_two_providers_are_not_added_up() -> None:
+    """Each of them answered others meanwhile, for all that is known."""
+    breaker = Breaker()
+    breaker.failed("engine", 0)
+    assert not breaker.failed(MODEL, 1)
+
+
+def test_an_answer_in_between_takes_a_failure_back() -> None:
+    """The provider is there after all."""
+    breaker = Breaker()
+    breaker.failed("engine", 0)
+    breaker.answered("engine", 1)
+    assert not breaker.failed("engine", 2)
+
+
+def test_one_attempt_that_stalls_again_and_again_is_no_outage() -> None:
+    """Its own limit ends it in quarantine; the others go on."""
+    breaker = Breaker()
+    assert [breaker.stalled("1.1", now) for now in (0, 10, 20)] == [False] * 3
+    assert breaker.stalled("1.2", 30)
+
+
+def test_a_silent_provider_is_probed_ever_less_often_up_to_a_limit() -> None:
+    """A probe is cheap: it is back within a minute of coming back."""
+    breaker, waits = opened(), []
+    for _ in range(7):
+        waits.append(breaker.wait_s)
+        breaker.probed(False, breaker.due_at)
+    assert waits == [5, 10, 20, 40, 60, 60, 60]
+
+
+def test_an_attempt_that_fails_after_a_good_probe_doubles_the_wait_further() -> None:
+    """An attempt is dearer than a probe: half an hour at most."""
+    breaker, waits = opened(), []
+    for _ in range(11):
+        waits.append(breaker.wait_s)
+        breaker.probed(True, breaker.due_at)
+        assert breaker.standing is Standing.TRYING
+        assert breaker.failed("engine", breaker.due_at)
+    assert waits == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 1800, 1800]
+
+
+def test_what_gets_through_closes_it_and_the_next_outage_begins_anew() -> None:
+    """Only a provider that was away can close it."""
+    breaker = opened()
+    breaker.probed(True, 10)
+    assert not breaker.answered(MODEL, 11)
+    assert breaker.answered("engine", 12)
+    assert breaker.standing is Standing.CLOSED
+    breaker.failed("engine", 20)
+    breaker.failed("engine", 21)
+    assert breaker.wait_s == 5
+
+
+def test_all_that_are_away_have_to_answer() -> None:
+    """A second provider that goes away while it is open is waited for as well."""
+    breaker = opened()
+    breaker.failed(MODEL, 2)
+    assert breaker.failed(MODEL, 3)
+    breaker.probed(True, 10)
+    assert not breaker.answered("engine", 11)
+    assert breaker.answered(MODEL, 12)
+
+
+def test_those_under_way_when_it_opened_do_not_lengthen_it() -> None:
+    """They were started before anybody knew."""
+    breaker = opened()
+    assert not any(breaker.failed("engine", now) for now in (2, 3, 4))
+    assert breaker.due_at == 6
+
+
+@pytest.mark.parametrize("sign", ["answered", "hurry"])
+def test_a_sign_of_life_or_a_person_has_it_probed_at_once(sign: str) -> None:
+    """One that was under way got through, or somebody knows that the provider is back."""
+    breaker = opened()
+    if sign == "answered":
+        breaker.answered("engine", 3)
+    else:
+        breaker.hurry(3)
+    assert (breaker.standing, breaker.due_at) == (Standing.OPEN, 3)

@@ -1,0 +1,152 @@
+"""T86: a provider that is away, for however long, costs nobody anything but time."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.records import Phase
+from orchestrator.loop.book import utc_now
+from orchestrator.wiring import How, ask
+from sandbox.backends.fake.backend import FakeWorld
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import Scripted, make_site, scripted, write_task
+
+POINTS = [{"value": number} for number in range(1, 13)]
+
+
+class Now(Protocol):
+    def __call__(self) -> datetime: ...
+
+
+@dataclass
+class World(FakeWorld):
+    """A provider that comes back at a time of the session's clock."""
+
+    clock: Now = utc_now
+    back_at: float = 0.0
+
+    def check(self) -> None:
+        self.answers = self.answers or self.clock().timestamp() >= self.back_at
+        super().check()
+
+
+def away_for(session: Scripted, seconds: float, after: int) -> None:
+    """It goes away, and every connection breaks, once so many attempts have ended."""
+    world, ended = session.script.world, 0
+    assert isinstance(world, World)
+    world.clock = session.clock
+
+    def go(_: e.AttemptEnded) -> None:
+        nonlocal ended
+        ended += 1
+        if ended == after:
+            world.back_at = session.clock().timestamp() + seconds
+            world.cut()
+
+    session.when(e.AttemptEnded, go)
+
+
+async def test_t86_an_outage_of_150_seconds(tmp_path: Path) -> None:
+    """What was under way ends free, once each; nobody is charged, quarantined or proposed for meanwhile."""
+    script = Script(world=World())
+    site = make_site(script, usd_per_second=0.001, ceiling=4)
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, script, *POINTS, site=site, width=4, attempts=12) as session:
+        away_for(session, 150, after=4)
+        await session.run()
+        free = session.of(e.AttemptRequeued)
+        assert not session.of(e.AttemptQuarantined)
+        assert len(free) <= 8
+        assert session.charged == 12
+        assert all(node.phase is Phase.ENDED for node in session.bench.state.nodes.values())
+
+
+@pytest.mark.parametrize("again", [1, 3])
+async def test_t86_outages_that_follow_each_other(tmp_path: Path, again: int) -> None:
+    """However often: an attempt that was there each time is not set aside for it."""
+    script = Script(world=World())
+    site = make_site(script, ceiling=2)
+    async with scripted(write_task(tmp_path / "task"), script, *POINTS, site=site, width=2, attempts=12) as session:
+        for after in range(2, 2 + 3 * again, 3):
+            away_for(session, 700, after=after)
+        await session.run()
+        assert not session.of(e.AttemptQuarantined)
+        assert len(session.of(e.BreakerClosed)) == again
+        assert session.charged == 12
+
+
+async def test_nothing_is_opened_or_proposed_while_the_breaker_is_open(tmp_path: Path) -> None:
+    """Not a new attempt, nor one that waits, nor the control's; what was reserved is given back meanwhile."""
+    script = Script(world=World())
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, script, *POINTS[:6], control="random", attempts=6) as session:
+        away_for(session, 3000, after=2)
+        starts = (e.AttemptOpened, e.AttemptResumed, e.Proposed, e.TrialIntended, e.Reserved, e.ModelCallIntended)
+        began: list[e.Event] = []
+        held: list[object] = []
+
+        def look(event: e.Event, _: str) -> None:
+            if session.bench.breaker.is_open and isinstance(event, e.BreakerOpened) and event.tries:
+                held.extend(session.bench.book.accounts.holds)
+            began.extend([event] if session.bench.state.campaign.away and not script.world.answers else [])
+
+        session.bench.book.observers.append(look)
+        await session.run()
+        assert len(session.of(e.BreakerOpened)) > 10
+        assert not [event for event in began if isinstance(event, starts)]
+        assert not held
+        assert session.charged == 6
+
+
+async def test_a_session_that_finds_the_breaker_open_probes_before_it_starts_anything(folder: Path) -> None:
+    """As after kill -9: what the ledger says of the provider is heeded."""
+    script = Script(world=World())
+    async with scripted(folder, script, *POINTS[:3]) as session:
+        away_for(session, 1e9, after=2)
+        session.stop_at(e.BreakerOpened, 3)
+        await session.run()
+        assert session.bench.state.campaign.away
+    script = Script(world=World(answers=False, back_at=1e12))
+    async with scripted(folder, script, *POINTS[:3], how=How.RESUME) as session:
+        assert isinstance(script.world, World)
+        script.world.back_at = session.clock().timestamp() + 100
+        script.world.clock = session.clock
+        await session.run()
+        assert not session.of(e.AttemptRequeued)
+        assert session.of(e.BreakerOpened)
+        assert (session.charged, session.bench.state.campaign.away) == (3, "")
+
+
+async def test_pause_off_tries_at_once(folder: Path) -> None:
+    """A person who knows that the provider is back need not wait for the next probe."""
+    script = Script(world=World())
+    async with scripted(folder, script, *POINTS[:3]) as session:
+        away_for(session, 20, after=2)
+        session.bench.book.observers.remove(session.clock.skip_wait)
+
+        def come_back(event: e.BreakerOpened) -> None:
+            session.clock.skip(event.wait_s if event.tries < 2 else 1.0)
+            if event.tries == 2:
+                script.world.answers = True
+                ask(folder, "pause", {"paused": False})
+
+        session.when(e.BreakerOpened, come_back)
+        session.when(e.AttemptRequeued, lambda _: session.clock.skip(2))
+        await session.run()
+        assert session.charged == 3
+
+
+async def test_t86_a_cap_on_dollars_is_not_used_up_by_an_outage(tmp_path: Path) -> None:
+    """What rented chambers cost that an outage broke off is all that it costs, however long it lasts."""
+    script = Script(world=World())
+    site = make_site(script, usd_per_second=0.001)
+    async with scripted(write_task(tmp_path / "task"), script, *POINTS[:4], site=site, usd=5.0, attempts=4) as session:
+        away_for(session, 3_000, after=2)
+        await session.run()
+        assert len(session.of(e.AttemptRequeued)) <= 2
+        assert session.charged == 4
+        assert session.bench.book.accounts.losses.usd < 1000
