@@ -20,6 +20,7 @@ from orchestrator.domain.records import Spent
 from orchestrator.tariff import Tariff
 from orchestrator.turns import Turns
 from sandbox import (
+    Answering,
     Backend,
     Bundle,
     Chamber,
@@ -209,7 +210,7 @@ class Door:
         nothing: a candidate that takes its engine down each time is told from an engine that is down.
         """
         try:
-            await self.backend.reap()
+            await (self.backend.answers() if isinstance(self.backend, Answering) else self.backend.reap())
         except SandboxError as error:
             _log.debug("provider does not answer", provider=self.name, error=str(error))
             return False

@@ -29,7 +29,7 @@ from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from sandbox import SandboxError
 
 # A stage of somebody's pipeline does not wait for a provider as long as a campaign does.
-_PATIENCE_S = 300.0
+PATIENCE_S = 120.0
 
 
 class Decision(StrEnum):
@@ -116,7 +116,7 @@ def changed_paths(text: bytes, policy: Policy) -> tuple[Changed, ...]:
 async def judge_change(campaign: Campaign, bench: Workbench, text: str) -> Gated:
     """Run the campaign with the change as its only injection, then say what it decided. Raises CannotJudge."""
     watch = Watch()
-    campaign.patience_s = _PATIENCE_S
+    campaign.patience_s = PATIENCE_S
     # A guard may still ask for the outputs of what was not kept.
     bench.shelf.keep_all()
     bench.book.observers.append(watch.on_event)

@@ -79,7 +79,7 @@ class Met:
 
     `late` is whose turns took too long, `unloaded` why the candidate could not be asked at all, `broken` what the judge
     said that no judge may say, `judgement` what its result comes to. `at_most` is set where the judge says that a
-    time may have been less; `measured` counts how often the channel was.
+    time may have been less; `measured` counts how often the channel was. `slept_s`: so long we were not there.
     """
 
     seed: str
@@ -97,6 +97,7 @@ class Met:
     jitter_s: float = 0.0
     measured: int = 0
     at_most: bool = False
+    slept_s: float = 0.0
 
     @property
     def resolution_s(self) -> float:

@@ -145,7 +145,9 @@ class Campaign:
         """Raises Unavailable: the provider is away for longer than it is worth waiting for."""
         breaker, state = self._bench.breaker, self._bench.state
         root = state.nodes.get(state.run.root)
-        patience = self.patience_s if root and root.phase is Phase.ENDED else self.patience_s or _AT_FIRST_S
+        patience = self.patience_s
+        if patience is None and (root is None or root.phase is not Phase.ENDED):
+            patience = _AT_FIRST_S
         if patience is not None and breaker.open_s > patience:
             raise Unavailable(f"{breaker.why}; given up after {breaker.open_s:.0f} s, blastdoor resume goes on")
 

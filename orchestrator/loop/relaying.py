@@ -65,7 +65,9 @@ async def relayed(
     candidate = Seat(parts.door, own, candidate_bundle(tree, *([CHEAT] if command else [])), wall)
     judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
     async with parts.door.turn(own):
+        slept = parts.door.awake.slept
         met = await meet(candidate, judge, listener)
+        met.slept_s = parts.door.awake.slept - slept
     for part in (met.judge, met.candidate):
         if isinstance(part.error, Refused):
             raise part.error
@@ -73,8 +75,10 @@ async def relayed(
 
 
 def freed_by(met: Met) -> Free | None:
-    """Why nobody pays: no hostile byte was delivered, or a control job failed as well."""
+    """Why nobody pays: no hostile byte was delivered, a control job failed as well, or we were not there."""
     judge, candidate = met.judge.error, met.candidate.error
+    if met.slept_s:  # every time that was taken is wrong
+        return Free(Ending.INTERRUPTED, f"the orchestrator stood still for {met.slept_s:.0f} s while it ran")
     if isinstance(judge, NotStarted):
         return Free.of(judge, "no chamber for the judge")
     if isinstance(candidate, NotStarted) or (isinstance(candidate, BrokeOff) and candidate.proven):

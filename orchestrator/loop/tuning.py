@@ -59,11 +59,15 @@ class Tuning:
             return Tuned(self._score(known), _told(known), self.left)
         if not self.open or self.left == 0:
             return Tuned(None, "no tuning is left", 0)
+        if bench.breaker.is_open:
+            return Tuned(None, "a provider is away; go on without, or try again later", self.left)
         bench.book.record(draft)
         try:
             await self.run(draft.draft)
         except Free as free:
             self._give_back()
+            if free.provider:
+                bench.breaker.failed(free.provider, str(free))
             return Tuned(None, free.ending, self.left)
         trial = tune_trial(bench.state, self._node, draft.draft)
         return Tuned(self._score(trial), _told(trial), self.left)

@@ -109,9 +109,7 @@ async def open_campaign(
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
             awake = Awake()
-            models = await stack.enter_async_context(
-                open_models(task, options, settings, book, folder, awake)
-            )
+            models = await stack.enter_async_context(open_models(task, options, settings, book, folder, awake))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models, awake)
             if how is not How.RESUME:
                 check_cap(_least(bench, options), options, site.name)

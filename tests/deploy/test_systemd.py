@@ -82,7 +82,7 @@ def test_exposure(unit: Path) -> None:
 def test_exit_codes() -> None:
     """A task at fault is not tried again, an interrupted campaign is no failure, a lost engine is tried again."""
     service = _section(UNIT)
-    assert service["RestartPreventExitStatus"] == str(int(Exit.BAD_INPUT))
+    assert service["RestartPreventExitStatus"] == f"{int(Exit.NOT_GOOD)} {int(Exit.BAD_INPUT)}"
     assert service["SuccessExitStatus"] == str(int(Exit.INTERRUPTED))
     assert service["Restart"] == "on-failure"
 

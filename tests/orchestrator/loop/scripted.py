@@ -142,7 +142,7 @@ class Scripted(Opened):
         self.events.append(event)
         self.stamps.append(at)
 
-    async def run(self, seconds: float = 45.0) -> Finished:
+    async def run(self, seconds: float = 240.0) -> Finished:
         """The bound is for a campaign that hangs: nothing depends on how fast the machine is."""
         async with asyncio.timeout(seconds):
             return await self.campaign.run()

@@ -1,5 +1,6 @@
 """T86: a provider that is away, for however long, costs nobody anything but time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -8,12 +9,16 @@ from typing import Protocol
 import pytest
 
 from orchestrator.domain import events as e
+from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase
 from orchestrator.loop.book import utc_now
+from orchestrator.proposers import Brief, Tuned
 from orchestrator.wiring import How, ask
 from sandbox.backends.fake.backend import FakeWorld
+from tests.messages import MessagesServer
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import Scripted, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import TUNE, Scripted, make_site, proposal, scripted, write_task
+from tests.orchestrator.loop.test_models import CHEAP, settings_for
 
 POINTS = [{"value": number} for number in range(1, 13)]
 
@@ -150,3 +155,29 @@ async def test_t86_a_cap_on_dollars_is_not_used_up_by_an_outage(tmp_path: Path) 
         assert len(session.of(e.AttemptRequeued)) <= 2
         assert session.charged == 4
         assert session.bench.book.accounts.losses.usd < 1000
+
+
+async def test_a_tune_while_a_provider_is_away_costs_nothing(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """An agent at work is told so; its pool, the engine and the ledger are left alone."""
+    script = Script(world=World())
+    told: list[Tuned] = []
+
+    async def act(brief: Brief) -> Sequence[Proposal]:
+        assert brief.tune is not None
+        script.world.answers = brief.number == 1
+        told.extend([await brief.tune(proposal({"value": number})) for number in (5, 6, 7)])
+        script.world.answers = True
+        return [proposal({"value": 8 + brief.number})]
+
+    settings = settings_for(messages_server)
+    folder = write_task(tmp_path, CHEAP, TUNE)
+    async with scripted(folder, script, act, act, settings=settings, proposer="llm", attempts=2) as session:
+        assert isinstance(script.world, World)
+        script.world.back_at = 1e12
+        await session.run()
+        away = [it.ending for it in told[3:]]
+        assert [it.score for it in told[:3]] == [5, 6, 7]
+        assert away[:2] == ["infrastructure"] * 2
+        assert away[2].startswith("a provider is away")
+        assert session.charged == 2
+        assert not session.of(e.AttemptRequeued)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from orchestrator.domain.ending import Ending
+from orchestrator.examine import gate as gate_module
 from orchestrator.examine.gate import Decision, changed_paths
 from orchestrator.examine.gate_steps import StepState
 from orchestrator.ledger import Ledger
@@ -159,8 +160,9 @@ async def test_an_engine_that_is_not_there(tmp_path: Path) -> None:
     )
 
 
-async def test_an_engine_that_goes_away(tmp_path: Path) -> None:
-    """In the middle of it: still no verdict, and no exception."""
+async def test_t86_an_engine_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of it: it is waited for as long as a stage may wait, and then there is no verdict."""
+    monkeypatch.setattr(gate_module, "PATIENCE_S", 0.0)
     stage = Stage()
     judge = JUDGE.replace("with judging", "import time\ntime.sleep(30)\nwith judging")
 
@@ -169,11 +171,10 @@ async def test_an_engine_that_goes_away(tmp_path: Path) -> None:
         raise ValueError
 
     stage.judge = gone
-    # A chamber that was lost is tried again for a while; the task says how often.
-    stall = "[stall]\nafter = 1\nrefunds = 1\nprovision = '1s'\n"
-    report = await gated(write_task(tmp_path, METRIC, stall, files={"judge/judge.py": judge}), whole(BETTER), stage)
+    report = await gated(write_task(tmp_path, METRIC, files={"judge/judge.py": judge}), whole(BETTER), stage)
     stage.world.chambers.clear()
     assert report.gated.decision is Decision.UNJUDGED
+    assert "given up after" in report.gated.why
 
 
 async def test_the_evidence_is_complete(tmp_path: Path) -> None:

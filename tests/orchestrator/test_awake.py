@@ -1,0 +1,60 @@
+"""The clock that stands still with the process: slept time counts for nobody, and busy time is no sleep."""
+
+from dataclasses import dataclass
+
+from orchestrator.awake import Awake
+
+
+@dataclass
+class Times:
+    """`now` goes on whatever happens, `worked` is the processor time of the process."""
+
+    now: float = 1000.0
+    worked: float = 5.0
+
+    def awake(self) -> Awake:
+        made = Awake(lambda: self.now, lambda: self.worked, limit_s=10)
+        made.begin()
+        return made
+
+
+def test_t88_a_gap_without_work_is_sleep() -> None:
+    """A machine that was suspended for an hour: the clock says the same as before."""
+    times = Times()
+    awake = times.awake()
+    times.now += 1
+    before = awake()
+    times.now += 3600
+    assert awake() == before
+    assert awake.slept == 3600
+    times.now += 2
+    assert awake() == before + 2
+
+
+def test_a_loop_that_is_busy_does_not_sleep() -> None:
+    """Else whoever keeps it busy would have made time stand still, and be refunded for it."""
+    times = Times()
+    awake = times.awake()
+    before = awake()
+    times.now += 60
+    times.worked += 55
+    assert (awake(), awake.slept) == (before + 60, 0)
+
+
+def test_small_gaps_are_time() -> None:
+    """A machine under load is late now and then."""
+    times = Times()
+    awake = times.awake()
+    for _ in range(100):
+        times.now += 9
+        awake()
+    assert awake.slept == 0
+
+
+def test_a_clock_that_nobody_asks_often_never_sleeps() -> None:
+    """Without a campaign nobody does."""
+    times = Times()
+    awake = times.awake()
+    awake.end()
+    times.now += 3600
+    assert awake.slept == 0
