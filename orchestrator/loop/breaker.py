@@ -174,8 +174,6 @@ class CampaignBreaker:
 
     async def vouches(self, provider: str) -> bool:
         """Whether the provider answers right now. Nobody is set aside for good on the word of one that does not."""
-        if self.is_open:
-            return False
         probe = self._probes.get(provider)
         if probe is None or await _answers(probe):
             return True

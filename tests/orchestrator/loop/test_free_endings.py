@@ -15,7 +15,7 @@ from orchestrator.proposers import Brief, Stalled
 from orchestrator.wiring import How, ask
 from sandbox import Job, Unavailable
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import GUARD, Act, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, Act, Point, Scripted, proposal, scripted, write_task
 
 
 def stalling(times: int) -> Act:
@@ -177,8 +177,8 @@ async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
 async def test_refunds_are_counted_along_the_lineage(tmp_path: Path) -> None:
     """A child does not start with a clean slate: what its branch was refunded counts for it too."""
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 2\nafter = 99\n")
-    parent = {"value": 3, "do": "cut", "then": '{"do": "answer"}'}
-    child = {"value": 4, "do": "cut", "then": '{"do": "cut"}'}
+    parent: Point = {"value": 3, "do": "cut", "then": '{"do": "answer"}'}
+    child: Point = {"value": 4, "do": "cut", "then": '{"do": "cut"}'}
     async with scripted(folder, None, parent, child, branching=True, depth=2, attempts=2) as session:
         comes_back(session)
         await session.run()
