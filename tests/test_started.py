@@ -13,6 +13,7 @@ from tests.started import FRESH, Started, completed
 NOBODYS = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", "COLUMNS": "90"}
 
 
+@pytest.mark.long
 def test_as_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same words in the same folder: the same exit code, and the same on either stream."""
     monkeypatch.chdir(tmp_path)

@@ -97,7 +97,7 @@ def test_soup_of_pieces(form: Form, text: str) -> None:
 
 @pytest.mark.parametrize("form", list(Form))
 @given(text=st.one_of(st.binary(max_size=200), st.text(max_size=200)))
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples)
 def test_arbitrary_text(form: Form, text: str | bytes) -> None:
     """Text that means nothing."""
     check(text, form)

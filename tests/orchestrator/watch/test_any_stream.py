@@ -97,7 +97,7 @@ def test_any_clock(drawn: list[Signal]) -> None:
 
 
 @given(st.lists(st.tuples(spans, st.integers(1, 400)), min_size=30, max_size=60), st.floats(0.1, 20))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None)
 def test_the_lowest_rate_decides(portions: list[tuple[float, int]], floor: float) -> None:
     """What the detector calls the lowest is exactly the highest floor that lets the stream live."""
     found = replayed(portions, Config(floor=0))

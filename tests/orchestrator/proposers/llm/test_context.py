@@ -221,7 +221,7 @@ def test_t45_a_fault_is_its_code() -> None:
 texts = st.text(max_size=400)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(
     st.dictionaries(st.from_regex(r"[a-z]{1,8}\.py", fullmatch=True), st.text(max_size=3000), max_size=6),
     st.lists(texts, max_size=40),

@@ -93,7 +93,7 @@ def test_states(event: e.Event, word: str) -> None:
     assert f"circle-packing  {word}" in first.plain
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.integers(1, 220), st.integers(1, 70), st.booleans())
 def test_it_fits_any_size(width: int, height: int, unicode: bool) -> None:
     """No line is wider, there are not more of them, none has a control character; in ASCII there is nothing else."""
