@@ -74,10 +74,10 @@ def send(on, off=lambda: None):
         if bit:
             off()
     tell(done=not late)
-def receive(measure):
+def receive(measure, at=0.5):
     late, times = START < time.time(), []
     for place in range(int(os.environ["BITS"])):
-        until((place + 0.4) * SLOT)
+        until((place + at) * SLOT)
         times.append(measure())
     tell(times=[] if late else times)
 def grew(count):
@@ -138,7 +138,7 @@ receive(lambda: sorted(once() for _ in range(15))[7])
 """
 FORK = """
 def forks(end):
-    for _ in range(150):
+    while time.time() < end - SLOT / 2:
         child = os.fork()
         if not child:
             os._exit(0)
@@ -148,7 +148,7 @@ send(forks)
 TAKE = """
 kept = []
 def take(end):
-    kept.append(bytearray(512 << 20))
+    kept.append(b"x" * (256 << 20))
 send(take, kept.clear)
 """
 MANY = """
@@ -173,7 +173,7 @@ def count():
     except OSError:
         pass
     return 0
-receive({"grew(count)" if grows else "count"})
+receive({"grew(count), 0.85" if grows else "count"})
 """
 
 
