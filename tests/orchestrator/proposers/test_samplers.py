@@ -184,7 +184,7 @@ async def test_it_learns(name: str) -> None:
         return (-off - 5 * (point["k"] != "b"),)
 
     attempts = 150 if name == "cmaes" else 60  # it takes some generations
-    for seed in (1, 2):
+    for seed in (1,) if name == "gp" else (1, 2):
         past = await searched(make_sampler(name, space, ONE), bowl, attempts, seed)
         control = await searched(Random(space, branching=False), bowl, attempts, seed)
         assert middle(past) > middle(control)
@@ -195,7 +195,7 @@ async def test_weights_decide(name: str) -> None:
     """Of two metrics that pull apart, the heavier one wins; left to right, the first.
 
     The middle one of the last draws is 0.02 ± 0.025 off, 0.002 ± 0.003 for gp: chance alone breaks the bound once in a
-    million times. Draws that learn nothing are 0.3 off.
+    million times. Draws that learn nothing are 0.3 off. What gp draws is dear and soon learnt: it has fewer attempts.
     """
     space: Space = {"x": Float(low=0, high=1), "y": Float(low=0, high=1)}
 
@@ -207,8 +207,8 @@ async def test_weights_decide(name: str) -> None:
         (ranked(Rule.WEIGHTED, 9.0, 1.0), 0.2),
         (ranked(Rule.LEXICOGRAPHIC, 1.0, 1.0), 0.2),
     ):
-        past = await searched(make_sampler(name, space, ranking), apart, 60)
-        late = sorted(float(it.params["x"]) for it in past.ended[40:] if it.params)
+        past = await searched(make_sampler(name, space, ranking), apart, 40 if name == "gp" else 60)
+        late = sorted(float(it.params["x"]) for it in past.ended[-20:] if it.params)
         assert late[10] == pytest.approx(wanted, abs=0.2)
 
 
