@@ -18,8 +18,12 @@ class Link(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds for the phases that no job sets: until ready, until unpacked, until collected."""
+    """Seconds for the phases that no job sets: until ready, until unpacked, until collected.
+
+    `silence` is for how long a provider that answers nobody is waited for, before what it held is given up.
+    """
 
     provision: float = 60.0
     upload: float = 60.0
     collect: float = 30.0
+    silence: float = 180.0

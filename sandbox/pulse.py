@@ -16,8 +16,6 @@ from sandbox.logger import logger
 
 EVERY_S = 3.0
 WITHIN_S = 5.0
-# So long a provider that does not answer is waited for before what it held is given up.
-PATIENCE_S = 180.0
 # Beyond a beat that is due: so late only a process is that stood still, or a machine that slept.
 STILL_S = 15.0
 # Turns of the event loop within which an answer that is there is heard, however late the loop itself was.
@@ -36,9 +34,9 @@ class Pulse:
     def __init__(
         self,
         ask: Callable[[], Awaitable[None]],
+        patience_s: float,
         every_s: float = EVERY_S,
         within_s: float = WITHIN_S,
-        patience_s: float = PATIENCE_S,
     ) -> None:
         self._ask = ask
         self._every_s = every_s

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from sandbox.answers import flag, needed
 from sandbox.backend import Backend
@@ -19,6 +20,7 @@ from sandbox.environment import DOCKER, child_environment
 from sandbox.errors import Lost
 
 SHORT_LEASE = 2.0
+SHORT_SILENCE = 2.0
 
 
 class EngineProxy:
@@ -107,7 +109,8 @@ class DockerSubject:
     async def connect_cuttable(self) -> tuple[Backend, Callable[[], Awaitable[None]]]:
         proxy = EngineProxy(self._config.host)
         await proxy.start()
-        config = self._config.model_copy(update={"host": proxy.host, "lease": SHORT_LEASE})
+        deadlines = replace(self._config.deadlines, silence=SHORT_SILENCE)  # it never comes back
+        config = self._config.model_copy(update={"host": proxy.host, "lease": SHORT_LEASE, "deadlines": deadlines})
         backend = await DockerBackend.connect(config)
         self._left.append(backend.owner)
 

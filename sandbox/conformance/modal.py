@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from sandbox.backend import Backend
 from sandbox.backends.modal.backend import ModalBackend
@@ -19,6 +20,7 @@ LACKS = {
     "orphan_ends_itself": "Modal keeps a command's stdin open when its client is gone, so nothing inside notices; "
     "the warden ends the sandbox, reap does, and its lifetime does in any case",
 }
+SHORT_SILENCE = 2.0
 NOT_CUT = {"provider_gone": "nobody can cut the real service off from here; our tests cut an emulator off"}
 
 Cut = Callable[[], Awaitable[None]]
@@ -59,7 +61,8 @@ class ModalSubject:
         return await self._config.connect()
 
     async def connect_cuttable(self) -> tuple[Backend, Cut]:
-        backend = await ModalBackend.connect(self._config)
+        deadlines = replace(self._config.deadlines, silence=SHORT_SILENCE)  # it never comes back
+        backend = await ModalBackend.connect(self._config.model_copy(update={"deadlines": deadlines}))
         self._left.append(backend.owner)
 
         async def cut() -> None:

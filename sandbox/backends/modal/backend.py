@@ -52,7 +52,7 @@ class ModalBackend:
         self._engine = engine
         self._images = images
         self._tenancy = tenancy
-        self._pulse = Pulse(engine.hello)
+        self._pulse = Pulse(engine.hello, config.deadlines.silence)
         self._ender = Ender(engine, self._settle)
         self._warm: WarmPool[Standing] = WarmPool(config.warm, config.warm_idle)
         self._open: set[LiveChamber] = set()
@@ -223,7 +223,7 @@ class ModalBackend:
         except SandboxError as error:
             await self._write_off(wanted.name, rate, asked, error)
             raise
-        link = ModalLink(streams, lambda: _is_over(sandbox))
+        link = ModalLink(streams, lambda: _is_over(sandbox), self._config.deadlines.silence)
         hold = ModalHold(wanted.name, sandbox, link, rate, asked, lambda: _ran_out_of_memory(sandbox), self._end)
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard, self._pulse)
         self._open.add(chamber)

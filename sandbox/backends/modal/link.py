@@ -12,8 +12,6 @@ from sandbox.wire.demux import Stream
 # The package holds what it was given until the worker has it, sixteen MiB at most.
 SEND_BYTES = 4 * 1024 * 1024
 WAITING = 64
-# The package gives up a stream after ten seconds of tries; a network, or Modal, may be away for longer than that.
-PATIENCE_S = 180.0
 PAUSE_S = 0.5
 # Streams of a sandbox that was ended end by themselves; what does not is cancelled.
 ENDING_S = 10.0
@@ -33,12 +31,10 @@ class ModalLink:
     """Live stdin, stdout and stderr. `is_over` asks the provider whether the whole sandbox has ended.
 
     A stream that breaks because its sandbox is gone is the end of a stream. Any other one is taken up where it was; if
-    that fails for `patience_s`, it is the provider's failure.
+    that fails for `patience_s`, it is the provider's failure. The package itself gives up after ten seconds.
     """
 
-    def __init__(
-        self, streams: Streams, is_over: Callable[[], Awaitable[bool]], patience_s: float = PATIENCE_S
-    ) -> None:
+    def __init__(self, streams: Streams, is_over: Callable[[], Awaitable[bool]], patience_s: float) -> None:
         self._streams = streams
         self._is_over = is_over
         self._patience_s = patience_s

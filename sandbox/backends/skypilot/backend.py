@@ -82,7 +82,7 @@ class SkyPilotBackend:
         spare_s = config.deadlines.upload + SUBMIT_S + config.deadlines.collect
         self._pool = Pool(self._office, config.warm, config.lifetime, spare_s)
         self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
-        self._pulse = Pulse(self.answers, within_s=ANSWERS_S)
+        self._pulse = Pulse(self.answers, config.deadlines.silence, within_s=ANSWERS_S)
         self._making: set[asyncio.Task[RentedChamber]] = set()
         self._closed = False
         self.tenancy = tenancy

@@ -30,8 +30,6 @@ OVER = 76
 BOX_S = 180.0  # a chamber's own phases there: ready, unpacked, collected, ended
 TRIES = 3
 TRY_PAUSE_S = 2.0
-# So long a machine that can not be reached is asked again for an outcome: it keeps it, and networks come back.
-PATIENCE_S = 180.0
 
 Ship = Callable[["Machine", Missing], Awaitable[None]]
 
@@ -128,7 +126,8 @@ class Machine:
             if code == OVER:
                 raise Lost(f"the trial on {self.name} ended without an outcome: somebody or something killed it")
             if code != NOT_YET:
-                if time.monotonic() - heard >= PATIENCE_S:
+                # It keeps the outcome, and networks come back.
+                if time.monotonic() - heard >= self._deadlines.silence:
                     raise Unavailable(f"the outcome could not be brought back: {problem}")
                 await asyncio.sleep(TRY_PAUSE_S)
                 continue

@@ -147,7 +147,7 @@ async def test_a_stream_goes_on_where_it_broke() -> None:
         raise Unavailable("nobody answers")
 
     said: list[bytes | SandboxError] = [b"one", Unavailable("cut"), Unavailable("still cut"), b"two"]
-    link = ModalLink(Breaking({Stream.STDOUT: said}), is_over)
+    link = ModalLink(Breaking({Stream.STDOUT: said}), is_over, 60.0)
     assert (await everything(link))[Stream.STDOUT] == b"onetwo"
 
 
@@ -165,7 +165,7 @@ async def test_a_write_goes_on_where_it_broke() -> None:
     async def is_over() -> bool:
         return False
 
-    await ModalLink(script, is_over).send(b"bundle")
+    await ModalLink(script, is_over, 60.0).send(b"bundle")
     assert script.written == [6, 0]
 
 

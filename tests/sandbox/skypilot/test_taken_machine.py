@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,9 @@ async def test_T86_a_machine_that_can_not_be_reached_for_a_while(
 ) -> None:
     """A network that is away for two minutes (sixty looks) costs no trial: the machine has kept the outcome."""
     monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.0)
-    monkeypatch.setattr(skypilot_machine, "PATIENCE_S", patience_s)
-    backend = await connected(YardProvisioner(Yard(lambda _: Away(60))), settings(tmp_path))
+    config = settings(tmp_path)
+    config = config.model_copy(update={"deadlines": replace(config.deadlines, silence=patience_s)})
+    backend = await connected(YardProvisioner(Yard(lambda _: Away(60))), config)
     try:
         async with await backend.open(JOB) as chamber:
             if survives:
