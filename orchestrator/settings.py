@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -48,7 +49,7 @@ def _of_postgres(url: SecretStr) -> SecretStr:
 class _UserFile(TomlConfigSettingsSource):
     """Some editors begin a file with a mark of its encoding."""
 
-    def _read_file(self, file_path: Path) -> dict[str, Any]:
+    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
         return tomllib.loads(file_path.read_text(encoding="utf-8-sig"))
 
 
