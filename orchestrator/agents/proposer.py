@@ -26,7 +26,7 @@ from orchestrator.judge.helpers import helpers
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.line import Line
 from orchestrator.offload import offload
-from orchestrator.proposers.base import Brief, Exhausted, Stalled, Tuned, Unanswered
+from orchestrator.proposers.base import Barred, Brief, Exhausted, Stalled, Tuned, Unanswered
 from orchestrator.proposers.llm.context import editable_paths
 from orchestrator.task import Task
 from sandbox import Bundle, Ending, Input, Job, Limits, Listener, Mode, Refused
@@ -226,7 +226,7 @@ class _Attempt:
         if self.session.error:
             raise self.session.error
         if left.offer is None:
-            raise (Stalled if self._never_answered or self._barred else Unanswered)(left.why)
+            raise (Barred if self._barred else Stalled if self._never_answered else Unanswered)(left.why)
         return self._proposal(left.offer, left.said)
 
     async def _left(self, ran: Ran) -> "_Left":

@@ -33,6 +33,9 @@ from orchestrator.offload import offload
 from orchestrator.proposers import Exhausted, Unanswered
 from orchestrator.watch.pulse import Cause
 
+# Stalls that say nothing of the provider.
+_OWN_DOING = (Cause.LOOP, Cause.REFUSED)
+
 
 class Attempt:
     """One node from its reservation to its ending."""
@@ -196,7 +199,8 @@ class Attempt:
             refunds_of_lineage=bench.state.refunds_of(node.id) + (not innocent),
             draw=bench.draw(),
         )
-        asked = free.provider or (MODEL if free.ending is Ending.STALLED else "")
+        refused = any(it.cause == Cause.REFUSED for it in _stalls(free))
+        asked = free.provider or (MODEL if free.ending is Ending.STALLED and not refused else "")
         if isinstance(decision, Quarantine) and not innocent and stood is Standing.CLOSED:
             innocent = not await bench.breaker.vouches(asked)
         if isinstance(decision, Quarantine) and not innocent:
@@ -208,7 +212,7 @@ class Attempt:
         breaker = self._bench.breaker
         if free.provider:
             breaker.failed(free.provider, str(free))
-        elif any(isinstance(it, e.StallFound) and it.cause != Cause.LOOP for it in free.found):
+        elif any(it.cause not in _OWN_DOING for it in _stalls(free)):
             breaker.stalled(self._name, str(free))
 
     def _hands_in(self, free: Free, fate: "_Fate") -> bool:
@@ -247,6 +251,10 @@ class Attempt:
         bench, node = self._bench, self._node
         ended = e.AttemptEnded(node=node.id, ending=Ending.CANCELLED, why=why)
         bench.book.record(*refund_all(bench, node, lost=False), ended)
+
+
+def _stalls(free: Free) -> list[e.StallFound]:
+    return [it for it in free.found if isinstance(it, e.StallFound)]
 
 
 @dataclass(frozen=True)

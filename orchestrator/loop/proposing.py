@@ -24,7 +24,8 @@ from orchestrator.loop.steering import Said
 from orchestrator.loop.tuning import Tuning
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.offload import offload, offload_disk
-from orchestrator.proposers import Brief, Stalled, Tuned
+from orchestrator.proposers import Barred, Brief, Stalled, Tuned
+from orchestrator.watch.pulse import Cause
 
 # How often a proposer is asked again when all that it offers is known.
 _ROUNDS = 8
@@ -167,6 +168,8 @@ class Proposing:
         except (NotStarted, BrokeOff) as error:
             raise Free.of(error) from error
         except Stalled as error:
+            if isinstance(error, Barred):
+                raise Free(Ending.STALLED, str(error), found=self._gave_up(Cause.REFUSED, str(error))) from error
             found = self._gave_up("no answer", str(error))
             # It may be this one question that no model answers: so it counts, unless others get no answer either.
             provider = MODEL if found else ""

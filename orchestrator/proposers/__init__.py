@@ -1,6 +1,7 @@
 """Where changes come from. A proposer sees the campaign and offers; it runs nothing and scores nothing."""
 
 from orchestrator.proposers.base import (
+    Barred,
     Brief,
     Exhausted,
     Past,
@@ -16,6 +17,7 @@ from orchestrator.proposers.injected import Injected
 from orchestrator.proposers.random import Random
 
 __all__ = [
+    "Barred",
     "Brief",
     "Exhausted",
     "Grid",

@@ -19,6 +19,10 @@ class Stalled(Exception):
     """The proposer gives no more signs of life; the attempt is refunded and queued again."""
 
 
+class Barred(Stalled):
+    """No question of the proposer's can ever pass, as its first one shows. One line, with what to change."""
+
+
 class Unanswered(Exception):
     """The proposer was at work and has nothing to hand in: its allowance is used up, or what it says is no change.
     One line; the attempt is charged and ends as invalid.

@@ -28,6 +28,7 @@ class Cause(StrEnum):
     TRIAL = "trial too long"
     JUDGING = "judging too long"
     LOOP = "loop"
+    REFUSED = "refused"
 
 
 CAUSES = {

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Phase
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring import How
@@ -125,6 +126,20 @@ async def test_nothing_handed_in_is_charged(tmp_path: Path, messages_server: Mes
         assert session.bench.state.nodes["1.1"].ending is Ending.INVALID
         assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
         assert session.charged == 2
+
+
+async def test_t87_an_agent_that_speaks_another_api(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Its first question ends it at once, free and counted as a stall, and the node says what to change."""
+    agent = AGENT.replace("/v1/messages", "/v1/responses")
+    async with campaign(write_task(tmp_path, agent, MODEL, "[stall]\nafter = 1\n"), messages_server) as session:
+        session.stop_at(e.AttemptQuarantined, 1)
+        await session.run()
+        node = session.bench.state.nodes["1.1"]
+        assert (node.phase, node.stalls, session.charged) == (Phase.QUARANTINED, 1, 0)
+        assert "/v1/responses: not offered here; set the agent up for Anthropic's Messages API" in node.why
+        assert [(it.cause, it.lost.milliseconds > 0) for it in session.of(e.StallFound)] == [("refused", True)]
+        assert session.of(e.AgentEnded)[0].ending == "refused"
+    assert messages_server.requests == []
 
 
 async def test_no_chamber_for_an_agent(tmp_path: Path, messages_server: MessagesServer) -> None:
