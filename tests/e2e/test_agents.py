@@ -357,7 +357,7 @@ async def test_agents_that_stall(tmp_path: Path, messages_server: MessagesServer
     agent = (
         f'[agent]\nname = "stuck"\nimage = "blastdoor-trial:latest"\ncommand = ["python3", "-c", {json.dumps(LOOP)}]\n'
     )
-    stall = '[stall]\nafter = 1\nfirst_token = "2s"\ngrace = "1s"\nwindow = "5s"\nloop = 4\n'
+    stall = '[stall]\nafter = 1\nin_a_row = 1\nfirst_token = "2s"\ngrace = "1s"\nwindow = "5s"\nloop = 4\n'
     campaign = Campaign(write_task(tmp_path / "hill", stall, agent=agent), messages_server)
     await campaign.run()
     found = campaign.of(e.StallFound)

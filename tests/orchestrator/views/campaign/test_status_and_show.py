@@ -50,6 +50,24 @@ def test_status_of_a_stopped_one(stage: Stage) -> None:
     assert "Q 1.1.1 quarantined  it stalled 3 times" in text
 
 
+@pytest.mark.parametrize(
+    ("since", "says"),
+    [
+        ((), "docker/runc is waited for: the engine is away; blastdoor pause --off tries at once"),
+        ((e.BreakerTried(),), "docker/runc answers again, and one attempt is tried: the engine is away"),
+        ((e.BreakerTried(), e.BreakerClosed()), ""),
+    ],
+)
+def test_t86_status_says_who_is_waited_for(stage: Stage, since: tuple[e.Event, ...], says: str) -> None:
+    """Which provider and why, that it goes on by itself, and when it answers again."""
+    opened = e.BreakerOpened(providers=("docker/runc",), why="the engine is away", wait_s=40, tries=3)
+    stage.story.tell(opened, *since)
+    text = " ".join(stage.run("status").split())
+    assert says in text
+    assert ("the engine is away" in text) is bool(says)
+    assert "the next probe is in 40 s: the engine is away" in " ".join(stage.run("logs").split())
+
+
 def test_status_says_why_it_paused(stage: Stage) -> None:
     """A pause that nobody asked for has its reason, and says how to go on."""
     stage.story.tell(e.PauseSet(paused=True, why="3 of 4 agents stalled within 5 minutes"))

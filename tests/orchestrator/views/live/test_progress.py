@@ -118,6 +118,22 @@ def test_what_needs_a_person_is_told() -> None:
     ]
 
 
+def test_t86_an_outage_is_told_once_and_its_end() -> None:
+    """Not every probe that fails."""
+    story, console = Story().open(), pipe()
+    story.baseline(1.0)
+    opened = e.BreakerOpened(providers=("modal",), why="away", wait_s=5)
+    story.tell(opened, opened.model_copy(update={"tries": 1}), e.BreakerTried(), e.BreakerClosed())
+    story.tell(e.StoodStill(seconds=90))
+    told(story, console)
+    lines = [line.partition(" ")[2] for line in output(console).splitlines()[1:]]
+    assert lines == [
+        "modal is waited for, the next probe is in 5 s: away",
+        "the providers do their work again",
+        "the orchestrator stood still for 90 s, which count for nobody",
+    ]
+
+
 def test_a_terminal_gets_a_picture_and_is_put_right() -> None:
     """On the screen beside the usual one, which comes back with its cursor."""
     console = terminal()

@@ -241,6 +241,18 @@ def test_who_waits_is_said_first(tmp_path: Path) -> None:
     assert lines(story, tmp_path)
 
 
+def test_t86_who_is_waited_for() -> None:
+    """The picture says which provider is away and why; nobody has to do anything."""
+    story = campaign(3)
+    story.tell(e.BreakerOpened(providers=("modal",), why="it does not answer", wait_s=5))
+    found = [line.plain for line in Picture().lines(scene_of(story), 100, 20, seconds(story.events[-1][0]))]
+    assert found[0].startswith("circle-packing  waits  ")
+    assert found[1] == "modal is waited for: it does not answer; blastdoor pause --off tries at once"
+    story.tell(e.BreakerClosed())
+    found = [line.plain for line in Picture().lines(scene_of(story), 100, 20, seconds(story.events[-1][0]))]
+    assert not any("waits" in line or "modal" in line for line in found)
+
+
 def test_why_it_pauses() -> None:
     """A pause that nobody asked for says why, and how to go on."""
     story = campaign(3)
