@@ -19,7 +19,7 @@ from tests.order import dealt, weight
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
 # `make unit` leaves these to `make test`: whole campaigns and commands by the dozen, programs and packages of others
-# (systemd, pip, SkyPilot), floods, and tests of chance. They are most of the time of all tests that need no engine.
+# (systemd, pip, SkyPilot, libcst), floods, and tests of chance. They are most of the time of all tests that need no engine.
 LONG = (
     "tests/attacks/",
     "tests/deploy/",
@@ -33,7 +33,7 @@ LONG = (
     "tests/orchestrator/examine/",
     "tests/orchestrator/judge/test_cheats.py",
     "tests/orchestrator/loop/",
-    "tests/orchestrator/proposers/operators/test_fuzz.py",
+    "tests/orchestrator/proposers/operators/",
     "tests/orchestrator/proposers/test_samplers.py",
     "tests/orchestrator/views/",
     "tests/scripts/test_programs.py::test_python_starts_known_programs",

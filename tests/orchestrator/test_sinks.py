@@ -119,6 +119,7 @@ sys.stdout.write("no end of a line ##[x]")
 SIGNS = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILDKITE")
 
 
+@pytest.mark.long
 def test_whatever_is_printed_in_ci() -> None:
     """In a CI job, nothing that any command prints is a command to its runner, in whatever pieces it was written."""
     shown = json.dumps([payload for payload in PAYLOADS if "\ud800" not in payload])

@@ -148,7 +148,6 @@ def test_every_operator_is_documented() -> None:
     assert [code_of(cell)[0] for cell in found.column("operator")] == [*ON_CODE, *ON_LINES]
 
 
-@pytest.mark.long
 def test_libcst_is_imported_only_when_it_is_asked_for() -> None:
     """The command line starts without it."""
     program = "import sys, orchestrator.views.cli, orchestrator.proposers; sys.exit('libcst' in sys.modules)"
