@@ -8,11 +8,12 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose
+from orchestrator.domain.verdict import Mode
 from orchestrator.wiring import How
 from sandbox import Job
 from tests.orchestrator.loop.noise import scripted_scores
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import CPU, GUARD, Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, GUARD, Point, Scripted, scripted, worst_of, write_task
 
 
 def purposes(session: Scripted, node: str) -> list[Purpose]:
@@ -70,21 +71,31 @@ async def test_does_not_run_again(folder: Path, again: str, why: str) -> None:
 
 
 async def test_without_replay(tmp_path: Path) -> None:
-    """Where the task says so, one score decides, and no more than one trial is set aside."""
+    """Where the task says so, one score decides, and a trial and a judging of the baseline are set aside."""
     folder = write_task(tmp_path / "task", "[certify]\nreplay = false\n")
     async with scripted(folder, None, {"value": 3}) as session:
         await session.run()
         assert purposes(session, "1.1") == [Purpose.SUBMIT]
         baseline, attempt = session.of(e.Reserved)
-        assert attempt.amounts == {**baseline.amounts, Account.ATTEMPTS.value: 1}
+        assert attempt.amounts[Account.ATTEMPTS.value] == 1
+        assert _seconds(attempt) == _seconds(baseline) + _a_judging(session)
 
 
 async def test_replay_is_set_aside(folder: Path) -> None:
-    """Two trials are reserved with an attempt, so the replay always has room."""
+    """Two trials are reserved with an attempt, so the replay always has room; and a judging of the baseline."""
     async with scripted(folder, None, {"value": 3}) as session:
         await session.run()
         baseline, attempt = session.of(e.Reserved)
-        assert attempt.amounts[Account.SECONDS.value] == 2 * baseline.amounts[Account.SECONDS.value]
+        assert _seconds(attempt) == 2 * _seconds(baseline) + _a_judging(session)
+
+
+def _seconds(reserved: e.Reserved) -> int:
+    return reserved.amounts[Account.SECONDS.value]
+
+
+def _a_judging(session: Scripted) -> int:
+    """What is set aside to ask the judge about the baseline, should it break."""
+    return worst_of(session.bench.home, session.bench.jobs.judge(Mode.SUBMIT)).milliseconds
 
 
 async def test_provider_fails_at_the_replay(folder: Path) -> None:
