@@ -140,7 +140,7 @@ async def test_any_difference_of_posture_refuses_the_start(backend: DockerBacken
         container = (await backend.engine.inspect(chamber.name))["Id"]
         image = (await backend.engine.image(job.image))["Id"]
         uid = int(chamber.facts["uid"].split()[0])
-        asked: Any = container_config(FULL, SMALL, "runc", backend.boot, image, uid=uid)
+        asked: Any = container_config(FULL, SMALL, "runc", backend.boot, image, uid=uid, reads=backend._reads)
         await backend.compare(asked, container)
         asked["HostConfig"][key] = "something else"
         with pytest.raises(Refused, match=key):
