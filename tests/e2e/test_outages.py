@@ -22,7 +22,7 @@ from tests.modal_emulator import ModalEmulator
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
 AWAY_S = 3.0
-ATTEMPTS = 2
+ATTEMPTS = 1
 
 
 class Outage:
@@ -74,10 +74,7 @@ async def test_T86_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, f
 
 
 @pytest.mark.modal
-@pytest.mark.parametrize("fault", ["cut", "stall"])
-async def test_T86_modal(
-    tmp_path: Path, modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
+async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TaskCommandRouterClient.__init__.__kwdefaults__ or {}, "stream_stdio_max_retries", 3)
     url = modal_emulator.environment()["MODAL_SERVER_URL"]
     with FaultProxy(url) as control, FaultProxy(modal_emulator.router) as worker:
@@ -88,7 +85,7 @@ async def test_T86_modal(
             for line in (control, worker):
                 getattr(line, what)()
 
-        outage = Outage(partial(both, fault), partial(both, "heal"))
+        outage = Outage(partial(both, "stall"), partial(both, "heal"))
         await survived(circle_packing(tmp_path / "task"), Settings(), outage, backend="modal")
     assert not modal_emulator.running()
 
