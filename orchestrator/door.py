@@ -160,12 +160,12 @@ class Door:
     async def _run(
         self, job: Job, bundle: Bundle, listener: Listener | None, overseer: Overseer | None, talk: Talk | None
     ) -> Ran:
+        slept = self.awake.slept
         try:
             chamber = await self._open(job)
         except Refused as error:
             self._doubt(job, error)
             raise
-        slept = self.awake.slept
         outcome: Outcome | None = None
         try:
             async with chamber, _overseen(chamber, overseer):

@@ -306,6 +306,19 @@ async def test_T86_owner_whose_lease_lapsed_takes_it_anew(
             assert (await fresh.run(Bundle({}))).ending is Ending.COMPLETED
 
 
+async def test_t88_a_chamber_that_was_reaped_before_its_owner_noticed_the_lapse(
+    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On waking, its end is heard of before the lease is taken anew: it was taken away all the same."""
+    async with await backend.open(Job(command=("sleep", "60"), limits=SMALL)) as chamber:
+        running = asyncio.create_task(chamber.run(Bundle({})))
+        (container,) = await containers_of(backend)
+        monkeypatch.setattr(backend.lease, "_clock", lambda: time.time() + 600)
+        await backend.engine.remove(container["Id"])
+        with pytest.raises(TakenAway, match="our lease had lapsed"):
+            await running
+
+
 async def test_twenty_chambers_in_turn_leave_nothing(backend: DockerBackend) -> None:
     """Every container is gone when its context is left."""
 

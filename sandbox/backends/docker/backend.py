@@ -237,7 +237,13 @@ class DockerBackend:
             raise
         lapses = self.lease.lapses
         hold = DockerHold(
-            self._engine, container, name, link, usd_per_second, self._remove, lambda: self.lease.lapses > lapses
+            self._engine,
+            container,
+            name,
+            link,
+            usd_per_second,
+            self._remove,
+            functools.partial(self._unprotected_since, lapses),
         )
         chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus), self._pulse)
         self._open.add(chamber)
@@ -249,6 +255,10 @@ class DockerBackend:
             await chamber.kill()
             raise
         return chamber
+
+    def _unprotected_since(self, lapses: int) -> bool:
+        """Also where nobody has noticed yet that the lease is over."""
+        return self.lease.lapses > lapses or not self.lease.holds
 
     def _ended(self, gpus: tuple[str, ...], chamber: LiveChamber) -> None:
         self._open.discard(chamber)

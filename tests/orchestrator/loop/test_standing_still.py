@@ -16,7 +16,7 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief, Stalled, Unanswered
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import LIMITS, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import LIMITS, Point, Scripted, proposal, scripted, write_task
 
 SHORT = LIMITS.replace("5s", "300ms").replace("1s", "100ms")
 
@@ -42,7 +42,7 @@ class Sleepy(Script):
 async def test_t88_a_trial_whose_time_passed_in_our_sleep_is_run_again(tmp_path: Path) -> None:
     """Its limit was reached by the clock; nobody saw whether it would have been in time, so nobody pays."""
     folder = write_task(tmp_path / "task", limits=SHORT)
-    slow = {"value": 3, "do": "too slow", "then": '{"do": "answer"}'}
+    slow: Point = {"value": 3, "do": "too slow", "then": '{"do": "answer"}'}
     script = Sleepy()
     async with scripted(folder, script, slow) as session:
         script.fall_asleep = lambda: sleeps(session, 100)
