@@ -77,11 +77,12 @@ def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
 
 def _attempt_requeued(state: "State", event: e.AttemptRequeued, _: str) -> None:
     node = state.nodes[event.node]
-    stalls = node.stalls + (event.ending is Ending.STALLED and not event.provider)
+    counts = not event.provider and not event.outage
+    stalls = node.stalls + (event.ending is Ending.STALLED and counts)
     state.set_node(
         event.node, phase=Phase.QUEUED, stalls=stalls, not_before=event.not_before, ending=event.ending, why=event.why
     )
-    if not event.provider:
+    if counts:
         _count_refund(state, event.node, event.ending)
     if not event.outage:
         _count_free(state, event)
