@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
-from sandbox.errors import Refused, Silent, Unavailable
+from sandbox.errors import Refused, Unavailable
 from sandbox.happenings import Happening
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.frames import FrameReader, Reply, encode_header
@@ -25,7 +25,8 @@ class ChannelClosed(Exception):
 class FrameChannel:
     """Calls into a serving chamber, one at a time, timed by our own clock: `arrival` is when the last bytes came.
 
-    `silence` tells for how long the provider itself was silent since a moment: a time with that in it is nobody's.
+    `silence` tells for how long the provider itself was silent since a moment. `given_up`: its caller did not wait for
+    a reply.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class FrameChannel:
         self._turn = asyncio.Lock()
         self._waiting: asyncio.Future[tuple[float, bytes]] | None = None
         self._closed = False
+        self.given_up = False
         self._end: Happening | None = None
         self.cause: Happening | None = None
         self.reader = FrameReader(self._arrived, frame_bytes, frames)
@@ -73,7 +75,7 @@ class FrameChannel:
             except (WireFault, Unavailable) as cause:
                 self._fail(cause)
             except asyncio.CancelledError:
-                self._closed = True
+                self._closed = self.given_up = True
                 raise
             finally:
                 self._waiting = None
@@ -93,9 +95,7 @@ class FrameChannel:
                 await self._send(encode_header(nonce, len(payload)))
                 await self._send(payload)
             arrived, reply = await self._waiting
-        if silent_s := self._silence(started):
-            raise Silent(f"the provider was silent for {silent_s:.1f} s of a call, which says nothing of its time")
-        return Reply(reply, arrived - started)
+        return Reply(reply, arrived - started, self._silence(started))
 
     def end(self, cause: Happening) -> None:
         """The chamber fell silent while nobody waited: the next call, if there is one, fails by this."""

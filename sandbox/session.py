@@ -359,7 +359,8 @@ class Session:
         if channel.cause:
             end_by(channel.cause)
         await talking
-        raise Ended(Told(Ending.COMPLETED, told=False))
+        reason = "a call was given up" if channel.given_up else ""
+        raise Ended(Told(Ending.COMPLETED, reason=reason, told=False, unheard=channel.given_up))
 
     async def _watch(self, talking: "asyncio.Task[None]", channel: FrameChannel, wall: float) -> None:
         """Until the talk is over; a fault, an order or the deadline ends it first."""

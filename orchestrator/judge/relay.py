@@ -27,7 +27,7 @@ from orchestrator.judge.data import Judgement, is_small, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
 from orchestrator.offload import offload
 from orchestrator.text import short
-from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Talk
+from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Silent, Talk
 
 SEED = "BLASTDOOR_SEED"
 _FUNCTIONS = 1000
@@ -131,7 +131,7 @@ async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -
         talk = _Conversation(met, _Turn(judge_channel, judge), job.limits)
 
         async def with_candidate(candidate_channel: Channel) -> None:
-            await talk.hold(_Turn(candidate_channel, candidate))
+            await talk.hold(_Turn(candidate_channel, candidate, is_timed=True))
 
         if await talk.prepare():
             await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
@@ -164,19 +164,24 @@ class _TooLate(Exception):
 
 
 class _Turn:
-    """One side's channel with the time that it has left."""
+    """One side's channel with the time that it has left. `is_timed`: what a call takes is the measure of it."""
 
-    def __init__(self, channel: Channel, seat: Seat) -> None:
+    def __init__(self, channel: Channel, seat: Seat, *, is_timed: bool = False) -> None:
         self._channel = channel
+        self._is_timed = is_timed
         self.left_s = seat.wall_s
 
     async def ask(self, payload: bytes) -> Reply:
-        """Raises _TooLate, and ChannelClosed where its chamber has ended."""
+        """Raises _TooLate, ChannelClosed where its chamber has ended, and Silent where no time could be taken."""
         try:
             async with asyncio.timeout(self.left_s):
                 reply = await self._channel.call(payload, self.left_s + _LATER_S)
         except TimeoutError:
             raise _TooLate from None
+        if self._is_timed and reply.silent_s:
+            raise Silent(
+                f"the provider was silent for {reply.silent_s:.1f} s of a call, which says nothing of its time"
+            )
         self.left_s -= reply.elapsed_s
         if self.left_s <= 0:
             raise _TooLate

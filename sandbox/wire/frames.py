@@ -20,10 +20,14 @@ def encode_header(nonce: bytes, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A frame from the chamber, with the seconds since its request was sent, by our own clock."""
+    """A frame from the chamber, with the seconds since its request was sent, by our own clock.
+
+    For `silent_s` of them the provider itself answered nobody: a time with that in it is no measure of the program.
+    """
 
     payload: bytes
     elapsed_s: float
+    silent_s: float = 0.0
 
 
 class FrameReader:

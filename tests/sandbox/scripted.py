@@ -6,12 +6,27 @@ from sandbox import Bundle, Ending, Job, Lost, Outcome, Talk, Unavailable
 from sandbox.backends.fake.backend import FakeLink
 from sandbox.link import Deadlines
 from sandbox.live import Death, LiveChamber
+from sandbox.pulse import Pulse
 from sandbox.wire.demux import Stream
 from tests.sandbox.wire.streams import END, member
 
 HELLO = b"blastdoor 1\nfact cpu pretended\nready\n"
 ARCHIVE = b"archive\n" + member(b"out", b"42") + END
 QUICK = Deadlines(provision=60, upload=60, collect=60)
+
+
+class Hiccup(Pulse):
+    """A provider that answers, but did not for a while: `silent_s` of it, whoever asks."""
+
+    def __init__(self, silent_s: float = 6.0) -> None:
+        super().__init__(self._well, patience_s=0.0)
+        self.silent_s = silent_s
+
+    def silence(self, since: float) -> float:
+        del since
+        return self.silent_s
+
+    async def _well(self) -> None: ...
 
 
 class ScriptedHold:
@@ -76,9 +91,11 @@ class ScriptedHold:
         self.released += 1
 
 
-async def chamber_of(hold: ScriptedHold, job: Job, deadlines: Deadlines = QUICK) -> LiveChamber:
+async def chamber_of(
+    hold: ScriptedHold, job: Job, deadlines: Deadlines = QUICK, pulse: Pulse | None = None
+) -> LiveChamber:
     """A chamber that has greeted and waits for its bundle."""
-    chamber = LiveChamber(hold, deadlines)
+    chamber = LiveChamber(hold, deadlines, pulse=pulse)
     hold.out(HELLO)
     await chamber.greet()
     chamber.serve(job)
@@ -106,10 +123,10 @@ class Played:
         return (await self.outcome()).ending
 
 
-async def play(job: Job, deadlines: Deadlines = QUICK, talk: Talk | None = None) -> Played:
+async def play(job: Job, deadlines: Deadlines = QUICK, talk: Talk | None = None, pulse: Pulse | None = None) -> Played:
     """Greeted and served; the bundle is on its way."""
     hold = ScriptedHold()
-    chamber = await chamber_of(hold, job, deadlines)
+    chamber = await chamber_of(hold, job, deadlines, pulse)
     running = asyncio.create_task(chamber.run(Bundle({}), talk=talk))
     await hold.take_bundle()
     return Played(hold, chamber, running)

@@ -1,11 +1,12 @@
 """Calls into a serving chamber, with the other side played by the test."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply
-from tests.sandbox.scripted import play, settled
+from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply, Silent
+from tests.sandbox.scripted import Hiccup, play, settled
 
 RELAY = Job(command=("serve",), mode=Mode.RELAY)
 PATIENT = 20.0
@@ -26,6 +27,38 @@ async def test_call_and_reply() -> None:
     assert (outcome.ending, outcome.told) == (Ending.COMPLETED, False)
     assert [reply.payload for reply in replies] == [b"eno", b""]
     assert all(0 <= reply.elapsed_s < PATIENT for reply in replies)
+
+
+async def test_T86_a_reply_says_for_how_long_the_provider_was_silent() -> None:
+    """It is there, and whoever times nothing goes on with it."""
+    replies: list[Reply] = []
+
+    async def talk(channel: Channel) -> None:
+        replies.append(await channel.call(b"one", PATIENT))
+
+    played = await play(RELAY, talk=talk, pulse=Hiccup(6.0))
+    played.hold.out(b"unpacked 0\n")
+    await played.hold.reply(b"eno")
+    assert await played.ending() is Ending.COMPLETED
+    assert [(reply.payload, reply.silent_s) for reply in replies] == [(b"eno", 6.0)]
+
+
+@pytest.mark.parametrize("silent_s", [0.0, 6.0])
+async def test_T86_a_call_that_is_given_up(silent_s: float) -> None:
+    """That nothing was heard says nothing of the program, if the provider was silent meanwhile."""
+
+    async def talk(channel: Channel) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await channel.call(b"x", PATIENT)
+
+    played = await play(RELAY, talk=talk, pulse=Hiccup(silent_s))
+    played.hold.out(b"unpacked 0\n")
+    if silent_s:
+        with pytest.raises(Silent, match="a call was given up; the provider did not answer for 6 s"):
+            await played.outcome()
+    else:
+        assert await played.ending() is Ending.COMPLETED
 
 
 async def test_calls_take_turns() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ from orchestrator.change import File, Tree, apply_text
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Tuned, Unanswered
 from orchestrator.watch.signals import Hold, Kind
+from sandbox.backends.fake import backend as fake
+from sandbox.live import LiveChamber
 from tests.orchestrator.agents.local import TREE, Line, Scene, task
+from tests.sandbox.scripted import Hiccup
 
 ASK = """
 import json, os, urllib.request
@@ -38,6 +42,13 @@ async def test_edits_are_handed_in_at_the_end() -> None:
     assert scene.journal.notes == [("intended", "1.1"), ("ended", "1.1")]
     assert scene.journal.ends[0].ending == "exited with 0"
     assert scene.journal.ends[0].spent.milliseconds > 0
+
+
+async def test_T86_a_silence_that_is_over_ends_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider answered nobody for a while, every frame came through: the work is handed in all the same."""
+    monkeypatch.setattr(fake, "LiveChamber", partial(LiveChamber, pulse=Hiccup()))
+    scene = Scene(script=EDIT)
+    assert "print(2)" in await scene.run()
 
 
 async def test_calls_go_through_the_line() -> None:

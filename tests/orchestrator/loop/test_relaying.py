@@ -1,6 +1,7 @@
 """Where the judge calls the candidate: how it ends, who pays, and what is on record of it."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,15 @@ from orchestrator.views.live.tally import ended_line
 from orchestrator.wiring import Flags, How
 from orchestrator.wiring.planning import plan_campaign
 from sandbox import Job, Unavailable
+from sandbox.backends.fake import backend as fake
+from sandbox.backends.fake.backend import Guest
+from sandbox.live import LiveChamber
 from tests.clicking import runner
 from tests.orchestrator.loop.noise import noisy
 from tests.orchestrator.loop.relay_script import TIMING, WALL_S, RelayScript, judge, write_relay_task
 from tests.orchestrator.loop.script import ScriptedBackend
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Point, make_site, scripted, worst_of
+from tests.sandbox.scripted import Hiccup
 
 
 @pytest.fixture
@@ -219,6 +224,27 @@ async def test_lost_with_the_provider(task: Path, who: str) -> None:
         assert [event.ending for event in seen] == [Ending.INFRASTRUCTURE]
         trial = session.bench.state.trials["1.1-1"]
         assert (trial.ended, trial.ending, trial.judging, session.charged) == (True, Ending.INFRASTRUCTURE, None, 0)
+
+
+async def test_T86_a_silence_within_a_call(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a call took while the provider answered nobody is no time of the candidate's: free, and tried again."""
+    pulse, silences = Hiccup(0.0), [6.0, 0.0, 0.0]
+    monkeypatch.setattr(fake, "LiveChamber", partial(LiveChamber, pulse=pulse))
+
+    class Silences(RelayScript):
+        async def _wait(self, _: Guest) -> None:
+            pulse.silent_s = silences.pop(0)
+
+    async with scripted(task, Silences(), {"value": 3, "do": "wait"}) as session:
+
+        def over(_: e.AttemptRequeued) -> None:
+            pulse.silent_s = 0.0
+
+        session.when(e.AttemptRequeued, over)
+        await session.run()
+        (requeued,) = session.of(e.AttemptRequeued)
+        assert (requeued.ending, session.charged) == (Ending.INFRASTRUCTURE, 1)
+        assert "silent for 6.0 s of a call" in session.bench.state.trials["1.1-1"].reason
 
 
 @pytest.mark.parametrize("command", ["judge", "trial"])
