@@ -78,7 +78,7 @@ class Attempt:
             self._end(End(Ending.INVALID, False, f"the change is refused: {refusal}"))
         except Unanswered as error:
             if late := self._bench.door.awake.slept - slept:
-                self._interrupted(late)
+                self._interrupted(_stood_still(late))
             else:
                 self._end(End(Ending.INVALID, False, str(error)))
         except Unusable as error:
@@ -172,9 +172,9 @@ class Attempt:
             interrupt(self._bench, self._name, why=str(free), lost=True)
             raise Unusable(str(free)) from free
         if free.ending is Ending.INTERRUPTED:
-            interrupt(self._bench, self._name, why=str(free))
+            self._interrupted(str(free))
         elif late := self._bench.door.awake.slept - slept:
-            self._interrupted(late)
+            self._interrupted(_stood_still(late))
         else:
             fate = await self._fate(free)
             if self._hands_in(free, fate):
@@ -182,17 +182,19 @@ class Attempt:
             self._set_free(free, fate)
         return ""
 
-    def _interrupted(self, late: float) -> None:
-        """Nobody was there to hear it, so what it seemed to do says nothing: it is run again, and counts for nobody."""
-        interrupt(self._bench, self._name, why=f"the orchestrator stood still for {late:.0f} s meanwhile")
+    def _interrupted(self, why: str) -> None:
+        """Nobody was there to hear it, so what it seemed to do says nothing: it is run again, and not charged."""
+        interrupt(self._bench, self._name, why=why, slept_s=round(self._bench.door.awake.slept, 3))
 
     async def _fate(self, free: Free) -> "_Fate":
-        """Nobody is set aside for what a provider did: its failures do not count against the attempt, and where what
-        does count is enough for quarantine, the provider has to answer at that moment, or have answered just before.
+        """Nobody is set aside for what a provider did: its failures do not count against the attempt, unless others get
+        through between them. Where what does count is enough for quarantine, the provider has to answer at that moment,
+        or have answered just before.
         """
         bench, node, stood = self._bench, self._node, self._bench.breaker.standing
         self._tell_breaker(free)
-        innocent = stood is Standing.OPEN or bool(free.provider and not free.delivered)
+        unopened = free.provider and not free.delivered
+        innocent = stood is Standing.OPEN or bool(unopened and not bench.breaker.is_alone(node.id, free.provider))
         decision = bench.refunds.decide(
             ending_is_free=True,
             stalls_of_attempt=node.stalls + (free.ending is Ending.STALLED and not innocent),
@@ -255,6 +257,10 @@ class Attempt:
 
 def _stalls(free: Free) -> list[e.StallFound]:
     return [it for it in free.found if isinstance(it, e.StallFound)]
+
+
+def _stood_still(seconds: float) -> str:
+    return f"the orchestrator stood still for {seconds:.0f} s meanwhile"
 
 
 @dataclass(frozen=True)

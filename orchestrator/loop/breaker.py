@@ -7,6 +7,7 @@ brings closes the breaker, or opens it again for longer.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class Breaker:
     tries: int = 0
     wait_s: float = 0.0
     due_at: float = 0.0
+    _opened_at: float = 0.0
+    _waited_s: float = 0.0
     _failures: dict[str, list[float]] = field(default_factory=dict)
     _stalls: dict[str, float] = field(default_factory=dict)
 
@@ -73,20 +76,25 @@ class Breaker:
         self.away.discard(provider)
         if self.away:
             return False
-        self.standing, self.tries = Standing.CLOSED, 0
+        self.standing, self.tries, self._waited_s = Standing.CLOSED, 0, 0.0
         return True
+
+    def waited_s(self, now: float) -> float:
+        """For how long nothing was let through since it was closed; what is tried meanwhile takes its own time."""
+        return self._waited_s + (now - self._opened_at if self.standing is Standing.OPEN else 0.0)
 
     def probed(self, answers: bool, now: float) -> None:
         if self.standing is not Standing.OPEN:
             return
         if answers:
+            self._waited_s = self.waited_s(now)
             self.standing = Standing.TRYING
         else:
             self._open(now, self.longest_probe_s)
 
     def reopen(self, providers: set[str], now: float) -> None:
         """As a session that died left it: it is probed before anything is started."""
-        self.standing, self.away, self.due_at = Standing.OPEN, set(providers), now
+        self.standing, self.away, self.due_at, self._opened_at = Standing.OPEN, set(providers), now, now
 
     def hurry(self, now: float) -> None:
         """A person wants it tried at once."""
@@ -106,6 +114,8 @@ class Breaker:
         return enough
 
     def _open(self, now: float, longest: float) -> None:
+        if self.standing is not Standing.OPEN:
+            self._opened_at = now
         self.standing = Standing.OPEN
         self.wait_s = min(longest, self.first_s * 2.0 ** min(self.tries, 30))
         self.due_at = now + self.wait_s
@@ -126,8 +136,10 @@ class CampaignBreaker:
         self._home = home
         self.clock: Callable[[], float] = time.monotonic
         self.pure = Breaker()
-        self._since = 0.0
         self._why = ""
+        self._asked: set[str] = set()
+        self._answers: Counter[str] = Counter()
+        self._answers_then: dict[tuple[str, str], int] = {}
         self._news: list[e.Event] = []
         self._probing: asyncio.Task[bool] | None = None
 
@@ -136,7 +148,7 @@ class CampaignBreaker:
         self.pure.stalls = max(2, (width + 1) // 2)
         self._book.observers.append(self._hear)
         if known := set(self._book.state.campaign.away_from) & self._probes.keys():
-            self._since, self._why = self.clock(), self._book.state.campaign.away
+            self._why = self._book.state.campaign.away
             self.pure.reopen(known, self.clock())
         elif self._book.state.campaign.away:
             self._book.record(e.BreakerClosed())
@@ -158,19 +170,22 @@ class CampaignBreaker:
         return self._why
 
     @property
-    def open_s(self) -> float:
-        """For how long nothing has got through."""
-        return 0.0 if self.pure.standing is Standing.CLOSED else self.clock() - self._since
+    def waited_s(self) -> float:
+        return self.pure.waited_s(self.clock())
 
     def failed(self, provider: str, why: str) -> None:
-        was_closed = self.pure.standing is Standing.CLOSED
         if self.pure.failed(provider, self.clock()):
-            self._opened(why, was_closed)
+            self._opened(why)
 
     def stalled(self, node: str, why: str) -> None:
-        was_closed = self.pure.standing is Standing.CLOSED
         if self.pure.stalled(node, self.clock()):
-            self._opened(why, was_closed)
+            self._opened(why)
+
+    def is_alone(self, node: str, provider: str) -> bool:
+        """Whether an attempt that fails there failed there before, while others got through in between."""
+        before, now = self._answers_then.get((node, provider)), self._answers[provider]
+        self._answers_then[node, provider] = now
+        return before is not None and now > before
 
     async def vouches(self, provider: str) -> bool:
         """Whether the provider answers right now. Nobody is set aside for good on the word of one that does not."""
@@ -184,17 +199,27 @@ class CampaignBreaker:
         """Once a turn: record what changed, begin a probe that is due, and heed one that is over."""
         if self._probing and self._probing.done():
             probing, self._probing = self._probing, None
-            answers = probing.result()
-            self.pure.probed(answers, self.clock())
-            if self.is_trying:
-                self._news.append(e.BreakerTried())
-            elif self.is_open and not answers:
-                self._news.append(self._record())
-        if self._news:
-            news, self._news = self._news, []
-            self._book.record(*news)
+            self._heed(answers=probing.result())
+        self.tell()
         if self.is_open and self._probing is None and self.clock() >= self.pure.due_at:
+            self._asked = set(self.pure.away)
             self._probing = asyncio.create_task(self._probe(), name="probe")
+
+    def _heed(self, *, answers: bool) -> None:
+        if answers and self.pure.away - self._asked:  # another one went away meanwhile: all have to answer
+            self.pure.hurry(self.clock())
+            return
+        self.pure.probed(answers, self.clock())
+        if self.is_trying:
+            self._news.append(e.BreakerTried())
+        elif self.is_open and not answers:
+            self._news.append(self._record())
+
+    def tell(self) -> None:
+        """Record what changed."""
+        news, self._news = self._news, []
+        if news:
+            self._book.record(*news)
 
     async def close(self) -> None:
         if self._probing:
@@ -203,13 +228,11 @@ class CampaignBreaker:
             self._probing = None
 
     async def _probe(self) -> bool:
-        probes = [self._probes[name] for name in sorted(self.pure.away) if name in self._probes]
+        probes = [self._probes[name] for name in sorted(self._asked) if name in self._probes]
         return all([await _answers(probe) for probe in probes])
 
-    def _opened(self, why: str, was_closed: bool) -> None:
+    def _opened(self, why: str) -> None:
         self._why = why
-        if was_closed:
-            self._since = self.clock()
         self._news.append(self._record())
 
     def _record(self) -> e.BreakerOpened:
@@ -220,6 +243,7 @@ class CampaignBreaker:
     def _hear(self, event: e.Event, _: str) -> None:
         """Only noted: an observer of an event must not record another."""
         provider = self._answered_by(event)
+        self._answers[provider or ""] += 1
         if provider and self.pure.answered(provider, self.clock()):
             self._news.append(e.BreakerClosed())
         if isinstance(event, e.PauseSet) and not event.paused:  # a person's word

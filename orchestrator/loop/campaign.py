@@ -74,6 +74,7 @@ class Campaign:
         self._deadline = deadline
         self._scheduler = Scheduler(bench, stop, rate, self._width, selection, self._start, review=review)
         self._running: dict[asyncio.Task[str | None], str] = {}
+        self._before_trying: set[asyncio.Task[str | None]] = set()
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
         self._holds = Holds(bench)
@@ -106,14 +107,15 @@ class Campaign:
             raise
         if errors:
             raise errors[0]
-        self._stopped(reason)
+        gave_up = reason == self._bound.reached(self._bench.state.campaign)
+        self._stopped(reason, gave_up=gave_up)
         state = self._bench.state
         champion, root = state.champion(), state.nodes.get(state.run.root)
         best, baseline = (headline(state, it, state.run.cohort) if it else None for it in (champion, root))
-        return Finished(reason, champion, best, baseline, gave_up=reason == self._bound.reached(state.campaign))
+        return Finished(reason, champion, best, baseline, gave_up=gave_up)
 
-    def _stopped(self, reason: str) -> None:
-        self._bench.book.record(e.CampaignStopped(reason=reason), e.SessionEnded(why=reason))
+    def _stopped(self, reason: str, *, gave_up: bool = False) -> None:
+        self._bench.book.record(e.CampaignStopped(reason=reason, gave_up=gave_up), e.SessionEnded(why=reason))
 
     async def _loop(self) -> str:
         breaker = self._bench.breaker
@@ -127,13 +129,21 @@ class Campaign:
             self._lose_patience()
             self._bench.shelf.turn()
             self._evolve()
-            waiting = self._scheduler.fill((1 if breaker.is_trying else self._width) - len(self._running))
+            waiting = self._scheduler.fill(self._room())
             if not self._running and waiting:
                 return waiting
             if not self._running and self._scheduler.short and self._bench.state.standing:
                 # What stands ready for attempts must not keep the last of them from its money.
                 await self._stand_down()
             await self._wait()
+
+    def _room(self) -> int:
+        """How many may be started. While a provider is tried, one; what runs since before it went away is no try."""
+        room = self._width - len(self._running)
+        if not self._bench.breaker.is_trying:
+            self._before_trying = set(self._running)
+            return room
+        return min(room, 1 - len(self._running.keys() - self._before_trying))
 
     def _take_stock(self) -> None:
         """After a standstill. What died meanwhile is found by its attempt; the time counts for nobody."""
@@ -148,8 +158,8 @@ class Campaign:
         patience = self.patience_s
         if patience is None and (root is None or root.phase is not Phase.ENDED):
             patience = _AT_FIRST_S
-        if patience is not None and breaker.open_s > patience:
-            raise Unavailable(f"{breaker.why}; given up after {breaker.open_s:.0f} s, blastdoor resume goes on")
+        if patience is not None and breaker.is_open and breaker.waited_s > patience:
+            raise Unavailable(f"{breaker.why}; given up after {breaker.waited_s:.0f} s, blastdoor resume goes on")
 
     def _evolve(self) -> None:
         if self._evolving:
@@ -184,6 +194,7 @@ class Campaign:
         """Cancel what is under way and wait until its chambers are gone; what went wrong in it."""
         self._awake.end()
         await self._bench.breaker.close()
+        self._bench.breaker.tell()
         if self._evolving:
             await self._evolving.close()
         for task, node in self._running.items():

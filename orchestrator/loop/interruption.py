@@ -18,13 +18,21 @@ WHY = "the orchestrator was stopped"
 
 
 def interrupt(
-    bench: Workbench, name: str, *, killed: bool = False, why: str = WHY, lost: bool = False, moved: bool = False
+    bench: Workbench,
+    name: str,
+    *,
+    killed: bool = False,
+    why: str = WHY,
+    lost: bool = False,
+    moved: bool = False,
+    slept_s: float = 0.0,
 ) -> None:
     """End what a node has under way. Its chambers are gone: their contexts were left, or they died with their owner.
 
     What they cost is bounded from above by the time since the intent was written. `killed` says that we ended them
     ourselves: then it is confirmed first, and only then refunded. `lost`: somebody else is to blame for what was spent.
-    `moved`: they were rented where the campaign is no longer.
+    `moved`: they were rented where the campaign is no longer. `slept_s`: a standstill was it,
+    which may happen again and again while nobody looks, so what it cost counts.
     """
     ends = loose_ends(bench, bench.state.nodes[name], why)
     if moved:
@@ -34,10 +42,10 @@ def interrupt(
     if ends:
         bench.book.record(*ends)
     node = bench.state.nodes[name]
-    events: list[e.Event] = list(refund_all(bench, node, lost=lost))
-    if node.phase is Phase.OPEN:
-        events.append(e.AttemptRequeued(node=name, ending=Ending.INTERRUPTED, why=why, not_before=""))
-    if events:
+    refunds = refund_all(bench, node, lost=lost)
+    told = {"slept_s": slept_s, "lost": sum(it.spent.get("usd", 0) for it in refunds)} if slept_s else {}
+    again = e.AttemptRequeued(node=name, ending=Ending.INTERRUPTED, why=why, not_before="", **told)
+    if events := [*refunds, *([again] if node.phase is Phase.OPEN else ())]:
         bench.book.record(*events)
 
 

@@ -109,7 +109,8 @@ class AttemptRequeued(OneEvent):
     """A free ending; `not_before` is when it may be tried again, `lost` the micro-dollars that nobody pays for.
 
     `provider` is the one whose doing it was: then it does not count against the attempt. `outage`: it came while the
-    breaker was open, so it counts for nothing at all.
+    breaker was open, so it counts for nothing at all. `slept_s`: a standstill interrupted it, and so long the session
+    had stood still in all by then; those with one figure are one free ending.
     """
 
     kind: Literal["attempt requeued"] = "attempt requeued"
@@ -120,6 +121,7 @@ class AttemptRequeued(OneEvent):
     provider: str = ""
     outage: bool = False
     lost: int = 0
+    slept_s: float = 0.0
 
 
 class AttemptQuarantined(OneEvent):

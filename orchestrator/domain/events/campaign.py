@@ -110,8 +110,11 @@ class StoodStill(OneEvent):
 
 
 class CampaignStopped(OneEvent):
+    """`gave_up`: too many attempts in a row ended free."""
+
     kind: Literal["campaign stopped"] = "campaign stopped"
     reason: str
+    gave_up: bool = False
 
 
 class CohortOpened(OneEvent):

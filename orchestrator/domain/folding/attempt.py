@@ -103,10 +103,13 @@ def _count_refund(state: "State", node: str, ending: Ending) -> None:
 
 
 def _count_free(state: "State", event: e.AttemptRequeued | e.AttemptQuarantined) -> None:
-    """However it came about: a campaign must not go on for ever without using up an attempt."""
-    if event.ending not in (Ending.INTERRUPTED, Ending.HELD):
-        now = state.campaign
-        state.set_campaign(free=now.free + 1, free_usd=now.free_usd + event.lost)
+    """However it came about: a campaign must not go on for ever without using up an attempt. A standstill interrupts
+    all that run, and counts once.
+    """
+    now, slept_s = state.campaign, event.slept_s if isinstance(event, e.AttemptRequeued) else 0.0
+    stood_still = slept_s > 0 and slept_s != now.slept_s
+    counts = stood_still or event.ending not in (Ending.INTERRUPTED, Ending.HELD)
+    state.set_campaign(free=now.free + counts, free_usd=now.free_usd + event.lost, slept_s=slept_s or now.slept_s)
 
 
 def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:

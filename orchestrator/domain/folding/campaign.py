@@ -34,9 +34,9 @@ def _site_opened(state: "State", event: e.SiteOpened, _: str) -> None:
 
 def _session_started(state: "State", event: e.SessionStarted, at: str) -> None:
     state.set_campaign(epoch=event.epoch, holder=event.holder, place=event.place, session_open=True, last_at=at)
-    if state.campaign.stopped:  # a person lets it go on; one that died counts on
+    if state.campaign.gave_up:  # a person lets it go on; one that died, or ended otherwise, counts on
         state.set_campaign(free=0, free_usd=0)
-    state.set_campaign(stopped="", paused=False, pause_why="")
+    state.set_campaign(stopped="", gave_up=False, paused=False, pause_why="")
 
 
 def _session_ended(state: "State", _: e.SessionEnded, __: str) -> None:
@@ -97,7 +97,7 @@ def _stood_still(state: "State", event: e.StoodStill, _: str) -> None:
 
 
 def _campaign_stopped(state: "State", event: e.CampaignStopped, _: str) -> None:
-    state.set_campaign(stopped=event.reason)
+    state.set_campaign(stopped=event.reason, gave_up=event.gave_up)
 
 
 HANDLERS: Handlers = {

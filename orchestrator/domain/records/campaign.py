@@ -79,7 +79,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
 
     `away` says why nothing is started since `away_since`: the providers of `away_from` do not answer. `trying`: they
     do again, and one attempt is let through. `free` counts the free endings since an attempt was last used up, and
-    `free_usd` the micro-dollars that they cost.
+    `free_usd` the micro-dollars that they cost; `slept_s` tells the last standstill that was counted.
     """
 
     id: str
@@ -94,6 +94,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     place: str = ""
     paused: bool = False
     stopped: str = ""
+    gave_up: bool = False
     request: int = 0
     counts: dict[str, int] = Field(default_factory=dict)
     branches: int = 0
@@ -111,6 +112,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     trying: bool = False
     free: int = 0
     free_usd: int = 0
+    slept_s: float = 0.0
     steering: tuple[str, ...] = ()
     round: Round | None = None
     playbook: int | None = None

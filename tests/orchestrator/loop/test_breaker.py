@@ -76,6 +76,18 @@ def test_what_gets_through_closes_it_and_the_next_outage_begins_anew() -> None:
     assert breaker.wait_s == 5
 
 
+def test_what_is_tried_is_not_waited_for() -> None:
+    """Patience is for a provider that does not answer; a trial that takes an hour is not one."""
+    breaker = opened()
+    breaker.probed(True, 11)
+    assert breaker.waited_s(3611) == 10
+    breaker.failed("engine", 3611)
+    assert breaker.waited_s(3616) == 15
+    breaker.probed(True, 3616)
+    breaker.answered("engine", 3700)
+    assert breaker.waited_s(3700) == 0
+
+
 def test_all_that_are_away_have_to_answer() -> None:
     """A second provider that goes away while it is open is waited for as well."""
     breaker = opened()

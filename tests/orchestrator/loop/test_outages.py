@@ -1,6 +1,7 @@
 """T86: a provider that is away, for however long, costs nobody anything but time."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from orchestrator.domain.records import Phase
 from orchestrator.loop.book import utc_now
 from orchestrator.proposers import Brief, Tuned
 from orchestrator.wiring import How, ask
+from sandbox import Job, Unavailable
 from sandbox.backends.fake.backend import FakeWorld
 from tests.messages import MessagesServer
 from tests.orchestrator.loop.script import Script
@@ -105,6 +107,71 @@ async def test_nothing_is_opened_or_proposed_while_the_breaker_is_open(tmp_path:
         assert not [event for event in began if isinstance(event, starts)]
         assert not held
         assert session.charged == 6
+
+
+async def test_an_attempt_that_asks_nobody_does_not_keep_others_from_trying(tmp_path: Path) -> None:
+    """One that has thought for an hour by then is no try of the provider that is back."""
+    script, done = Script(world=World()), asyncio.Event()
+
+    async def thinks(_: Brief) -> Sequence[Proposal]:
+        await done.wait()
+        return [proposal({"value": 99})]
+
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, script, thinks, *POINTS[:3], width=3, attempts=4) as session:
+        away_for(session, 150, after=2)
+        session.when(e.BreakerClosed, lambda _: done.set())
+        await session.run(30)
+        assert session.of(e.BreakerTried)
+        assert session.charged == 4
+
+
+async def test_an_attempt_that_alone_finds_no_chamber_is_set_aside(tmp_path: Path) -> None:
+    """Others get through each time it fails: then it is not the provider's doing, and nobody else waits for it."""
+    intended: list[str] = []
+
+    async def on_open(job: Job) -> None:
+        if job.command[0] == "trial" and intended.pop(0) == "1.1":
+            raise Unavailable("no machine for this one")
+
+    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\n")
+    async with scripted(folder, Script(on_open=on_open), *POINTS, width=3, attempts=12) as session:
+        session.when(e.TrialIntended, lambda event: intended.append(event.node))
+        await session.run()
+        assert [it.node for it in session.of(e.AttemptQuarantined)] == ["1.1"]
+        assert session.charged == 11
+
+
+async def test_one_that_goes_away_while_another_is_probed_has_to_answer_too(folder: Path) -> None:
+    """Else an attempt would be let through that needs it."""
+    async with scripted(folder, None, {"value": 1}) as session:
+        breaker, go = session.bench.breaker, asyncio.Event()
+        asked: list[str] = []
+
+        def probe(name: str) -> Callable[[], Awaitable[bool]]:
+            async def answers() -> bool:
+                asked.append(name)
+                await go.wait()
+                return True
+
+            return answers
+
+        breaker._probes = {"engine": probe("engine"), "model": probe("model")}
+        breaker.clock = lambda: 1e6 + len(asked)
+        for _ in range(2):
+            breaker.failed("engine", "away")
+        breaker.clock = lambda: 2e6 + len(asked)
+        for turn in range(8):
+            breaker.look()
+            await asyncio.sleep(0)
+            if turn == 2:
+                for _ in range(2):
+                    breaker.failed("model", "away, too")
+                go.set()
+            assert breaker.is_open or "model" in asked
+        assert asked == ["engine", "engine", "model"]
+        assert breaker.is_trying
+        await breaker.close()
 
 
 async def test_a_session_that_finds_the_breaker_open_probes_before_it_starts_anything(folder: Path) -> None:

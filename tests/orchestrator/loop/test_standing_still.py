@@ -86,6 +86,20 @@ async def test_t88_a_proposer_that_was_cut_by_our_sleep_is_asked_again(folder: P
         assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INTERRUPTED]
 
 
+async def test_t87_standing_still_again_and_again_comes_to_an_end(tmp_path: Path) -> None:
+    """A machine that sleeps sooner than any attempt is done: one standstill is one free ending, however many ran."""
+    folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 3\n")
+
+    async def act(_: Brief) -> Sequence[Proposal]:
+        sleeps(session, 100)
+        raise Stalled("it was silent")
+
+    async with scripted(folder, None, *[act] * 9, width=1, attempts=9) as session:
+        assert (await session.run()).gave_up
+        assert len(session.of(e.StoodStill)) == 3
+        assert session.charged == 0
+
+
 async def test_t88_slept_time_is_not_on_the_clock_of_the_campaign(folder: Path) -> None:
     """A cap of a minute is not reached by a night with a closed lid."""
     points = [{"value": number} for number in range(1, 5)]
