@@ -153,6 +153,11 @@ class Door:
         async with self.turn(job):
             return await self._run(job, bundle, listener, overseer, talk)
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether a candidate that comes now has to wait for one that is, or wants to be, alone on this machine."""
+        return not self.tariff.is_rented and self.turns.is_taken
+
     def turn(self, job: Job) -> AbstractAsyncContextManager[None]:
         """On rented machines nobody is beside anybody."""
         return nullcontext() if self.tariff.is_rented else self.turns.take(job.realm)

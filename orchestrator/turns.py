@@ -22,6 +22,11 @@ class Turns:
         self._waiting = 0
         self._changed = asyncio.Event()
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether one that comes now has to wait."""
+        return self._alone or self._waiting > 0
+
     @asynccontextmanager
     async def take(self, realm: str) -> AsyncIterator[None]:
         alone = realm == HELDOUT
@@ -36,7 +41,7 @@ class Turns:
             self._wake()
 
     async def _begin(self) -> None:
-        while self._alone or self._waiting:
+        while self.is_taken:
             await self._changed.wait()
         self._running += 1
 

@@ -61,6 +61,8 @@ class Tuning:
             return Tuned(None, "no tuning is left", 0)
         if bench.breaker.is_open:
             return Tuned(None, "a provider is away; go on without, or try again later", self.left)
+        if bench.door.is_taken:  # an agent's clock runs, and nobody knows for how long it would wait
+            return Tuned(None, "the machine is taken; go on without, or try again later", self.left)
         bench.book.record(draft)
         try:
             await self.run(draft.draft)

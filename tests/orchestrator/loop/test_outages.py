@@ -14,6 +14,7 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase
 from orchestrator.loop.book import utc_now
 from orchestrator.proposers import Brief, Tuned
+from orchestrator.turns import HELDOUT
 from orchestrator.wiring import How, ask
 from sandbox import Job, Unavailable
 from sandbox.backends.fake.backend import FakeWorld
@@ -222,6 +223,27 @@ async def test_t86_a_cap_on_dollars_is_not_used_up_by_an_outage(tmp_path: Path) 
         assert len(session.of(e.AttemptRequeued)) <= 2
         assert session.charged == 4
         assert session.bench.book.accounts.losses.usd < 1000
+
+
+async def test_a_tune_does_not_wait_for_one_that_is_alone(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """A held-out trial waits for all that run, and may take an hour then: an agent would stall behind it."""
+    told: list[Tuned] = []
+
+    async def act(brief: Brief) -> Sequence[Proposal]:
+        assert brief.tune is not None
+        turns = session.bench.door.turns
+        async with turns.take(HELDOUT):
+            told.append(await brief.tune(proposal({"value": 5})))
+        told.append(await brief.tune(proposal({"value": 5})))
+        return [proposal({"value": 8})]
+
+    settings, folder = settings_for(messages_server), write_task(tmp_path, CHEAP, TUNE)
+    async with scripted(folder, None, act, settings=settings, proposer="llm", attempts=1) as session:
+        await session.run(30)
+        assert [it.score for it in told] == [None, 5]
+        assert told[0].ending.startswith("the machine is taken")
+        assert told[1].left == told[0].left - 1
+        assert session.charged == 1
 
 
 async def test_a_tune_while_a_provider_is_away_costs_nothing(tmp_path: Path, messages_server: MessagesServer) -> None:
