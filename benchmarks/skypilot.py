@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 FRESH = 3
 WARM = 6
+DRAWN = 100  # faults at drawn steps
 AT_ONCE = 2
 LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
 JOB = Job(command=("sh", "-c", "echo 42 >$BLASTDOOR_OUT/answer"), limits=LIMITS)
@@ -81,13 +82,12 @@ async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
 
 async def _unclean(folder: Path) -> tuple[int, int]:
     """Runs on a provisioner of our own with a fault each, and how many left a machine or a wrong bill."""
-    from tests.sandbox.skypilot.test_faults import FAULTS as COUNT
     from tests.sandbox.skypilot.test_faults import one_fault
 
     pause, skypilot_machine.TRY_PAUSE_S = skypilot_machine.TRY_PAUSE_S, 0.001
     struck = unclean = seed = 0
     try:
-        while struck < COUNT:
+        while struck < DRAWN:
             seed += 1
             try:
                 struck += (await one_fault(seed, folder / str(seed), seed % 2)).struck > 0
