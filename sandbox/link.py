@@ -6,6 +6,10 @@ from typing import Protocol
 
 from sandbox.wire.demux import Stream
 
+# A line may be slow: outputs that keep coming get so many times the deadline, and never more than so many seconds on
+# top of it, which have to be paid for.
+STEADY, STEADY_S = 4, 90.0
+
 
 class Link(Protocol):
     """Live streams of PID 1. Both methods raise Unavailable when the provider is gone."""
@@ -27,3 +31,8 @@ class Deadlines:
     upload: float = 60.0
     collect: float = 30.0
     silence: float = 180.0
+
+    @property
+    def collect_at_most(self) -> float:
+        """For outputs that keep coming."""
+        return min(self.collect * STEADY, self.collect + STEADY_S)

@@ -32,8 +32,6 @@ STEP_BYTES = 16_384
 SMALL_BYTES, SMALL_FILES = 1 << 20, 64
 # Turns of the event loop within which bytes that are there are heard, however late the loop itself was.
 CATCH_UP = 8
-# A line may be slow: outputs that keep coming get so many times the deadline, never more.
-STEADY = 4
 
 
 class Session:
@@ -298,15 +296,15 @@ class Session:
 
     async def _next_while_steady(self, started: float) -> tuple[float, Happening]:
         """While outputs are collected, whoever wrote them is dead: bytes that come slowly are the line's doing."""
-        limit = self._deadlines.collect
-        for times in range(1, STEADY + 1):
-            due = started + times * limit
+        limit, last = self._deadlines.collect, started + self._deadlines.collect_at_most
+        due = started + limit
+        while True:
             try:
                 return await self._next(due)
             except TimeoutError:
-                if times == STEADY or self._arrived < max(started, due - limit):
+                if due >= last or self._arrived < max(started, due - limit):
                     raise
-        raise TimeoutError
+            due = min(due + limit, last)
 
     async def _begin(self) -> None:
         """Nothing hostile runs before this order, so one that does not get through is nobody's fault in there."""

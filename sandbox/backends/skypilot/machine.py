@@ -27,7 +27,9 @@ WORDS_BYTES = 4096
 LOOK_S = 60.0
 NOT_YET = 75
 OVER = 76
-BOX_S = 180.0  # a chamber's own phases there: ready, unpacked, collected, ended
+# A chamber's own phases there: ready, unpacked, collected, ended.
+_BOX = Deadlines()
+BOX_S = _BOX.provision + _BOX.upload + _BOX.collect_at_most + 30.0
 TRIES = 3
 TRY_PAUSE_S = 2.0
 

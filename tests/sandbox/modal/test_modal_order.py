@@ -5,10 +5,11 @@ import importlib.util
 import pytest
 from modal._utils.function_utils import parse_gpu_config
 
-from orchestrator.tariff import Tariff
+from orchestrator.tariff import Tariff, longest
 from orchestrator.wiring.engine import spare_of
 from sandbox.backends.modal import order as modal_order
-from sandbox.config import ModalConfig
+from sandbox.backends.skypilot.machine import BOX_S
+from sandbox.config import DockerConfig, ModalConfig, SkyPilotConfig
 from sandbox.errors import Refused
 from sandbox.job import Gpu, Job, Limits
 from sandbox.price import Rates
@@ -87,7 +88,7 @@ def test_a_gpu_without_any_price() -> None:
 def test_a_lifetime_covers_all_that_may_happen() -> None:
     """Opening, upload, build, run, grace, collection and the end: the provider's limit is never what ends a trial."""
     deadlines = CONFIG.deadlines
-    longest = deadlines.provision + deadlines.upload + deadlines.collect
+    longest = deadlines.provision + deadlines.upload + deadlines.collect_at_most
     plain, built = job(wall=100, grace=5, build=("make",)), job(wall=100, grace=5)
     assert modal_order.lifetime(CONFIG, built) >= longest + 105
     assert modal_order.lifetime(CONFIG, plain) == modal_order.lifetime(CONFIG, built) + plain.limits.build
@@ -103,6 +104,19 @@ def test_a_trial_reserves_all_that_its_sandbox_can_live(warm: int, build: tuple[
     tariff = Tariff(config.rates.per_second, 60.0, spare_of(config), config.terms)
     worst = tariff.whole_life(wanted.limits, builds=bool(build))
     assert worst.milliseconds >= modal_order.lifetime(config, wanted) * 1000
+
+
+@pytest.mark.parametrize("config", [DockerConfig(), CONFIG, SkyPilotConfig(infra="aws")], ids=lambda it: it.kind)
+def test_T75_outputs_that_come_slowly_are_paid_for(config: DockerConfig | ModalConfig | SkyPilotConfig) -> None:
+    """What is set aside covers the longest that a session waits for outputs that keep coming."""
+    limits, deadlines = job(wall=100, grace=5).limits, config.deadlines
+    assert longest(limits, builds=False, spare_s=spare_of(config)) > 105 + deadlines.upload + deadlines.collect_at_most
+    assert deadlines.collect_at_most == deadlines.collect + 90
+
+
+def test_T75_a_rented_machine_gives_its_chamber_all_of_its_phases() -> None:
+    deadlines = DockerConfig().deadlines
+    assert deadlines.provision + deadlines.upload + deadlines.collect_at_most < BOX_S
 
 
 def test_waiting_for_a_chamber_takes_no_longer_where_some_stand_ready() -> None:
