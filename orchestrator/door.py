@@ -199,8 +199,7 @@ class Door:
         if not chamber.bill.final:
             _log.warning("end of a chamber not confirmed", booked="the worst case")
             return self._whole_life(job)
-        usage = outcome.usage
-        return Spent(microdollars=micro_dollars(usage.usd), milliseconds=milliseconds(usage.held_s))
+        return self._billed(job, outcome.usage.usd, outcome.usage.held_s)
 
     def _overslept(self, before: float) -> float:
         """How long we were not there since."""
@@ -235,11 +234,13 @@ class Door:
         return self._passed(limits, seconds, builds=builds)
 
     def _passed(self, limits: Limits, seconds: float, *, builds: bool) -> Spent:
-        """The price of so many seconds; it ended by itself before it could cost more than its whole life."""
-        worst, passed = self.tariff.whole_life(limits, builds=builds), self.tariff.cost(limits, seconds)
-        return Spent(
-            microdollars=min(worst.microdollars, passed.microdollars),
-            milliseconds=min(worst.milliseconds, passed.milliseconds),
+        """The price of so many seconds."""
+        return _at_most(self.tariff.whole_life(limits, builds=builds), self.tariff.cost(limits, seconds))
+
+    def _billed(self, job: Job, usd: float, seconds: float) -> Spent:
+        """Of a chamber that is over, by the time at which we saw its end."""
+        return _at_most(
+            self._whole_life(job), Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
         )
 
     def _whole_life(self, job: Job) -> Spent:
@@ -250,7 +251,7 @@ class Door:
         bill = chamber.bill
         if not bill.final:
             return self._whole_life(job)
-        return Spent(microdollars=micro_dollars(bill.usd), milliseconds=milliseconds(bill.seconds))
+        return self._billed(job, bill.usd, bill.seconds)
 
     def _told(self, error: Exception, chamber: Chamber) -> str:
         return str(error) if chamber.bill.final else f"{error}; {_AT_WORST}"
@@ -309,7 +310,7 @@ class Door:
             return self._whole_life(job)
         if not error.usd:
             return Spent()
-        return Spent(microdollars=micro_dollars(error.usd), milliseconds=milliseconds(seconds))
+        return self._billed(job, error.usd, seconds)
 
     async def _control(self) -> "_Control":
         """Whether a job that does nothing gets through; what is rented for that is paid for as well."""
@@ -338,6 +339,14 @@ class _Control:
     passed: bool
     spent: Spent
     denied: bool = False
+
+
+def _at_most(worst: Spent, spent: Spent) -> Spent:
+    """It ended by itself before it could cost more than its whole life, however late we came to see it."""
+    return Spent(
+        microdollars=min(worst.microdollars, spent.microdollars),
+        milliseconds=min(worst.milliseconds, spent.milliseconds),
+    )
 
 
 async def _given_up(opening: "asyncio.Future[Chamber]") -> Chamber | SandboxError | None:

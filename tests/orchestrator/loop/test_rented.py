@@ -13,7 +13,8 @@ from orchestrator.domain.records import Phase
 from orchestrator.llm.line import Unusable
 from orchestrator.wiring import How
 from sandbox import Denied, Job, Refused, TakenAway, Terms, Unavailable
-from sandbox.backends.fake.rent import Rent, Step
+from sandbox.backends.fake.rent import Charges, Rent, Step
+from sandbox.price import billed_clock
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, Scripted, scripted, write_task
@@ -229,6 +230,32 @@ async def test_end_that_is_not_confirmed(folder: Path) -> None:
         assert trial.spent.microdollars == round(TRIAL_S * USD * 1e6)
         assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
         assert booked(session) >= billed(rent)
+
+
+@pytest.mark.parametrize("how", ["outcome", "break off", "not opened"])
+async def test_end_that_is_seen_late(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """A machine that slept for hours sees the end of what it rented hours late: the provider's lifetime ended that long
+    before, so it costs its worst case and no more.
+    """
+    ahead = 0.0
+
+    def faults(step: Step, _: str) -> None:
+        nonlocal ahead
+        if step is Step.CREATED and register.count == 2 and how == "not opened":
+            raise Unavailable("the reply was lost")
+        if step is Step.END and register.count == 2:
+            ahead = 8 * 3600.0
+
+    monkeypatch.setattr("sandbox.live.billed_clock", lambda: billed_clock() + ahead)
+    script, register = Script(), Charges()
+    rent = Rent(USD, register, fault=faults)
+    point: dict[str, int | str] = {"value": 1} | ({"do": how} if how == "break off" else {})
+    async with scripted(folder, script, point, site=rented_site(script, rent), attempts=1) as session:
+        never_over(session)
+        await session.run()
+        trial = session.bench.state.trials["1.1-1"]
+        worst, control = (round(seconds * USD * 1e6) for seconds in (TRIAL_S, CONTROL_S))
+        assert worst <= trial.spent.microdollars <= worst + control * (how == "break off")
 
 
 async def test_stopped_without_confirmation(folder: Path) -> None:
