@@ -79,12 +79,18 @@ class Exchange:
             return
 
     async def bounded(self, asked: Asked) -> Asked:
-        """With a bound for its input where the bytes of a document are none. Raises Refused."""
+        """With a bound for its input where the bytes of a document are none. Raises Refused and Declined."""
         if not asked.unbounded:
             return asked
         try:
             tokens = json.loads(await self.count(asked.to_count))["input_tokens"]
+        except Refused:
+            self._line.faults += 1
+            raise
         except Declined as declined:
+            if declined.status in AGAIN:
+                self._line.faults += 1
+                raise
             said = (error_of(declined.body) or {}).get("message", declined)
             raise Refused(400, f"the provider did not count the document: {said}") from None
         except (ValueError, LookupError, TypeError, RecursionError):

@@ -48,7 +48,7 @@ class MessagesServer:
     """`with MessagesServer() as server:`; answers come from `play`, then from the function given to `answering`.
 
     A request that nothing is scripted for is answered with 400 and stays in `unscripted`. `count` says how many tokens
-    a body has; None is a provider that does not count.
+    a body has; None is a provider that does not count, a refusal one that does not count now.
     """
 
     def __init__(self, key: str = KEY) -> None:
@@ -56,7 +56,7 @@ class MessagesServer:
         self.requests: list[Recorded] = []
         self.counts: list[Recorded] = []
         self.unscripted: list[Recorded] = []
-        self.count: Callable[[bytes], int | None] = counted
+        self.count: Callable[[bytes], int | Refusal | None] = counted
         self._steps: deque[Step] = deque()
         self._function: Callable[[Recorded], Step] | None = None
         # Said to be TCP, or asyncio would not turn off the delay of small packets.
@@ -125,12 +125,12 @@ class MessagesServer:
     async def _count(self, request: Request) -> Any:
         recorded, refusal = await self._recorded(request, {"model": str, "messages": list})
         self.counts.append(recorded)
-        if refusal:
-            return Performance(refusal, recorded, self._released)
-        tokens = self.count(recorded.raw)
+        tokens = refusal or self.count(recorded.raw)
+        if isinstance(tokens, Refusal):
+            return Performance(tokens, recorded, self._released)
         return Response("not found", 404) if tokens is None else JSONResponse({"input_tokens": tokens})
 
-    async def _recorded(self, request: Request, needed: dict[str, type]) -> tuple[Recorded, Step | None]:
+    async def _recorded(self, request: Request, needed: dict[str, type]) -> tuple[Recorded, Refusal | None]:
         raw = await request.body()
         recorded = Recorded(request.url.path, dict(request.headers), {}, raw)
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")

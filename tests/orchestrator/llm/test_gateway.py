@@ -210,6 +210,32 @@ async def test_a_document_that_nobody_counts(
     assert ear.used.ending is CallEnding.COMPLETE
 
 
+@pytest.mark.parametrize("refusal", [rate_limited(), overloaded()])
+async def test_T86_a_document_that_nobody_counts_now(
+    messages_server: MessagesServer, client: AsyncAnthropic, line: OpenLine, refusal: Refusal
+) -> None:
+    """A provider that is overloaded when a PDF is to be counted is away: the caller hears so, may try again, and does
+    not pay for it.
+    """
+    messages_server.count = lambda _: refusal
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}
+    with pytest.raises(anthropic.APIStatusError) as told:
+        await create(client, messages=[{"role": "user", "content": [{"type": "document", "source": source}]}])
+    assert (told.value.status_code, told.value.response.headers.get("x-should-retry")) == (refusal.status, None)
+    assert line.unanswered
+    assert line.refusal is None
+
+
+async def test_T86_a_document_while_the_provider_is_away(ear: Listener) -> None:
+    """A count that never arrives is the provider's fault like a message that does not."""
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}
+    upstream = Upstream("http://127.0.0.1:9", SecretStr("k"), QUICK)
+    async with Gateway(upstream, PRICES) as nowhere, nowhere.open_line(DOLLAR, ear) as line, client_of(line) as client:
+        with pytest.raises(anthropic.InternalServerError):
+            await create(client, messages=[{"role": "user", "content": [{"type": "document", "source": source}]}])
+        assert line.unanswered
+
+
 async def test_refused_features_reach_nobody(
     messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener
 ) -> None:
