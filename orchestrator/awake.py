@@ -19,16 +19,22 @@ def _since_boot() -> float:
 
 
 class Awake:
-    """Seconds in which this process was there. Means nothing before `begin`; from then on it is to be asked often."""
+    """Seconds in which this process was there. Means nothing before `begin`; from then on it is to be asked often.
+
+    `waited` counts the seconds in which the loop itself waited for something outside: too short to be a sleep, and yet
+    in every time that was taken meanwhile.
+    """
 
     def __init__(
         self,
         clock: Callable[[], float] = _since_boot,
         worked: Callable[[], float] = time.process_time,
         limit_s: float = LIMIT_S,
+        waited: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._clock = clock
         self._worked = worked
+        self.waited = waited
         self.limit_s = limit_s
         self._begun = False
         self._last = clock()

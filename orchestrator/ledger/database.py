@@ -27,6 +27,10 @@ class Database(Protocol):
         """For a person. It never holds a secret."""
 
     @property
+    def waited_s(self) -> float:
+        """For so long one that was away or late has been waited for; whoever called stood still meanwhile."""
+
+    @property
     def upsert(self) -> Insert:
         """A row of the projection, set or replaced."""
 

@@ -43,6 +43,8 @@ T = TypeVar("T")
 PATIENCE_S = 600.0
 # A campaign that another holds may be held by our own connection that died, until the server notices.
 HELD_S = 10.0
+# Far more than a commit takes: what takes longer was waited for, and every time that the loop took meanwhile is wrong.
+LATE_S = 1.0
 # Who was killed a moment ago is still connected until the server sees it.
 _GRACE_S = 1.0
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
@@ -110,6 +112,7 @@ class Postgres:
         self._key = _lock_key(address.campaign)
         self.database = database_name(address)
         self.name = f"campaign {address.campaign[:8]} in the database {self.database}"
+        self.waited_s = 0.0
 
     def prepare(self) -> None: ...
 
@@ -180,10 +183,14 @@ class Postgres:
             except Away as error:
                 line = f"{self.name} can not be reached ({error}); start it, or mend the setting `ledger`"
                 raise Away(line) from None
+        started = time.monotonic()
         try:
             return self._once(work)
         except (Away, Held):
             return self._again(work)
+        finally:
+            if (took := time.monotonic() - started) > LATE_S:
+                self.waited_s += took
 
     def _again(self, work: Callable[[], T]) -> T:
         started = time.monotonic()

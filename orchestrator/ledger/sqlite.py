@@ -86,6 +86,7 @@ class Sqlite:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.name = str(path)
+        self.waited_s = 0.0
 
     def prepare(self) -> None:
         make_file(self._path)

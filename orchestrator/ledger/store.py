@@ -211,6 +211,11 @@ class Ledger:
         """Rows and head of one moment, whatever the writer does meanwhile."""
         return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, None)))
 
+    @property
+    def waited_s(self) -> float:
+        """For so long a database that was away or late has been waited for; whoever called stood still meanwhile."""
+        return self._database.waited_s
+
     def head(self) -> Head:
         return self._read(_head)
 

@@ -65,9 +65,10 @@ async def relayed(
     candidate = Seat(parts.door, own, candidate_bundle(tree, *([CHEAT] if command else [])), wall)
     judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
     async with parts.door.turn(own):
-        slept = parts.door.awake.slept
+        awake = parts.door.awake
+        slept, waited = awake.slept, awake.waited()
         met = await meet(candidate, judge, listener)
-        met.slept_s = parts.door.awake.slept - slept
+        met.slept_s = max(awake.slept - slept, awake.waited() - waited)
     for part in (met.judge, met.candidate):
         if isinstance(part.error, Refused):
             raise part.error

@@ -108,7 +108,7 @@ async def open_campaign(
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
-            awake = Awake()
+            awake = Awake(waited=lambda: ledger.waited_s)
             models = await stack.enter_async_context(open_models(task, options, settings, book, folder, awake))
             bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models, awake)
             if how is not How.RESUME:

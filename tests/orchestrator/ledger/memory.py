@@ -40,6 +40,8 @@ class Kept:
 
 
 class MemoryLedger(Ledger):
+    waited_s = 0.0
+
     def __init__(self, where: Path, kept: Kept, *, read_only: bool) -> None:
         self.where = where
         self.epoch: int | None = None

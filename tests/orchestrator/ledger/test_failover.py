@@ -228,11 +228,13 @@ def breaking(address: Address, ledger: Ledger, postgres_server: PrivatePostgres)
 def test_T86_a_silence_is_waited_out(
     breaking: tuple[Ledger, FaultProxy], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A database that answers nobody for two minutes is no end: each turn is there once."""
+    """A database that answers nobody for two minutes is no end: each turn is there once, and the wait is counted."""
     ledger, line = breaking
+    monkeypatch.setattr(dialect, "LATE_S", 0.1)
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 120, sleep=time.sleep)
     monkeypatch.setattr(dialect, "time", later)  # so long it has been away when it is asked again
     turn(ledger, 0)
+    before = ledger.waited_s
     getattr(line, fault)()
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(turn, ledger, 1)
@@ -240,6 +242,7 @@ def test_T86_a_silence_is_waited_out(
         assert bool(waiting) is (fault != "break_once")
         line.heal()
         working.result(60)
+    assert fault == "break_once" or ledger.waited_s - before > 0.1
     checked(ledger, 2)
 
 

@@ -247,6 +247,23 @@ async def test_T86_a_silence_within_a_call(task: Path, monkeypatch: pytest.Monke
         assert "silent for 6.0 s of a call" in session.bench.state.trials["1.1-1"].reason
 
 
+async def test_T86_a_database_that_was_waited_for(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our loop stood still for a few seconds, which are in the times that it took: free, and tried again."""
+    waits = [4.0]
+
+    class Waiting(RelayScript):
+        async def _wait(self, _: Guest) -> None:
+            if waits:
+                monkeypatch.setattr(session.bench.book.ledger, "waited_s", waits.pop())
+
+    async with scripted(task, Waiting(), {"value": 3, "do": "wait"}) as session:
+        await session.run()
+        assert session.bench.state.trials["1.1-1"].ending is Ending.INTERRUPTED
+        assert "stood still for 4 s" in session.bench.state.trials["1.1-1"].reason
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        assert session.charged == 1
+
+
 @pytest.mark.parametrize("command", ["judge", "trial"])
 async def test_no_chamber(task: Path, command: str) -> None:
     """Without a chamber for either, no hostile byte was delivered: free, and tried again."""
