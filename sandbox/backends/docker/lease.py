@@ -51,15 +51,17 @@ class Lease:
     async def hold(self) -> None:
         """Before something is opened: one that lapsed is taken anew. Raises Unavailable while the engine is away."""
         if not self.holds:
-            await self.renew()
+            async with self._turn:
+                if not self.holds:  # another opening may have taken it meanwhile
+                    await self._renew()
 
     async def renew(self) -> None:
         async with self._turn:
-            if self._released.is_set():
-                raise Refused(f"owner {self.owner} has released its lease; connect again")
             await self._renew()
 
     async def _renew(self) -> None:
+        if self._released.is_set():
+            raise Refused(f"owner {self.owner} has released its lease; connect again")
         expires = self._clock() + self._seconds
         name = f"blastdoor-lease-{self.owner}-{expires:.3f}"
         try:

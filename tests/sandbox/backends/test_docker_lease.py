@@ -176,6 +176,17 @@ async def test_T86_lapsed_lease_is_taken_anew(engine: FakeEngine, clock: Clock) 
     assert lease.lapses == 1
 
 
+async def test_many_openings_after_a_lapse_renew_it_once(clock: Clock) -> None:
+    """They wait for the first of them, and find a lease that holds."""
+    engine = SlowEngine()
+    lease = lease_on(engine, clock)
+    opening = [asyncio.create_task(lease.hold()) for _ in range(5)]
+    await engine.asked.wait()
+    engine.lets.set()
+    await asyncio.gather(*opening)
+    assert (lease.holds, len(lease._volumes), len(engine.kept)) == (True, 1, 1)
+
+
 async def test_renewal_that_took_too_long(engine: FakeEngine, clock: Clock) -> None:
     """One that arrives after the old lease ended is a lapse: somebody may have reaped meanwhile."""
     lease = lease_on(engine, clock)
