@@ -109,7 +109,8 @@ async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> tuple[
     containers = await engine.containers(OWNER_LABEL)
     ended: list[str] = []
     left: list[str] = []
-    live = await _live_owners(engine, clock)
+    volumes = await engine.volumes(EXPIRY_LABEL)
+    live = {text(it, "Labels", OWNER_LABEL) for it in volumes if _expiry(it) > clock()}
     for container in containers:
         owner, id_ = text(container, "Labels", OWNER_LABEL), needed(container, "Id")
         if not owner or owner in live:
@@ -122,15 +123,14 @@ async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> tuple[
         except SandboxError as error:
             logger(chamber=name).warning("chamber.not_reaped", reason=str(error))
             left.append(name)
-    for volume in await engine.volumes(EXPIRY_LABEL):
-        if _expiry(volume) <= clock():
-            await engine.remove_volume(needed(volume, "Name"))
-            ended.append(needed(volume, "Name"))
+    for name in [needed(it, "Name") for it in volumes if _expiry(it) <= clock()]:
+        try:
+            await engine.remove_volume(name)
+            ended.append(name)
+        except SandboxError as error:
+            logger(lease=name).warning("lease.not_reaped", reason=str(error))
+            left.append(name)
     return ended, left
-
-
-async def _live_owners(engine: Engine, clock: Callable[[], float]) -> set[str]:
-    return {text(it, "Labels", OWNER_LABEL) for it in await engine.volumes(EXPIRY_LABEL) if _expiry(it) > clock()}
 
 
 def _expiry(volume: Answer) -> float:

@@ -338,15 +338,22 @@ async def test_reap_says_what_it_could_not_end(engine: FakeEngine, clock: Clock)
     """One that the engine does not let go keeps nobody from ending the others."""
     engine.run("a", "gone")
     engine.run("b", "gone")
-    remove = engine.remove
+    engine.kept |= {name: {OWNER_LABEL: "gone", EXPIRY_LABEL: "0"} for name in ("old", "older")}
+    remove, remove_volume = engine.remove, engine.remove_volume
 
     async def stubborn(container: str) -> bool:
         if container == "a":
             raise Unavailable("a is busy")
         return await remove(container)
 
+    async def clinging(name: str) -> None:
+        if name == "old":
+            raise Refused("volume is in use")
+        await remove_volume(name)
+
     engine.remove = stubborn  # type: ignore[method-assign]  # an engine with a will of its own
-    assert await reap(cast("Engine", engine), clock) == (["b"], ["a"])
+    engine.remove_volume = clinging  # type: ignore[method-assign]  # likewise
+    assert await reap(cast("Engine", engine), clock) == (["b", "older"], ["a", "old"])
 
 
 async def test_reap_with_a_label_that_is_no_time(engine: FakeEngine, clock: Clock) -> None:
