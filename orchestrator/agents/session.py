@@ -24,6 +24,8 @@ from sandbox import Channel, ChannelClosed
 IDLE_S, OPEN_S = 1.0, 0.02
 # Far more than an answer takes: a chamber that is that late is broken.
 LATE_S = 60.0
+# An agent whose question was refused may know another way to ask.
+GRACE_S = 15.0
 CPU_S = 5.0
 TOOLS = 1_000
 # What is read in a thread: everybody else goes on meanwhile.
@@ -45,8 +47,8 @@ Tool = Callable[[ToolCall], Awaitable[Told]]
 class Session:
     """One agent's time: at `finish_at` of the steady clock it is told to end, and has `finish_s` for that.
 
-    `broken` is what it said that nobody may say, `error` what went wrong in a tool of ours. It ends as soon as the
-    agent works `in_vain`.
+    `broken` is what it said that nobody may say, `error` what went wrong in a tool of ours. It ends once the agent
+    has worked `in_vain` for a while.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Session:
         self._finish_at = finish_at
         self._finish_s = finish_s
         self._in_vain = in_vain
+        self._vain_since: float | None = None
         self._given_up_at: float | None = None
         self._running: dict[int, asyncio.Task[None]] = {}
         self._tools = 0
@@ -98,13 +101,21 @@ class Session:
     async def _carry(self, channel: Channel) -> None:
         while not self._done:
             hold = await self._wait()
-            if self._in_vain():
+            if self._is_in_vain():
                 return
             down = self.exchange.take()
             reply = await channel.call(encode([hold, down]), hold + LATE_S)
             large = len(reply.payload) > SMALL
             for message in await offload(read, reply.payload) if large else read(reply.payload):
                 self._heed(message)
+
+    def _is_in_vain(self) -> bool:
+        if not self._in_vain():
+            self._vain_since = None
+            return False
+        now = time.monotonic()
+        self._vain_since = now if self._vain_since is None else self._vain_since
+        return now - self._vain_since >= GRACE_S
 
     async def _wait(self) -> float:
         """Until there is something to send, or it is time to ask; says how long the chamber may hold its answer."""

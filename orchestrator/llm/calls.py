@@ -94,6 +94,7 @@ async def opened(asked: Asked, line: OpenLine) -> AsyncIterator[OpenCall]:
     except BaseException:
         ear.heard(Signal(clock(), Kind.CUT, record.id))
         raise
+    line.let_through()
     try:
         ear.intended(record)
     except Exception as error:

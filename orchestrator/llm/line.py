@@ -71,7 +71,7 @@ class Line(Protocol):
 
     @property
     def barred(self) -> Refusal | None:
-        """Why no question of this sender can ever pass, as its first one shows: nothing was answered or spent."""
+        """Why no question of this sender can pass, as its first one shows; None again once another one passes."""
 
     async def ask(
         self,

@@ -48,6 +48,7 @@ class OpenLine:
         self.faults = 0
         self.refusal: Refusal | None = None
         self.barred: Refusal | None = None
+        self._let_through = False
         self._calls = PerMinute(allowance.per_minute, clock) if allowance.per_minute is not None else None
         self._counts = PerMinute(allowance.per_minute or _COUNTS_A_MINUTE, clock)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,9 +80,13 @@ class OpenLine:
         if refused.status not in _FOR_GOOD and not refused.change:
             return
         self.refusal = Refusal(short(str(refused), 300), refused.change)
-        taken = self.account.spent + self.account.held
-        if refused.always and not (self.allowance.begun or self.answers or taken.tokens):
+        if refused.always and not (self.allowance.begun or self._let_through):
             self.barred = self.barred or self.refusal
+
+    def let_through(self) -> None:
+        """A question of this sender passes: what was refused before was one of several ways that it tried."""
+        self._let_through = True
+        self.barred = None
 
     def admit(self, *, counting: bool = False) -> None:
         """Raises Refused."""

@@ -13,7 +13,7 @@ from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.line import Line
 from orchestrator.llm.upstream import Patience, Upstream
-from orchestrator.proposers.base import Stalled, Unanswered
+from orchestrator.proposers.base import Barred, Stalled, Unanswered
 from sandbox.backends.fake.backend import Guest
 from tests.messages import MessagesServer, Refusal, Reply, Step, overloaded, rate_limited
 from tests.orchestrator.agents.local import Scene
@@ -41,16 +41,20 @@ def asking(
     bodies: list[bytes],
     told: list[Any],
     steering: tuple[str, ...] = (),
-    path: str = "/v1/messages",
+    path: str | list[str] = "/v1/messages",
     token: str = "",
 ) -> Scene:
-    """An agent that makes these requests, one after the other, and leaves with nothing done.
+    """An agent that makes these requests, one after the other, and leaves with nothing done. `path` may be one for each.
 
     A person steers when it has begun.
     """
     said: list[str] = []
     heads = [["x-api-key", token or line.token]]
-    waiting = [["request", at + 1, "POST", path, heads, body] for at, body in enumerate(bodies)]
+    paths = [path] * len(bodies) if isinstance(path, str) else path
+    waiting = [
+        ["request", at, "POST", place, heads, body]
+        for at, (place, body) in enumerate(zip(paths, bodies, strict=True), 1)
+    ]
 
     async def says(_: Guest, number: int, down: list[Any]) -> list[Any]:
         told.extend(down)
@@ -145,9 +149,12 @@ async def test_our_own_limit_is_no_fault(messages_server: MessagesServer) -> Non
     ],
 )
 async def test_an_agent_that_can_never_get_an_answer(
-    messages_server: MessagesServer, path: str, body: dict[str, Any], why: str
+    messages_server: MessagesServer, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any], why: str
 ) -> None:
-    """The first question that no change of words lets pass ends the agent at once, free, with what to change."""
+    """An agent whose first question no change of words lets pass is ended when it finds no other way in time, free, with
+    what to change.
+    """
+    monkeypatch.setattr("orchestrator.agents.session.GRACE_S", 0.0)
     told: list[Any] = []
     async with line_to(messages_server) as line:
         scene = asking(line, [json.dumps(body).encode()] * 2, told, path=path)
@@ -156,6 +163,34 @@ async def test_an_agent_that_can_never_get_an_answer(
     assert told == []
     assert scene.journal.ends[0].ending == "refused"
     assert messages_server.requests == []
+
+
+async def test_an_agent_that_leaves_after_its_refusal(messages_server: MessagesServer) -> None:
+    """One that exits because of it is free as well, with what to change."""
+    async with line_to(messages_server) as line:
+        with pytest.raises(Barred, match="/v1/responses: not offered here"):
+            await asking(line, [json.dumps(FINE).encode()], [], path="/v1/responses").run()
+
+
+@pytest.mark.parametrize(
+    ("paths", "most"),
+    [
+        (["/v1/responses", "/v1/chat/completions", "/v1/messages"], [5, 5, 5]),
+        (["/v1/messages"] * 3, [128_000, 100_000, 5]),
+    ],
+)
+async def test_an_agent_that_asks_in_another_way(
+    messages_server: MessagesServer, paths: list[str], most: list[int]
+) -> None:
+    """An agent that falls back to another API, or asks for less as it was told, works on and pays like any other."""
+    messages_server.answering(lambda _: Reply())
+    told: list[Any] = []
+    async with line_to(messages_server) as line:
+        scene = asking(line, [json.dumps({**FINE, "max_tokens": each}).encode() for each in most], told, path=paths)
+        with pytest.raises(Unanswered, match="changed nothing"):
+            await scene.run()
+        assert line.barred is None
+    assert [message[2] for message in told if message[0] == "head"][-1] == 200
 
 
 async def test_an_agent_without_the_token(messages_server: MessagesServer) -> None:
