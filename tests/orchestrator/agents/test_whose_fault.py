@@ -44,9 +44,9 @@ def asking(
     path: str | list[str] = "/v1/messages",
     token: str = "",
 ) -> Scene:
-    """An agent that makes these requests, one after the other, and leaves with nothing done. `path` may be one for each.
+    """An agent that makes these requests, one after the other, and leaves with nothing done.
 
-    A person steers when it has begun.
+    `path` may be one for each. A person steers when it has begun.
     """
     said: list[str] = []
     heads = [["x-api-key", token or line.token]]
@@ -151,8 +151,8 @@ async def test_our_own_limit_is_no_fault(messages_server: MessagesServer) -> Non
 async def test_an_agent_that_can_never_get_an_answer(
     messages_server: MessagesServer, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any], why: str
 ) -> None:
-    """An agent whose first question no change of words lets pass is ended when it finds no other way in time, free, with
-    what to change.
+    """An agent whose first question no change of words lets pass, and that finds no other way in time, is ended free,
+    with what to change.
     """
     monkeypatch.setattr("orchestrator.agents.session.GRACE_S", 0.0)
     told: list[Any] = []
