@@ -291,6 +291,33 @@ async def test_close_during_open_leaves_nothing() -> None:
     assert await left_of(backend) == []
 
 
+async def test_close_ends_chambers_before_it_waits_for_a_copy_of_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy takes minutes, in which nothing runs on; what waited for it is not opened any more."""
+    backend = await DockerBackend.connect(DockerConfig())
+    asked, lets = asyncio.Event(), asyncio.Event()
+
+    async def copied(image: str, name: str, realm: str) -> str:
+        del name, realm
+        asked.set()
+        await lets.wait()
+        return image
+
+    monkeypatch.setattr(backend._realms, "_copied", copied)
+    chamber = await backend.open(Job(command=("sleep", "60"), limits=SMALL))
+    running = asyncio.create_task(chamber.run(Bundle({})))
+    opening = asyncio.create_task(backend.open(programs.NOTHING.job(limits=SMALL).model_copy(update={"realm": "a"})))
+    await asked.wait()
+    closing = asyncio.create_task(backend.close())
+    async with asyncio.timeout(20):
+        assert (await running).ending is Ending.KILLED
+    assert not closing.done()
+    lets.set()
+    await closing
+    with pytest.raises(Refused, match="was closed while"):
+        await opening
+    assert await left_of(backend) == []
+
+
 async def test_T86_owner_whose_lease_lapsed_takes_it_anew(
     backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

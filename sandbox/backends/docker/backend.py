@@ -174,10 +174,10 @@ class DockerBackend:
     async def close(self) -> None:
         """End everything; what the engine does not let us end now is left to the warden."""
         self._closed = True
-        await self._realms.close()
         await self._warm.close()
         await asyncio.gather(*self._making, return_exceptions=True)
         ended = await asyncio.gather(*(chamber.kill() for chamber in self._open), return_exceptions=True)
+        await self._realms.close()  # last: a copy of a large image takes minutes
         all_ended = False
         try:
             await self.remove_left()
@@ -209,6 +209,8 @@ class DockerBackend:
 
     async def _make(self, config_for: ConfigFor, limits: Limits, gpus: tuple[str, ...] = ()) -> LiveChamber:
         """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
+        if self._closed:
+            raise Refused("this backend was closed while the job waited for its image; connect again")
         making = asyncio.create_task(self._make_unshielded(config_for, limits, gpus))
         self._making.add(making)
         making.add_done_callback(self._making.discard)
