@@ -46,6 +46,7 @@ class Pulse:
         self._heard = time.monotonic()
         self._is_silent = False
         self._watchers = 0
+        self._askers = 0
         self._beating: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
@@ -54,7 +55,7 @@ class Pulse:
         """For as long as somebody may have to know."""
         self._watchers += 1
         if self._watchers == 1:
-            self._heard, self._is_silent = time.monotonic(), False
+            self._begin()
             self._beating = asyncio.create_task(self._beat())
         try:
             yield
@@ -70,12 +71,21 @@ class Pulse:
         return sum(max(0.0, end - max(begin, since)) for begin, end in spans)
 
     async def silence_until_it_answers(self, since: float) -> float:
-        """The same, asked anew; a provider that is away is waited for, within our patience."""
-        until = time.monotonic() + self._patience_s
-        while True:
-            if await self._look() or time.monotonic() >= until:
-                return self.silence(since)
-            await asyncio.sleep(min(self._every_s, self._within_s) / 5)
+        """The same, asked anew; a provider that is away is waited for, within our patience.
+
+        Where nobody watched, only what is heard from now on is known.
+        """
+        if not (self._watchers or self._askers):
+            self._begin()
+        self._askers += 1
+        try:
+            until = time.monotonic() + self._patience_s
+            while True:
+                if await self._look() or time.monotonic() >= until:
+                    return self.silence(since)
+                await asyncio.sleep(min(self._every_s, self._within_s) / 5)
+        finally:
+            self._askers -= 1
 
     async def whose(self, error: SandboxError, since: float) -> SandboxError:
         """What to raise for a failure of a chamber: the error, or Silent where the provider itself was silent."""
@@ -86,6 +96,9 @@ class Pulse:
         silent = Silent(f"{error}; the provider did not answer for {seconds:.0f} s meanwhile")
         silent.usd, silent.unended = error.usd, error.unended
         return silent
+
+    def _begin(self) -> None:
+        self._heard, self._is_silent = time.monotonic(), False
 
     async def _beat(self) -> None:
         """A first answer is not looked at: a line may have broken before anybody watched."""

@@ -43,6 +43,19 @@ async def test_an_answer_is_no_silence() -> None:
         assert await pulse.silence_until_it_answers(since) == 0
 
 
+async def test_where_nobody_watched_a_silence_begins_with_the_question() -> None:
+    """An hour in which nobody asked is no hour of silence; two who ask at once count the same one."""
+    provider, began = Provider(), time.monotonic() - 3600
+    pulse = beating(provider)
+    pulse._heard = began
+    provider.is_there = False
+    asking = [asyncio.create_task(pulse.silence_until_it_answers(began)) for _ in range(2)]
+    await asked_more(provider, 4)
+    provider.is_there = True
+    assert all(0 < silent_s < 60 for silent_s in await asyncio.gather(*asking))
+    assert await pulse.silence_until_it_answers(time.monotonic()) == 0
+
+
 @pytest.mark.parametrize("hangs", [True, False])
 async def test_a_silence_that_is_over_is_remembered(hangs: bool) -> None:
     """Whether it was refused or just not answered; and it does not count for whoever began after it."""
