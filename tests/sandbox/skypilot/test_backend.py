@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, NotDelivered, Refused, Unavailable
+from sandbox.backends.skypilot.machine import BOX_S
 from sandbox.backends.skypilot.names import mark_of, name_for
 from sandbox.backends.skypilot.places import PLACES, WARM_CAVEAT, admitted, cloud_of
 from sandbox.box.report import Failed, Report
@@ -82,7 +83,7 @@ async def test_ends_that_are_set(tmp_path: Path) -> None:
     backend = await connected(YardProvisioner(yard), config)
     await (await backend.open(JOB)).kill()
     name, wanted = yard.launched[0]
-    assert wanted.idle_s == 5 + 5 + 180 + 300
+    assert wanted.idle_s == 5 + 5 + BOX_S + 300
     mark = mark_of(name)
     assert mark
     assert abs(mark.ends - wanted.ends) < 5
