@@ -33,11 +33,14 @@ class Outage:
         self._end = end
         self._away = False
         self.trials = 0
+        self.requeued = 0
         self.quarantined = 0
         self.proposed_meanwhile = 0
 
     def __call__(self, event: e.Event, _: str) -> None:
         match event:
+            case e.AttemptRequeued():
+                self.requeued += 1
             case e.AttemptQuarantined():
                 self.quarantined += 1
             case e.Proposed():
@@ -57,7 +60,6 @@ class Outage:
 async def survived(folder: Path, settings: Settings, outage: Outage, **flags: Any) -> None:
     """Every attempt was charged and scored once, whatever became of its first try."""
     await search(folder, settings=settings, attempts=ATTEMPTS, seed=7, width=1, observer=outage, **flags)
-    assert outage.trials > ATTEMPTS
     assert (outage.quarantined, outage.proposed_meanwhile) == (0, 0)
     with read_campaign(folder, settings) as reading:
         endings = [node.ending for node in reading.state.nodes.values()]
@@ -71,6 +73,8 @@ async def test_T86_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, f
         monkeypatch.setenv("BLASTDOOR_DOCKER_HOST", line.url)
         outage = Outage(getattr(line, fault), line.heal)
         await survived(circle_packing(tmp_path / "task"), Settings(), outage)
+        assert line.felt
+        assert (outage.requeued > 0) == (fault == "cut"), "what waits in a line that stalls is only late"
 
 
 @pytest.mark.modal
@@ -87,6 +91,7 @@ async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypa
 
         outage = Outage(partial(both, "stall"), partial(both, "heal"))
         await survived(circle_packing(tmp_path / "task"), Settings(), outage, backend="modal")
+        assert control.felt + worker.felt
     assert not modal_emulator.running()
 
 
@@ -95,3 +100,4 @@ async def test_T86_the_database(tmp_path: Path, postgres_server: PrivatePostgres
     with FaultProxy(postgres_server.url()) as line:
         outage = Outage(line.cut, line.heal)
         await survived(circle_packing(tmp_path / "task"), Settings(ledger=SecretStr(line.url)), outage)
+        assert line.felt

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from sandbox.errors import Unavailable
+from sandbox.link import Deadlines
 from sandbox.pulse import STILL_S, Pulse
 
 
@@ -86,6 +88,24 @@ async def test_patience_ends() -> None:
     provider = Provider()
     provider.is_there = False
     assert await beating(provider, patience_s=0.0).silence_until_it_answers(time.monotonic() - 1) > 0
+
+
+async def test_T86_two_minutes_are_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the deadlines that count where nobody sets others, a provider that is away for 120 s is heard again before
+    anything is given up.
+    """
+    now, back_at = 1000.0, 1120.0
+    monkeypatch.setattr("sandbox.pulse.time", SimpleNamespace(monotonic=lambda: now))
+
+    async def ask() -> None:
+        nonlocal now
+        now += 5.0
+        if now < back_at:
+            raise Unavailable("nobody is there")
+
+    pulse = Pulse(ask, Deadlines().silence, every_s=0.001)
+    assert await pulse.silence_until_it_answers(now) == back_at - 1000.0
+    assert pulse.silence(now) == 0
 
 
 async def test_nobody_is_asked_while_nobody_watches() -> None:
