@@ -14,8 +14,8 @@ _BUSY_PART = 0.5
 
 
 def _since_boot() -> float:
-    """Goes on while the machine sleeps, which the monotonic clock does not."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    """Goes on while the machine sleeps, which the monotonic clock does not; where there is no such clock, it counts."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Awake:

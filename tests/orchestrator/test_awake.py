@@ -1,6 +1,9 @@
 """The clock that stands still with the process: slept time counts for nobody, and busy time is no sleep."""
 
+import time
 from dataclasses import dataclass
+
+import pytest
 
 from orchestrator.awake import Awake
 
@@ -58,3 +61,10 @@ def test_a_clock_that_nobody_asks_often_never_sleeps() -> None:
     awake.end()
     times.now += 3600
     assert awake.slept == 0
+
+
+def test_a_machine_whose_clock_stands_still_in_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no clock goes on while the machine sleeps, as on macOS, the steady one counts."""
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    before = time.monotonic()
+    assert before <= Awake()() <= time.monotonic()
