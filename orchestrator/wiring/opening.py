@@ -4,7 +4,7 @@ import json
 import random
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from orchestrator.change import Tree
 from orchestrator.domain.records import Role, Run
 from orchestrator.domain.verdict import Aim
 from orchestrator.git import Candidates
-from orchestrator.ledger import Artifacts, CampaignLock, Ledger, Missing
+from orchestrator.ledger import Artifacts, CampaignLock, Ledger, LedgerError, Missing
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.granting import least_of_attempt
@@ -88,7 +88,6 @@ async def open_campaign(
     folder = folder or campaign_folder(task_folder)
     async with AsyncExitStack() as stack:
         stack.enter_context(_campaign_place(folder, settings))
-        stack.enter_context(CampaignLock(folder / "lock"))
         ledger = _ledger(folder, how, settings)
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
@@ -142,15 +141,17 @@ def _least(bench: Workbench, options: Options) -> int:
 
 @contextmanager
 def _campaign_place(folder: Path, settings: Settings) -> Iterator[None]:
-    """The campaign's folder; one that is new goes again where an error came before anything was begun in it."""
+    """The campaign's folder, locked; one that is new goes again where an error came before anything was begun in it."""
     is_new = not folder.exists() and settings.ledger is None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        if is_new and not has_records(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    with CampaignLock(folder / "lock"):
+        try:
+            yield
+        except BaseException:
+            with suppress(LedgerError):  # nobody can tell what is in it, so it stays
+                if is_new and not has_records(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def _campaign(bench: Workbench, options: Options, form: Shape, *, resumed: bool) -> Campaign:

@@ -6,10 +6,13 @@ from pathlib import Path
 import click
 import pytest
 
+from orchestrator.ledger import CampaignLock, Held, Ledger, LedgerError
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
+from orchestrator.task.crosschecks import STATE
 from orchestrator.views.campaign import commands
 from orchestrator.wiring import Flags, How, open_campaign, read_campaign
+from orchestrator.wiring.ledgers import FILE
 from sandbox import Refused
 from tests.clicking import runner
 from tests.orchestrator.loop.script import Script
@@ -41,6 +44,45 @@ async def test_an_error_before_the_first_record_leaves_nothing(tmp_path: Path) -
         async with open_campaign(folder, site):
             pass
     assert (folder / ".blastdoor").is_dir()
+    await site.backend.close()
+
+
+async def test_what_is_new_goes_while_the_lock_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one that opens the campaign meanwhile never loses its folder to the one that failed."""
+    held: list[bool] = []
+
+    def remove(folder: Path, **_: object) -> None:
+        if folder.name == STATE:
+            with pytest.raises(Held):
+                CampaignLock(folder / "lock").acquire()
+            held.append(True)
+
+    def fail(*_: object, **__: object) -> Ledger:
+        raise LedgerError("no ledger can be made")
+
+    monkeypatch.setattr("orchestrator.wiring.opening.take_ledger", fail)
+    monkeypatch.setattr("orchestrator.wiring.opening.shutil.rmtree", remove)
+    site = make_site(Script())
+    with pytest.raises(LedgerError, match="no ledger can be made"):
+        async with open_campaign(write_task(tmp_path / "task"), site):
+            pass
+    assert held == [True]
+    await site.backend.close()
+
+
+async def test_a_ledger_that_cannot_be_read_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody can tell whether anything was begun, the folder stays, and the first error is told."""
+
+    def fail(folder: Path, *_: object, **__: object) -> Ledger:
+        (folder / FILE).write_bytes(b"half a ledger")
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr("orchestrator.wiring.opening.take_ledger", fail)
+    folder, site = write_task(tmp_path / "task"), make_site(Script())
+    with pytest.raises(LedgerError, match="the disk is full"):
+        async with open_campaign(folder, site):
+            pass
+    assert (folder / STATE / FILE).exists()
     await site.backend.close()
 
 
