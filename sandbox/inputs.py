@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from sandbox.bundle import walk_plain
@@ -12,6 +13,7 @@ from sandbox.errors import Refused
 from sandbox.job import Input
 
 CHUNK = 1024 * 1024
+_AT_ONCE = 1024 * CHUNK
 
 
 def default_inputs_folder() -> Path:
@@ -90,9 +92,10 @@ def _clone(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with source.open("rb") as original, target.open("wb") as copy:
-            left = os.fstat(original.fileno()).st_size
-            while left:
-                left -= os.copy_file_range(original.fileno(), copy.fileno(), left) or left
+            with suppress(OSError):  # not every file system does it
+                while os.copy_file_range(original.fileno(), copy.fileno(), _AT_ONCE):
+                    pass
+            shutil.copyfileobj(original, copy)  # what is left
     except OSError as error:
         raise Refused(f"{source} cannot be copied ({error.strerror}); check rights and free space") from error
     target.chmod(0o444)

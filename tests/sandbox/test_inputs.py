@@ -1,5 +1,6 @@
 """Inputs are kept once, under the digest of their content."""
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -151,3 +152,28 @@ def test_t83_a_realm_has_files_of_its_own(store: InputStore, source: Path) -> No
     assert {path.stat().st_mode & 0o777 for path in apart.rglob("*") if path.is_file()} == {0o444}
     with pytest.raises(Refused, match="add it first"):
         store.locate(Input(name="a", digest="0" * 64), "heldout")
+
+
+@pytest.mark.parametrize("passes", [0, 3])
+@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EXDEV, errno.ENOSYS, 0])
+def test_t83_a_file_system_that_shares_no_blocks(
+    store: InputStore, source: Path, monkeypatch: pytest.MonkeyPatch, code: int, passes: int
+) -> None:
+    """Where the kernel does not copy, or stops in the middle, a realm has its own files all the same, and whole."""
+    genuine, left = os.copy_file_range, passes
+
+    def copies(original: int, copy: int, count: int) -> int:
+        nonlocal left
+        if left and count:
+            left -= 1
+            return genuine(original, copy, 1)
+        if code:
+            raise OSError(code, os.strerror(code))
+        return 0
+
+    item = store.add("data", source)
+    monkeypatch.setattr(os, "copy_file_range", copies)
+    own, other = store.locate(item, "heldout"), store.locate(item)
+    names = [path.relative_to(other) for path in other.rglob("*") if path.is_file()]
+    assert names
+    assert [(own / name).read_bytes() for name in names] == [(other / name).read_bytes() for name in names]
