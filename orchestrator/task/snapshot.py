@@ -51,6 +51,8 @@ def snapshot(task: Task, folder: Path) -> Snapshot:
 def _taken(task: Task, folder: Path) -> Snapshot:
     commit, tree = _workspace(task, folder)
     judge, gold = _judge(task, folder)
+    if commit:
+        _refuse_judge_elsewhere(tree, judge, gold)
     inputs = _paths(task.target(Mode.SUBMIT).inputs, folder)
     tune_inputs = _paths(task.target(Mode.TUNE).inputs, folder)
     heldout_inputs = _paths(task.target(Mode.HELDOUT).inputs, folder) if task.heldout else {}
@@ -68,6 +70,23 @@ def _taken(task: Task, folder: Path) -> Snapshot:
         digests["heldout_inputs"] = _sealed((name, seals[path]) for name, path in heldout_inputs.items())
         _refuse_same_split(task, digests)
     return Snapshot(tree, judge, gold, inputs, tune_inputs, digests, commit, heldout_inputs)
+
+
+def _refuse_judge_elsewhere(tree: Tree, judge: Tree, gold: Tree) -> None:
+    """A revision may have the judge where it lay before it was moved, and `exclude` names where it lies now.
+
+    A single file of its code may be one that candidates need as well; all of them together are the judge.
+    """
+    for path, file in tree.items():
+        parts = path.split("/")
+        for name in ("/".join(parts[at:]) for at in range(len(parts))):
+            place = path.removesuffix(name)
+            is_gold = name in gold and file.data != b"" and file.data == gold[name].data
+            if is_gold or (name in judge and all(tree.get(f"{place}{each}") == judge[each] for each in judge)):
+                text = (
+                    f"{path} of that revision is the judge's {name}, and candidates see it; set exclude to leave it out"
+                )
+                raise Wrong(("workspace", "revision"), text)
 
 
 def _refuse_same_split(task: Task, digests: Mapping[str, str]) -> None:

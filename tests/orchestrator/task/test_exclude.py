@@ -56,6 +56,38 @@ def test_at_a_revision(make: Make) -> None:
     assert "workspace/solve.py" in taken.tree
 
 
+def renamed(folder: Path) -> None:
+    """Commit the folder with the judge under its old name, which the working tree has no more."""
+    path = folder / "blastdoor.toml"
+    path.write_text(path.read_text().replace("workspace = '.'", "workspace = {repository = '.', revision = 'HEAD'}"))
+    repository = pygit2.init_repository(folder)
+    (folder / "judge").rename(folder / "scorer")
+    repository.index.add_all()
+    (folder / "scorer").rename(folder / "judge")
+    who = pygit2.Signature("a", "a@example.org", 0, 0)
+    repository.create_commit("HEAD", who, who, "all", repository.index.write_tree(), [])
+
+
+@pytest.mark.parametrize(("other", "found"), [("judge.py", "gold/answers.json"), ("gold/answers.json", "judge.py")])
+def test_a_revision_that_has_the_judge_elsewhere(make: Make, other: str, found: str) -> None:
+    """What is left out by its name of today may have had another one then: no candidate gets to see the gold, nor all
+    of the judge's code.
+    """
+    folder = around(make, ["judge", "data"])
+    renamed(folder)
+    (folder / "judge" / other).write_text("# changed since")
+    with pytest.raises(TaskError, match=f"scorer/{found} of that revision is the judge's {found}.*leave it out"):
+        snapshot(load_task(folder), folder)
+
+
+def test_a_revision_whose_old_judge_is_left_out(make: Make) -> None:
+    """Named among what is left out, the old place is in nobody's way; nor is a file that judge and candidates share."""
+    folder = around(make, ["judge", "scorer", "data"])
+    (folder / "judge/solve.py").write_bytes((folder / "workspace/solve.py").read_bytes())
+    renamed(folder)
+    assert "workspace/solve.py" in snapshot(load_task(folder), folder).tree
+
+
 def test_links_in_what_is_left_out(make: Make) -> None:
     """A virtual environment is full of links; it need not be moved away."""
     folder = around(make, ["judge", "venv"])
