@@ -184,8 +184,14 @@ async def test_queries_are_used_up(tmp_path: Path, gate: bool) -> None:
 
 async def test_what_is_under_way_at_the_last_query(tmp_path: Path) -> None:
     """Attempts that were open when the last query was asked come to their end, undecided; no other is opened."""
-    points = [{"value": value} for value in (2, 4, 6, 8)]
+    points = [{"value": 2}, {"value": 4, "judge": "wait"}, {"value": 6}, {"value": 8}]
     async with scripted(task(tmp_path / "task", queries=2), None, *points, width=2) as session:
+
+        def go(event: e.HeldOutIntended) -> None:
+            if event.node == "1.1":
+                session.script.gate.set()
+
+        session.when(e.HeldOutIntended, go)
         await session.run()
         nodes = session.bench.state.nodes
         assert set(nodes) == {"1", "1.1", "1.2"}
