@@ -282,8 +282,9 @@ async def test_seconds_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert next(step.seconds for step in report.gated.steps if step.name == "repeats") == len(taken)
 
 
-async def test_a_provider_that_fails_in_the_replay(tmp_path: Path) -> None:
+async def test_a_provider_that_fails_in_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is known of the change then: 2, never 0 and never 1."""
+    monkeypatch.setattr(gate_module, "PATIENCE_S", 0.0)
     case, script = CASES[0], failing(99, after=2)
     stall = "[stall]\nafter = 1\nrefunds = 1\nprovision = '1s'\n"
     report = await gated(replace(case, sections=(stall,)), tmp_path / "gate", must_improve=False, script=script)
