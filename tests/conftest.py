@@ -19,7 +19,7 @@ from tests.order import dealt, weight
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
 # `make unit` leaves these to `make test`: whole campaigns and commands by the dozen, programs and packages of others
-# (systemd, pip, SkyPilot, libcst), floods, and tests of chance. They take most of the time of all tests that need no
+# (systemd, pip, SkyPilot, libcst, Optuna), floods, long random input, and tests of chance. They take most of the time of all tests that need no
 # engine. A single test is marked `long` where it stands.
 LONG = (
     "tests/attacks/",
@@ -28,15 +28,21 @@ LONG = (
     "tests/sandbox/skypilot/",
     "tests/sandbox/test_lag.py",
     "tests/sandbox/test_wheels.py",
+    "tests/test_started.py",
     "tests/orchestrator/agents/test_at_work.py",
+    "tests/orchestrator/budget/test_books_balance.py",
+    "tests/orchestrator/change/test_fuzz.py",
     "tests/orchestrator/domain/test_certify",
     "tests/orchestrator/domain/test_chance.py",
     "tests/orchestrator/examine/",
     "tests/orchestrator/judge/test_cheats.py",
+    "tests/orchestrator/judge/test_fuzz.py",
     "tests/orchestrator/loop/",
     "tests/orchestrator/proposers/operators/",
     "tests/orchestrator/proposers/test_samplers.py",
+    "tests/orchestrator/proposers/test_tpe.py",
     "tests/orchestrator/views/",
+    "tests/orchestrator/watch/test_any_stream.py",
     "tests/scripts/test_programs.py::test_python_starts_known_programs",
 )
 
