@@ -19,8 +19,8 @@ from tests.order import dealt, weight
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
 # `make unit` leaves these to `make test`: whole campaigns and commands by the dozen, programs and packages of others
-# (systemd, pip, SkyPilot, libcst, Optuna), floods, long random input, and tests of chance. They take most of the time of all tests that need no
-# engine. A single test is marked `long` where it stands.
+# (systemd, pip, SkyPilot, libcst, Optuna), floods, long random input, and tests of chance. They take most of the time
+# of all tests that need no engine. A single test is marked `long` where it stands.
 LONG = (
     "tests/attacks/",
     "tests/deploy/",
