@@ -184,7 +184,7 @@ async def test_queries_are_used_up(tmp_path: Path, gate: bool) -> None:
 
 async def test_what_is_under_way_at_the_last_query(tmp_path: Path) -> None:
     """Attempts that were open when the last query was asked come to their end, undecided; no other is opened."""
-    points = [{"value": 2}, {"value": 4, "judge": "wait"}, {"value": 6}, {"value": 8}]
+    points: list[Point] = [{"value": 2}, {"value": 4, "judge": "wait"}, {"value": 6}, {"value": 8}]
     async with scripted(task(tmp_path / "task", queries=2), None, *points, width=2) as session:
 
         def go(event: e.HeldOutIntended) -> None:
