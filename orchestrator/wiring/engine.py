@@ -9,6 +9,7 @@ from typing import Any
 from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
+from orchestrator.turns import HELDOUT
 from orchestrator.wiring.site import Site
 from sandbox import Backend, BackendConfig, DockerConfig, InputStore, Job, Limits, Rates
 from sandbox import ImageSpec as BakeSpec
@@ -66,7 +67,8 @@ def site_of_engine(
         """A copy of a large image takes longer than a chamber may; made here, it is nobody's delay."""
         for image, realm in sorted(realms):
             if realm:
-                progress(f"a copy of {image} of its own for {realm} trials, unless it is there")
+                who = "held-out trials" if realm == HELDOUT else "trials with hidden files"
+                progress(f"makes sure of a copy of {image} that only {who} use")
                 async with await backend.open(Job(command=("true",), image=image, realm=realm)):
                     pass
 
