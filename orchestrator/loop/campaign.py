@@ -23,7 +23,7 @@ from orchestrator.loop.requests import Inbox
 from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.verifying import Holds
-from orchestrator.loop.workbench import Workbench
+from orchestrator.loop.workbench import BaselineFailed, Workbench
 from sandbox import Refused, SandboxError, Unavailable
 
 _log = structlog.get_logger()
@@ -95,7 +95,7 @@ class Campaign:
         try:
             reason = await self._loop()
             errors = await self._end_all()
-        except (Unusable, Refused, Unavailable) as refused:
+        except (Unusable, Refused, Unavailable, BaselineFailed) as refused:
             await self._end_all()
             self._stopped(str(refused))
             raise

@@ -67,7 +67,7 @@ def site_of_engine(
         """A copy of a large image takes longer than a chamber may; made here, it is nobody's delay."""
         for image, realm in sorted(realms):
             if realm:
-                who = "held-out trials" if realm == HELDOUT else "trials with hidden files"
+                who = "held-out trials" if realm == HELDOUT else "trials that hold hidden files or gold"
                 progress(f"makes sure of a copy of {image} that only {who} use")
                 async with await backend.open(Job(command=("true",), image=image, realm=realm)):
                     pass

@@ -5,7 +5,9 @@ from typing import Any
 
 from orchestrator.budget import Account, shown
 from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Campaign, Spent
+from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.task import format_size
 from orchestrator.text import short
@@ -54,6 +56,14 @@ def away_because(campaign: Campaign) -> str:
         return ""
     what = "answers again, and one attempt is tried" if campaign.trying else "is waited for"
     return f"{' and '.join(campaign.away_from)} {what}: {campaign.away}; blastdoor pause --off tries at once"
+
+
+def how_it_goes_on(state: State) -> str:
+    """What a person types next where nobody works on a campaign: a baseline that failed is not run a second time."""
+    root = state.nodes.get(state.run.root)
+    if root and root.ending and root.ending is not Ending.SCORED:
+        return "mend the task, then blastdoor run begins anew"
+    return "blastdoor resume goes on"
 
 
 def _breaker_opened(event: e.BreakerOpened) -> str:

@@ -31,7 +31,7 @@ from orchestrator.views.campaign.bars import bar
 from orchestrator.views.campaign.certified import certified
 from orchestrator.views.campaign.control import control_record, control_sentence
 from orchestrator.views.campaign.frontier import best_at, frontier_line
-from orchestrator.views.campaign.happenings import away_because
+from orchestrator.views.campaign.happenings import away_because, how_it_goes_on
 from orchestrator.views.campaign.heldout import heldout_sentence
 from orchestrator.views.campaign.looks import legend, look_of
 from orchestrator.views.campaign.offers import offers_line
@@ -132,7 +132,7 @@ def _work_line(standing: Standing) -> Text:
     if standing.holder:
         text.append(f"{printable(standing.holder)} works on it", "green")
     else:
-        text.append("nobody works on it; blastdoor resume goes on", "yellow")
+        text.append(f"nobody works on it; {how_it_goes_on(standing.state)}", "yellow")
     if campaign.paused:
         why = printable(f": {campaign.pause_why}") if campaign.pause_why else ""
         text.append(f"; paused{why}" + (" (blastdoor pause --off goes on)" if standing.holder else ""), "bold yellow")

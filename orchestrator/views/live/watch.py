@@ -19,6 +19,7 @@ from orchestrator.loop.book import book
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.happenings import how_it_goes_on
 from orchestrator.views.campaign.opening import CampaignCommand, open_campaign, ranking_of, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.live.picture import Picture, pulses_of
@@ -74,10 +75,10 @@ class Watched:
     @property
     def ending(self) -> str:
         """Why there is nothing more to watch."""
-        campaign = self.reading.state.campaign
+        campaign, next_step = self.reading.state.campaign, how_it_goes_on(self.reading.state)
         if campaign.session_open:
-            return "nobody works on it: it died at its work, and blastdoor resume goes on"
-        return f"stopped: {printable(campaign.stopped) or 'its session ended'}; blastdoor resume goes on"
+            return f"nobody works on it: it died at its work, and {next_step}"
+        return f"stopped: {printable(campaign.stopped) or 'its session ended'}; {next_step}"
 
 
 def caps_of(reading: Reading) -> Caps:

@@ -122,6 +122,9 @@ async def test_baseline_that_does_not_work(folder: Path, point: Point) -> None:
             await session.run()
         assert session.charged == 0
         assert not session.bench.book.accounts.holds
+        campaign = session.bench.state.campaign
+        assert "the baseline ended as" in campaign.stopped, "nobody is told that it died at its work"
+        assert not campaign.session_open
 
 
 async def test_baseline_failed_stays_failed(folder: Path) -> None:

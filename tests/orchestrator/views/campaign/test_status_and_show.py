@@ -37,6 +37,18 @@ def test_status_says_who_works_on_it(stage: Stage) -> None:
         assert "pid" in text
 
 
+def test_status_after_a_baseline_that_failed(stage: Stage) -> None:
+    """Nothing is promised that a resume does not do: it would only say again that the baseline failed."""
+    stage.story.tell(
+        e.AttemptEnded(node="1", ending=Ending.FAILED, why="exit code 7"),
+        e.CampaignStopped(reason="the baseline ended as failed: exit code 7"),
+        e.SessionEnded(why="the baseline ended as failed: exit code 7"),
+    )
+    text = stage.run("status")
+    assert "mend the task, then blastdoor run begins anew; stopped: the baseline ended as failed" in text
+    assert "resume goes on" not in text
+
+
 def test_status_of_a_stopped_one(stage: Stage) -> None:
     """Why it stopped, that it is paused, and what waits in quarantine."""
     stage.story.tell(
