@@ -49,10 +49,13 @@ class Goodput:
 
 
 def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None) -> Goodput:
-    """Of a run, or of the present one. `usd` is in micro-dollars, and with `elapsed_s` the whole campaign's: a
-    campaign of several runs has one purse and one clock, so an earlier run's rates are lower bounds.
+    """Of a run, or of the present one. `usd` is in micro-dollars, and with `elapsed_s` the whole campaign's; what is
+    the run's own of them lies between its beginning and that of the next one.
     """
     run = run or state.run
+    after = state.runs.get(str(run.number + 1))
+    usd = max(0, (after.usd_before if after else usd) - run.usd_before)
+    elapsed_s = max(0.0, (after.began_s if after else elapsed_s) - run.began_s)
     nodes = [node for node in in_order(state, run) if node.role is not Role.BASELINE]
     ended = [node for node in nodes if node.phase is Phase.ENDED and node.ending]
     trials = [trial for trial in state.trials.values() if run_of(trial.node) == run.number]

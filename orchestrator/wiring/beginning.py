@@ -134,6 +134,7 @@ def _run_started(
         lower_tier=lower_tier,
         noisy=bench.certify.noisy,
         before={account.value: bench.book.accounts.used(account) for account in _OF_A_RUN},
+        usd_before=bench.book.accounts.used(Account.USD),
         start=start,
     )
 

@@ -14,6 +14,8 @@ class CampaignOpened(OneEvent):
 
 
 class RunStarted(OneEvent):
+    """`before` has the slots that earlier runs used, `usd_before` the micro-dollars of the campaign until now."""
+
     kind: Literal["run started"] = "run started"
     run: int
     task: str
@@ -28,6 +30,7 @@ class RunStarted(OneEvent):
     lower_tier: bool
     noisy: bool = False
     before: Amounts
+    usd_before: int = 0
     start: str | None = None
 
 

@@ -17,7 +17,8 @@ def _campaign_opened(state: "State", event: e.CampaignOpened, at: str) -> None:
 
 def _run_started(state: "State", event: e.RunStarted, _: str) -> None:
     fields = event.model_dump(exclude={"kind", "run"})
-    state.new("run", str(event.run), Run(number=event.run, root=str(event.run), **fields))
+    began_s = state.campaign.elapsed_s if state.runs else 0.0
+    state.new("run", str(event.run), Run(number=event.run, root=str(event.run), began_s=began_s, **fields))
     state.set_campaign(run=event.run, since_improvement=0, stopped="")
     state.branches.clear()
 

@@ -37,6 +37,7 @@ class Run(BaseModel, extra="forbid", frozen=True):
     """One set of criteria. `task` is the artifact with the canonical task, `digests` what it was bound to.
 
     `before` has the slots that earlier runs used: a cap on attempts is one run's, a cap on money the campaign's.
+    `usd_before` and `began_s` are the campaign's micro-dollars and seconds of work when it began.
     `sites` has every place that it ran at, the present one last.
     """
 
@@ -54,6 +55,8 @@ class Run(BaseModel, extra="forbid", frozen=True):
     lower_tier: bool = False
     noisy: bool = False
     before: dict[str, int] = Field(default_factory=dict)
+    usd_before: int = 0
+    began_s: float = 0.0
     start: str | None = None
     champions: dict[str, str] = Field(default_factory=dict)
     cohort: str | None = None

@@ -217,7 +217,7 @@ def _goodput(counts: Goodput) -> list[str]:
     rates = counts.rates
     rows = [
         ["dollars", f"{counts.dollars:.4f}", _rate(rates.per_dollar)],
-        ["hours of the campaign", f"{counts.hours:.3f}", _rate(rates.per_hour)],
+        ["hours of work", f"{counts.hours:.3f}", _rate(rates.per_hour)],
         ["GPU-hours", f"{counts.gpu_hours:.3f}", _rate(rates.per_gpu_hour)],
         ["chamber-hours", f"{counts.chamber_hours:.3f}", _rate(rates.per_chamber_hour)],
     ]

@@ -45,6 +45,24 @@ def test_rates_are_per_dollar_and_hour(story: Story) -> None:
     assert rates.per_chamber_hour == pytest.approx(2 * 3600 / 6.0)
 
 
+def test_a_second_run_has_its_own_dollars_and_hours(story: Story) -> None:
+    """What the first run cost does not count against the second one, nor the other way round."""
+    story.attempt("1", 1.5)
+    story.tell(e.CampaignStopped(reason="enough"))
+    first_s = story.state.campaign.elapsed_s
+    story.open(2, usd_before=1_500_000)
+    story.baseline(1.0, run=2)
+    story.attempt("2", 1.5)
+    assert story.state.runs["2"].began_s >= first_s > 0
+    usd, elapsed_s = 2_000_000, story.state.runs["2"].began_s + 1800.0
+    second = goodput(story.state, usd=usd, elapsed_s=elapsed_s)
+    assert (second.useful, second.dollars, second.hours) == (1, 0.5, pytest.approx(0.5))
+    assert second.rates.per_dollar == pytest.approx(2.0)
+    earlier = goodput(story.state, usd=usd, elapsed_s=elapsed_s, run=story.state.runs["1"])
+    assert (earlier.useful, earlier.dollars) == (1, 1.5)
+    assert earlier.hours == pytest.approx(story.state.runs["2"].began_s / 3600)
+
+
 def test_nothing_spent_is_no_infinity(story: Story) -> None:
     """Where no dollar and no GPU was used there is no rate, neither zero nor endless."""
     story.attempt("1", 1.5)

@@ -85,6 +85,7 @@ class Story:
         beside: str | None = None,
         cohort: str = COHORT,
         proposer: str = "random",
+        usd_before: int = 0,
         **limits: int,
     ) -> "Story":
         if not self.state.opened:
@@ -104,6 +105,7 @@ class Story:
             lower_tier=False,
             noisy=self.task.certify.rule == "noisy",
             before={},
+            usd_before=usd_before,
         )
         self.tell(e.LimitsSet(limits={"attempts": 60, **limits}), started)
         self.tell(e.AttemptOpened(node=str(run), parent=None, role=Role.BASELINE, number=1))
