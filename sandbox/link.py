@@ -7,7 +7,7 @@ from typing import Protocol
 from sandbox.wire.demux import Stream
 
 # A line may be slow: outputs that keep coming get so many times the deadline, and never more than so many seconds on
-# top of it, which have to be paid for.
+# top of it. They are taken from what upload, build and run left of their own time, so nothing is set aside for them.
 STEADY, STEADY_S = 4, 90.0
 
 
@@ -34,5 +34,10 @@ class Deadlines:
 
     @property
     def collect_at_most(self) -> float:
-        """For outputs that keep coming."""
+        """For outputs that keep coming, where the phases before left enough of their time."""
         return min(self.collect * STEADY, self.collect + STEADY_S)
+
+    @property
+    def around(self) -> float:
+        """The longest that a chamber serves besides the limits of its job."""
+        return self.upload + self.collect

@@ -56,6 +56,7 @@ class Session:
         self._arrived = time.monotonic()
         self._seconds: dict[str, float] = {}
         self._mark = time.monotonic()
+        self._due = self._delivered_by = self._mark
         self._sending: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
         self._pump = asyncio.create_task(self._read_all())
@@ -103,6 +104,9 @@ class Session:
             raise Refused("a relay job needs somebody who talks to it (talk=), and a batch job has nobody")
         packed = await _packed(bundle, job)
         self._most_s = most_seconds(job.limits, job.mode)
+        self._delivered_by = time.monotonic() + self._deadlines.upload
+        own = job.limits.wall + (job.limits.build if job.build else 0.0)
+        self._due = self._delivered_by + own + self._deadlines.collect
         self._log = Log(
             job.limits.log_bytes, listener.line if listener else None, listener.report if listener else None
         )
@@ -208,7 +212,7 @@ class Session:
     async def _deliver(self, job: Job, packed: bytes) -> None:
         header = f"{job.mode} {int(bool(job.build))} {len(packed)}\n"
         try:
-            async with asyncio.timeout(self._deadlines.upload):
+            async with asyncio.timeout(self._delivered_by - time.monotonic()):
                 if len(packed) < SMALL_BYTES:
                     await self._link.send(header.encode() + packed)
                 else:
@@ -295,9 +299,13 @@ class Session:
         return told
 
     async def _next_while_steady(self, started: float) -> tuple[float, Happening]:
-        """While outputs are collected, whoever wrote them is dead: bytes that come slowly are the line's doing."""
-        limit, last = self._deadlines.collect, started + self._deadlines.collect_at_most
+        """While outputs are collected, whoever wrote them is dead: bytes that come slowly are the line's doing.
+
+        They get what the phases before did not use of their time, so that a slow line costs no more than was set aside.
+        """
+        limit = self._deadlines.collect
         due = started + limit
+        last = max(due, min(self._due, started + self._deadlines.collect_at_most))
         while True:
             try:
                 return await self._next(due)
@@ -309,7 +317,7 @@ class Session:
     async def _begin(self) -> None:
         """Nothing hostile runs before this order, so one that does not get through is nobody's fault in there."""
         try:
-            async with asyncio.timeout(self._deadlines.upload):
+            async with asyncio.timeout(self._delivered_by - time.monotonic()):
                 await self._link.send(b"go\n")
         except TimeoutError:
             raise NotDelivered(f"the order to begin was not delivered after {self._deadlines.upload:g} s") from None

@@ -87,7 +87,7 @@ def site_of_engine(
 
 def spare_of(config: BackendConfig) -> float:
     """Upload and collection have deadlines of their own; the kill takes a moment."""
-    return config.deadlines.upload + config.deadlines.collect_at_most + _KILL_S
+    return config.deadlines.around + _KILL_S
 
 
 def local_ceiling(limits: Limits) -> int:

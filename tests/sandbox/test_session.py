@@ -232,6 +232,23 @@ async def test_outputs_that_never_stop_coming() -> None:
     assert (await running).ending is Ending.TIMED_OUT
 
 
+async def test_T75_slow_outputs_take_no_more_than_was_set_aside() -> None:
+    """They get what upload, build and run left of their time: the chamber's whole life is bounded, and no longer."""
+    hasty = Job(command=("true",), limits=Limits(wall=0.1))
+    played = await play(hasty, Deadlines(upload=0.2, collect=0.3))
+    played.hold.out(b"unpacked 0\ndone 0\n")
+    running, pieces = asyncio.create_task(played.outcome()), 0
+    assert await played.hold.order() == "harvest"
+    played.hold.out(b"archive\n" + member(b"x", b"y" * 100_000)[:512])
+    while not running.done():
+        played.hold.out(b"y")
+        pieces += 1
+        await asyncio.wait([running], timeout=0.05)
+    assert (await running).ending is Ending.TIMED_OUT
+    # One each twentieth of a second at most, for 0.6 s; four times the deadline would be two dozen of them.
+    assert pieces <= 14
+
+
 async def test_collect_that_never_ends() -> None:
     """A chamber that does not hand over its outputs is timed out, and pays: the clock is ours."""
     played = await play(JOB, Deadlines(collect=AT_ONCE))

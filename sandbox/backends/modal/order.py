@@ -52,7 +52,7 @@ def lifetime(config: "ModalConfig", job: Job) -> int:
     limits, deadlines = job.limits, config.deadlines
     own = limits.wall + limits.grace + (limits.build if job.build else 0.0)
     idle = config.warm_idle if config.warm else 0.0
-    seconds = math.ceil(deadlines.provision + idle + deadlines.upload + own + deadlines.collect_at_most + SPARE_S)
+    seconds = math.ceil(deadlines.provision + idle + deadlines.around + own + SPARE_S)
     if seconds > LONGEST_S:
         raise Refused(
             f"the job could need a sandbox for {seconds / 3600:.1f} h, and Modal ends every one after 24 h;"
