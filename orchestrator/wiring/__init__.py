@@ -8,7 +8,7 @@ from orchestrator.wiring.models import models_lines, watch_config
 from orchestrator.wiring.opening import CannotOpen, Opened, open_campaign, parts_of_run, site_of_campaign, site_of_run
 from orchestrator.wiring.options import Flags, Options, resolve, resolve_site
 from orchestrator.wiring.planning import Plan, plan_campaign
-from orchestrator.wiring.reading import Reading, ask, campaign_folder, read_campaign
+from orchestrator.wiring.reading import Reading, ask, campaign_folder, read_campaign, task_folder_of
 from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import backend_config, open_site, price_of, site_name
 
@@ -42,5 +42,6 @@ __all__ = [
     "site_name",
     "site_of_campaign",
     "site_of_run",
+    "task_folder_of",
     "watch_config",
 ]

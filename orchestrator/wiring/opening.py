@@ -39,7 +39,7 @@ from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
 from orchestrator.wiring.proposers import changes_at_once, make_proposer
-from orchestrator.wiring.reading import Reading, campaign_folder, read_campaign
+from orchestrator.wiring.reading import Reading, campaign_folder, read_campaign, remember_task, task_folder_of
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
 
@@ -83,9 +83,10 @@ async def open_campaign(
     `aim` is what candidates are kept for.
     """
     settings = settings or Settings()
+    folder = folder or campaign_folder(task_folder)
+    task_folder = task_folder_of(task_folder)
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
-    folder = folder or campaign_folder(task_folder)
     async with AsyncExitStack() as stack:
         stack.enter_context(_campaign_place(folder, settings))
         ledger = _ledger(folder, how, settings)
@@ -116,6 +117,7 @@ async def open_campaign(
             if models:
                 bench = with_playbooks(bench, task_folder)
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier)
+            remember_task(folder, task_folder)
             if bench.purse:
                 site.paid_by(bench.purse)
                 stack.callback(bench.purse.close)
@@ -210,7 +212,7 @@ def kept_by(run: Run) -> dict[str, object]:
 
 def site_of_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> SiteChoice:
     """Where its candidates are to run, before anything of it is opened. Raises TaskError, LedgerError."""
-    task = load_task(folder)
+    task = load_task(task_folder_of(folder))
     if how is not How.RESUME or not has_ledger(campaign_folder(folder)):
         return resolve(flags, task, settings).site
     with read_campaign(folder, settings) as reading:
@@ -253,6 +255,7 @@ def _overruled(options: Options, old: Task, new: Task) -> tuple[str, ...]:
 
 async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site) -> Parts:
     """What a run was made of, once more. Raises CannotOpen when its task is no longer what it was."""
+    task_folder = task_folder_of(task_folder)
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
     # A candidate is read from its commit: the workspace may have been changed since, for instance by `apply`.

@@ -10,12 +10,15 @@ from typing import Any
 from orchestrator.budget import Accounts
 from orchestrator.domain.state import State
 from orchestrator.git import Candidates
-from orchestrator.ledger import Artifacts, Head, Ledger, Missing, Request, held_by
+from orchestrator.ledger import Artifacts, Head, Ledger, LedgerError, Missing, Request, held_by
 from orchestrator.loop.book import read_accounts, stamp, utc_now
 from orchestrator.settings import Settings
 from orchestrator.task import FILE as TASK_FILE
-from orchestrator.task import Task, refuse_unnameable
+from orchestrator.task import Task, TaskError, refuse_unnameable
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
+
+_CAMPAIGN = ".blastdoor"
+_TASK_NOTE = "task.txt"
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,36 @@ def campaign_folder(task_folder: Path) -> Path:
     refuse_unnameable(task_folder)
     if not (task_folder / TASK_FILE).exists() and any((task_folder / name).is_file() for name in (FILE, NOTE)):
         return task_folder
-    return task_folder / ".blastdoor"
+    return task_folder / _CAMPAIGN
+
+
+def task_folder_of(named: Path) -> Path:
+    """The task of what a person named: that folder itself, or the task of the campaign that it holds.
+
+    Raises TaskError where nothing says which.
+    """
+    folder = campaign_folder(named)
+    if folder != named:
+        return named
+    try:
+        return Path((folder / _TASK_NOTE).read_text(encoding="utf-8").removesuffix("\n"))
+    except FileNotFoundError:
+        whole = folder.resolve()
+    except (OSError, ValueError):
+        raise TaskError(f"{folder / _TASK_NOTE}: can not be read; it has to name the folder of the task") from None
+    if whole.name == _CAMPAIGN and (whole.parent / TASK_FILE).exists():
+        return whole.parent
+    raise TaskError(f"{named} holds a campaign, and nothing says where its task is; name the folder of the task")
+
+
+def remember_task(folder: Path, task_folder: Path) -> None:
+    """In a campaign that is kept elsewhere, so that commands that need the task find it. Raises LedgerError."""
+    if folder.resolve() == (task_folder / _CAMPAIGN).resolve():
+        return
+    try:
+        (folder / _TASK_NOTE).write_text(f"{task_folder.resolve()}\n", encoding="utf-8")
+    except OSError as error:
+        raise LedgerError(f"{folder / _TASK_NOTE}: {error.strerror}") from error
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from orchestrator.views.campaign.opening import (
 )
 from orchestrator.views.campaign.placing import NotPlaced, place, touched
 from orchestrator.views.campaign.screen import open_screen
-from orchestrator.wiring import Reading
+from orchestrator.wiring import Reading, task_folder_of
 
 
 def workspace_of(reading: Reading, run: Run, task: Path) -> Path:
@@ -54,9 +54,7 @@ def command(node: str, task: Path, target: Path | None, dry_run: bool, as_json: 
         run = reading.state.runs[str(run_of(found.id))]
         bases = [tree_of(reading, root) for root in roots_of(reading.state, run)]
         new = tree_of(reading, found)
-        if target is None and reading.folder == task:
-            raise click.UsageError(f"{task} holds a campaign and no task; name the folder to write to with --to")
-        folder = target or workspace_of(reading, run, task)
+        folder = target or workspace_of(reading, run, task_folder_of(task))
     if dry_run:
         _preview(difference(bases[0], new), list(touched(bases[0], new)), as_json)
         return

@@ -16,7 +16,7 @@ from orchestrator.task import load_task
 from orchestrator.views.campaign.opening import chosen_node
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.where import say
-from orchestrator.wiring import Flags, Reading, open_site, parts_of_run, site_of_run
+from orchestrator.wiring import Flags, Reading, open_site, parts_of_run, site_of_run, task_folder_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ async def open_place(settings: Settings, task: Path, name: str, flags: Flags) ->
         if node.commit is None:
             raise click.UsageError(f"{node.id} has no candidate: nothing of it was promoted")
         number = run_of(node.id)
-        chosen = site_of_run(reading.state.runs[str(number)], load_task(task), flags, settings)
+        chosen = site_of_run(reading.state.runs[str(number)], load_task(task_folder_of(task)), flags, settings)
         async with open_site(settings, chosen, say) as site:
             if site.judging:
                 say(f"on {site.name}, which is rented: this costs, and is in no campaign's books")

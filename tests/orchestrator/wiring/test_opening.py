@@ -8,10 +8,11 @@ import pytest
 
 from orchestrator.ledger import CampaignLock, Held, Ledger, LedgerError
 from orchestrator.loop.jobs import Image
-from orchestrator.task import ImageSpec
+from orchestrator.settings import Settings
+from orchestrator.task import ImageSpec, TaskError, load_task
 from orchestrator.task.crosschecks import STATE
 from orchestrator.views.campaign import commands
-from orchestrator.wiring import Flags, How, open_campaign, read_campaign
+from orchestrator.wiring import Flags, How, open_campaign, read_campaign, site_of_campaign, task_folder_of
 from orchestrator.wiring.ledgers import FILE
 from sandbox import Refused
 from tests.clicking import runner
@@ -109,6 +110,35 @@ async def test_a_campaign_elsewhere_is_named_by_its_folder(tmp_path: Path) -> No
     with read_campaign(kept) as reading:
         assert (reading.folder, reading.named) == (kept, kept)
     assert "there is no ledger" in said("status", folder, code=2)
+
+
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["elsewhere", "in the task"])
+async def test_a_campaign_named_by_its_folder_knows_its_task(tmp_path: Path, elsewhere: bool) -> None:
+    """So a resume, a replay and a shell take the folder that all other commands take."""
+    folder, site = write_task(tmp_path / "task"), make_site(Script())
+    kept = tmp_path / "kept here" if elsewhere else folder / ".blastdoor"
+    async with open_campaign(folder, site, folder=kept):
+        pass
+    async with open_campaign(kept, site, how=How.RESUME) as opened:
+        assert opened.bench.task == load_task(folder)
+    await site.backend.close()
+    assert task_folder_of(kept).samefile(folder)
+    assert site_of_campaign(kept, How.RESUME, Flags(), Settings()).backend == "docker"
+
+
+async def test_a_campaign_that_does_not_know_its_task(tmp_path: Path) -> None:
+    """One that was kept elsewhere by an earlier version says what to name; so does one whose task was moved."""
+    folder, kept, site = write_task(tmp_path / "task"), tmp_path / "kept", make_site(Script())
+    async with open_campaign(folder, site, folder=kept):
+        pass
+    await site.backend.close()
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(TaskError, match="task: is not a folder"):
+        site_of_campaign(kept, How.RESUME, Flags(), Settings())
+    (kept / "task.txt").unlink()
+    with pytest.raises(TaskError, match="nothing says where its task is; name the folder of the task"):
+        site_of_campaign(kept, How.RESUME, Flags(), Settings())
+    assert "nobody works on it" in said("status", kept)
 
 
 async def test_what_the_task_says_in_vain_is_told(tmp_path: Path) -> None:
