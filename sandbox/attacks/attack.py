@@ -66,12 +66,16 @@ Attempt = Callable[[Arena], Awaitable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One row. `differs` says, per runtime, what that runtime can not do or does differently, and why."""
+    """One row. `differs` says, per runtime, what that runtime can not do or does differently, and why.
+
+    `is_bytes`: it is stopped outside, by the reader of the same bytes on every runtime.
+    """
 
     id: str
     title: str
     attempt: Attempt
     differs: Mapping[str, str] = field(default_factory=dict)
+    is_bytes: bool = False
 
     @property
     def is_control(self) -> bool:
@@ -94,11 +98,11 @@ class Result:
 _REGISTRY: list[Attack] = []
 
 
-def attack(row: str, title: str, **differs: str) -> Callable[[Attempt], Attempt]:
+def attack(row: str, title: str, *, is_bytes: bool = False, **differs: str) -> Callable[[Attempt], Attempt]:
     """Register a coroutine function as the attack of a row."""
 
     def register(attempt: Attempt) -> Attempt:
-        _REGISTRY.append(Attack(row, title, attempt, differs))
+        _REGISTRY.append(Attack(row, title, attempt, differs, is_bytes))
         return attempt
 
     return register

@@ -122,4 +122,4 @@ def _attempt(forged: Forged) -> Callable[[Arena], Coroutine[Any, Any, Finding]]:
 GVISOR = "orders can only be stolen, not written: the sentry holds the reading end of PID 1's stdin alone"
 
 for _forged in FORGED:
-    attack(_forged.id, _forged.title, runsc=GVISOR)(_attempt(_forged))
+    attack(_forged.id, _forged.title, is_bytes=True, runsc=GVISOR)(_attempt(_forged))

@@ -135,7 +135,7 @@ def _attempt(answering: Answering) -> Callable[[Arena], Coroutine[Any, Any, Find
 
 
 for _answering in ANSWERS:
-    attack("T81", _answering.title)(_attempt(_answering))
+    attack("T81", _answering.title, is_bytes=True)(_attempt(_answering))
 
 
 @attack("T81", "half an answer, then the end of the program")

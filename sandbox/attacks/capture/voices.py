@@ -52,7 +52,7 @@ def _attempt(words: Words) -> Callable[[Arena], Coroutine[Any, Any, Finding]]:
 
 
 for _words in WORDS:
-    attack("T78", _words.title)(_attempt(_words))
+    attack("T78", _words.title, is_bytes=True)(_attempt(_words))
 
 
 @attack("T78", "forged exit code")
