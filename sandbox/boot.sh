@@ -14,6 +14,12 @@ pick() {
     done 2>/dev/null <"$3"
 }
 whole() { IFS= read -r line 2>/dev/null <"$2" && say "fact $1 $line"; }
+routes() {
+    IFS= read -r line || return
+    count=0
+    while IFS= read -r line; do count=$((count + 1)); done
+    say "fact routes $count"
+}
 
 # Where there is a GPU, forks do not matter. The driver's own tool knows best: /proc may be missing, or the host's.
 # A GPU without a device node is not ours, whatever /proc says. In a subshell, so that nothing of it stays.
@@ -84,6 +90,7 @@ while IFS= read -r line; do
     Seccomp:*) say "fact seccomp ${line#*:}" ;;
     esac
 done </proc/self/status
+routes 2>/dev/null </proc/net/route
 say ready
 
 # One line: mode, 1 if there is a build step, length of the bundle. End of stdin means that nobody is left to serve.

@@ -146,6 +146,9 @@ def container_config(
         "User": f"{uid}:{uid}",
         "WorkingDir": "/",
         "Hostname": "chamber",
+        # The engine then makes no network at all, not even the one called none: that takes half of a chamber's start.
+        # A loopback that is up comes only with it.
+        "NetworkDisabled": posture.network and not loopback,
         "Tty": False,
         "OpenStdin": True,
         "StdinOnce": True,
@@ -320,6 +323,8 @@ def inside_differences(posture: Posture, runtime: str, facts: Mapping[str, str],
         wanted["uid"] = f"{uid} {uid} {uid} {uid}"
     if posture.drop_capabilities:
         wanted["capabilities"] = "0000000000000000"
+    if posture.network:
+        wanted["routes"] = "0"
     if not runtime.startswith("runsc"):
         # gVisor reports neither of the two: it is the kernel that the candidate talks to.
         if posture.no_new_privileges:

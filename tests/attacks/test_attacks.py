@@ -40,7 +40,7 @@ def rows() -> Iterator[Any]:
 
 @pytest.mark.attack
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(("arena", "item"), rows(), indirect=["arena"], scope="session")
+@pytest.mark.parametrize(("arena", "item"), list(rows()), indirect=["arena"], scope="session")
 async def test_attack(arena: Arena, item: Attack) -> None:
     """The attack ran, and had no effect."""
     result = await perform_bounded(item, arena)

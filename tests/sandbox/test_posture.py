@@ -236,6 +236,7 @@ def test_t83_answers_of_the_profile(call: str, place: int, values: tuple[int, ..
 
 
 FACTS = {
+    "routes": "0",
     "uid": " ".join([str(FIRST_UID)] * 4),
     "capabilities": "0000000000000000",
     "no_new_privileges": "1",
@@ -251,17 +252,24 @@ def test_posture_inside_as_asked() -> None:
 @pytest.mark.parametrize("fact", sorted(FACTS))
 def test_posture_inside_otherwise(fact: str) -> None:
     """Whichever fact is another or missing is reported; gVisor does not report the last two."""
-    for facts in ({**FACTS, fact: "0"}, {name: value for name, value in FACTS.items() if name != fact}):
+    for facts in ({**FACTS, fact: "another"}, {name: value for name, value in FACTS.items() if name != fact}):
         assert [line.split(":")[0] for line in inside_differences(FULL, "runc", facts, FIRST_UID)] == [fact]
         unknown_to_gvisor = fact in ("no_new_privileges", "seccomp")
         assert bool(inside_differences(FULL, "runsc", facts, FIRST_UID)) != unknown_to_gvisor
 
 
-@pytest.mark.parametrize("flag", ["user", "drop_capabilities", "no_new_privileges", "seccomp"])
+@pytest.mark.parametrize("flag", ["user", "drop_capabilities", "network", "no_new_privileges", "seccomp"])
 def test_posture_inside_of_a_mutation(flag: str) -> None:
     """A flag that was switched off on purpose is not missed inside."""
     weak = dataclasses.replace(FULL, **{flag: False})
-    assert len(inside_differences(weak, "runc", {}, FIRST_UID)) == 3
+    assert len(inside_differences(weak, "runc", {}, FIRST_UID)) == 4
+
+
+@pytest.mark.parametrize("loopback", [True, False])
+def test_network_is_off(loopback: bool) -> None:
+    """No chamber is on a network; only one with a loopback has a network of that name made for it."""
+    config: dict[str, Any] = container_config(FULL, LIMITS, "runc", "boot", "image", loopback=loopback)
+    assert (config["NetworkDisabled"], config["HostConfig"]["NetworkMode"]) == (not loopback, "none")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ TIMING = '[[metrics]]\nname = "score"\n[[metrics]]\nname = "seconds"\ngoal = "lo
 def write_relay_task(folder: Path, *more: str) -> Path:
     task = write_task(folder, *more, limits=f'[limits]\nwall = "{WALL_S:g}s"\ngrace = "1s"\n')
     path = task / "blastdoor.toml"
-    path.write_text(path.read_text().replace('limits = {wall = "5s", grace = "1s"}\n', RELAY, 1))
+    path.write_text(path.read_text().replace('limits = {wall = "60s", grace = "1s"}\n', RELAY, 1))
     return task
 
 

@@ -39,7 +39,7 @@ command = ["trial"]
 
 [judge]
 command = ["judge"]
-limits = {{wall = "5s", grace = "1s"}}
+limits = {{wall = "60s", grace = "1s"}}
 
 [parameters]
 file = "params.json"
@@ -48,9 +48,9 @@ value = {{type = "int", low = 1, high = {high}}}
 
 {more}
 """
-LIMITS = '[limits]\nwall = "5s"\ngrace = "1s"\n'
+LIMITS = '[limits]\nwall = "60s"\ngrace = "1s"\n'
 TUNE = '[tune]\ntrials = 3\ncommand = ["tune"]\njudge = ["judge", "--tune"]\n'
-GUARD = '[[guards]]\nname = "sound"\ncommand = ["guard"]\nlimits = {wall = "5s"}\n'
+GUARD = '[[guards]]\nname = "sound"\ncommand = ["guard"]\nlimits = {wall = "60s"}\n'
 HELDOUT = """[inputs]
 data = "dev/data.txt"
 

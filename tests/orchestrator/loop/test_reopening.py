@@ -26,7 +26,7 @@ DRAFTS: list[list[Point]] = [[{"value": n, "tuned": -n}, {"value": n + 1, "tuned
     [
         (lambda text: text.replace('command = ["judge"]', 'command = ["judge", "-v"]'), "judge.command"),
         (lambda text: text.replace("high = 12", "high = 13"), "parameters.space.value.high"),
-        (lambda text: text.replace('wall = "5s"', 'wall = "6s"', 1), "wall"),
+        (lambda text: text.replace('wall = "60s"', 'wall = "61s"', 1), "wall"),
     ],
 )
 async def test_changed_task(folder: Path, change: Callable[[str], str], key: str) -> None:

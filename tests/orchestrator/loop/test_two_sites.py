@@ -20,7 +20,7 @@ from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, make_site, sc
 from tests.orchestrator.loop.test_agents import AGENT, MODEL, WithAgents, campaign, does
 from tests.orchestrator.loop.two_sites import CAVEATS, GOLD, JUDGE, Witnessed, gold_task, two_sites
 
-BESIDE = '[[guards]]\nname = "beside"\ncommand = ["guard", "--beside"]\nin = "judge"\nlimits = {wall = "5s"}\n'
+BESIDE = '[[guards]]\nname = "beside"\ncommand = ["guard", "--beside"]\nin = "judge"\nlimits = {wall = "60s"}\n'
 
 
 @pytest.fixture
