@@ -50,6 +50,9 @@ class Database(Protocol):
     def make_tables(self, connection: Connection) -> None:
         """With all that the database itself refuses, in the transaction of the caller."""
 
+    def drop_tables(self, connection: Connection) -> None:
+        """All that was made, in the transaction of the caller, who has seen that nothing is in it."""
+
     def is_empty(self, connection: Connection) -> bool:
         """Whether it was never filled: whoever wanted to was killed before."""
 

@@ -139,6 +139,9 @@ class Postgres:
         for statement in statements(self._schema):
             connection.exec_driver_sql(statement)
 
+    def drop_tables(self, connection: Connection) -> None:
+        connection.exec_driver_sql(f"DROP SCHEMA {self._schema} CASCADE")
+
     def is_empty(self, connection: Connection) -> bool:
         return int(connection.execute(_TABLES, {"schema": self._schema}).scalar_one()) == 0
 

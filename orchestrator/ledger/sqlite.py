@@ -111,6 +111,10 @@ class Sqlite:
             connection.exec_driver_sql(trigger)
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
 
+    def drop_tables(self, connection: Connection) -> None:
+        metadata.drop_all(connection, checkfirst=False)
+        connection.exec_driver_sql("PRAGMA application_id = 0")
+
     def is_ours(self, connection: Connection) -> bool:
         return connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
 

@@ -138,6 +138,24 @@ class Ledger:
             self._drop()
             self._engine.dispose()
 
+    def forget(self) -> bool:
+        """Take the whole ledger away, where nothing was ever recorded or asked; False where something was.
+
+        Whoever forgets it holds it. A database that is away is not waited for.
+        """
+
+        def work() -> bool:
+            connection = self._connected()
+            with connection.begin():
+                asked = connection.execute(select(func.count()).select_from(requests)).scalar_one()
+                if asked or self._database.standing(connection).head != START:
+                    return False
+                self._database.drop_tables(connection)
+                return True
+
+        with self._turn:
+            return self._database.attempt(work, patient=False)
+
     def __enter__(self) -> "Ledger":
         return self
 

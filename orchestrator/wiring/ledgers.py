@@ -56,9 +56,9 @@ def has_ledger(folder: Path) -> bool:
 
 
 def has_records(folder: Path) -> bool:
-    """Whether anything was begun here: a ledger that was only made counts as none. Of a file, not of a database."""
+    """Whether anything was begun here: a file that was only made counts as none, a place in a database counts."""
     if not (folder / FILE).exists():
-        return False
+        return has_ledger(folder)
     with Ledger.open(folder / FILE, read_only=True) as ledger:
         return ledger.head().seq > 0
 
@@ -100,6 +100,19 @@ def take_ledger(folder: Path, settings: Settings, *, make: bool) -> Ledger:
         ledger.close()
         raise
     return ledger
+
+
+def forget_ledger(folder: Path, ledger: Ledger) -> None:
+    """A campaign that ended before its first record leaves nothing in its database either. Raises LedgerErrors.
+
+    The note tells first that nothing was made: an answer that is lost then leaves a name, and nothing behind it.
+    """
+    note = _read_note(folder)
+    if note is None or not isinstance(ledger.where, Address):
+        return
+    _write_note(folder, note.model_copy(update={"made": False}))
+    if not ledger.forget():
+        _write_note(folder, note)
 
 
 @contextmanager

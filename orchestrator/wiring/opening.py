@@ -33,7 +33,7 @@ from orchestrator.wiring.beginning import How, begin
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
-from orchestrator.wiring.ledgers import has_ledger, has_records, take_ledger
+from orchestrator.wiring.ledgers import forget_ledger, has_ledger, has_records, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
@@ -88,7 +88,7 @@ async def open_campaign(
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
     async with AsyncExitStack() as stack:
-        stack.enter_context(_campaign_place(folder, settings))
+        is_new = stack.enter_context(_campaign_place(folder))
         ledger = _ledger(folder, how, settings)
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
@@ -128,6 +128,11 @@ async def open_campaign(
                 book.observers.append(bench.pruning.on_event)
             campaign = _campaign(bench, options, form, resumed=how is How.RESUME)
             yield Opened(campaign, bench, options, form, notes)
+        except BaseException:
+            if is_new:
+                with suppress(LedgerError):  # one that is away keeps an empty place, which the next run takes
+                    forget_ledger(folder, ledger)
+            raise
         finally:
             ledger.close()
 
@@ -142,13 +147,15 @@ def _least(bench: Workbench, options: Options) -> int:
 
 
 @contextmanager
-def _campaign_place(folder: Path, settings: Settings) -> Iterator[None]:
-    """The campaign's folder, locked; one that is new goes again where an error came before anything was begun in it."""
-    is_new = not folder.exists() and settings.ledger is None
+def _campaign_place(folder: Path) -> Iterator[bool]:
+    """The campaign's folder, locked, and whether it is new: then it goes again where an error came before anything was
+    begun in it.
+    """
+    is_new = not folder.exists()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with CampaignLock(folder / "lock"):
         try:
-            yield
+            yield is_new
         except BaseException:
             with suppress(LedgerError):  # nobody can tell what is in it, so it stays
                 if is_new and not has_records(folder):

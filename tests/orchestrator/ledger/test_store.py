@@ -47,6 +47,22 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+def test_only_an_empty_one_is_forgotten(where: Where) -> None:
+    """What nothing was recorded in or asked of goes and can be made again; anything else stays as it is."""
+    with Ledger.create(where) as made:
+        assert made.forget()
+    with pytest.raises(Missing):
+        Ledger.open(where)
+    with Ledger.create(where) as made:
+        assert made.ask("pause", "{}", AT) == 1
+        assert not made.forget()
+        made.seize("test")
+        made.append([Entry("a", "{}")], {}, AT)
+        assert not made.forget()
+        assert (made.head().seq, len(made.requests())) == (1, 1)
+
+
 def test_append_and_read(ledger: Ledger) -> None:
     """What is appended is read, in order and numbered from one, and folds to what was meant."""
     first = ledger.append([Entry("a", '{"n":1}'), Entry("b", '{"n":2}')], {}, AT)

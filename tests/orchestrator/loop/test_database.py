@@ -2,6 +2,7 @@
 
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ from pydantic import SecretStr
 from orchestrator.domain import events as e
 from orchestrator.ledger import Away, Fenced, Held, Ledger, LedgerError, NotALedger
 from orchestrator.ledger import postgres as dialect
+from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
-from orchestrator.wiring import CannotOpen, How, ask, read_campaign
+from orchestrator.task import ImageSpec
+from orchestrator.wiring import CannotOpen, How, ask, open_campaign, read_campaign
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 from private_postgres import PrivatePostgres
+from sandbox import Refused
 from tests.orchestrator.loop.books import check_books, ledger_of
-from tests.orchestrator.loop.scripted import Point, scripted, write_task
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import Point, make_site, scripted, write_task
 
 pytestmark = pytest.mark.postgres
 
@@ -186,6 +191,31 @@ async def test_killed_while_it_began(folder: Path, database: PrivatePostgres) ->
     async with scripted(folder, None, *POINTS, attempts=1) as session:
         await session.run()
     assert (note_of(folder)["campaign"], note_of(folder)["made"]) == ("7" * 32, True)
+
+
+async def test_an_error_before_the_first_record_leaves_nothing(folder: Path, database: PrivatePostgres) -> None:
+    """A refused image leaves neither a folder nor a schema; what was recorded before an error stays."""
+
+    async def refuse(_: ImageSpec) -> Image:
+        raise Refused("the image is missing on the engine; build it")
+
+    def left() -> tuple[list[str], list[Path]]:
+        with psycopg.connect(database.url()) as admin:
+            found = admin.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'blastdoor%'").fetchall()
+        return sorted(name for (name,) in found), sorted(folder.iterdir())
+
+    before, site = left(), make_site(Script())
+    with pytest.raises(Refused):
+        async with open_campaign(folder, replace(site, bake=refuse)):
+            pass
+    assert left() == before
+    with pytest.raises(ZeroDivisionError):
+        async with open_campaign(folder, site):
+            raise ZeroDivisionError
+    await site.backend.close()
+    assert len(left()[0]) == len(before[0]) + 1
+    with read_campaign(folder) as reading:
+        assert reading.state.opened
 
 
 @pytest.mark.parametrize("text", ["", "no toml", "campaign = 1", 'campaign = "x"\ndatabase = "y"\nmade = true\n'])
