@@ -41,7 +41,7 @@ class Pulse:
         self._ask = ask
         self._every_s = every_s
         self._within_s = within_s
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         self._silences: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
         self._heard = time.monotonic()
         self._is_silent = False
@@ -79,7 +79,7 @@ class Pulse:
             self._begin()
         self._askers += 1
         try:
-            until = time.monotonic() + self._patience_s
+            until = time.monotonic() + self.patience_s
             while True:
                 if await self._look() or time.monotonic() >= until:
                     return self.silence(since)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 ANSWERS_S = 60.0  # its server may be busy with a launch
+ASK_EVERY_S = 15.0  # each time somebody logs in there
 _WAITING = 0.9  # of the time in which a chamber must be open: who asked hears why before giving up
 
 
@@ -82,7 +83,7 @@ class SkyPilotBackend:
         spare_s = config.deadlines.upload + SUBMIT_S + config.deadlines.collect
         self._pool = Pool(self._office, config.warm, config.lifetime, spare_s)
         self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
-        self._pulse = Pulse(self.answers, config.deadlines.silence, within_s=ANSWERS_S)
+        self._pulse = Pulse(self.answers, config.deadlines.silence, ASK_EVERY_S, ANSWERS_S)
         self._making: set[asyncio.Task[RentedChamber]] = set()
         self._closed = False
         self.tenancy = tenancy
@@ -170,8 +171,9 @@ class SkyPilotBackend:
         return asyncio.CancelledError()
 
     async def answers(self) -> None:
-        """Raises Unavailable when SkyPilot does not."""
+        """Raises Unavailable when SkyPilot does not, or the place where it rents."""
         await self.provisioner.clusters()
+        await self.provisioner.reach(self._config.infra)
 
     async def reap(self) -> list[str]:
         ended, left = await reap(self.provisioner, self.tenancy, self._pause_s)
@@ -185,6 +187,7 @@ class SkyPilotBackend:
     async def close(self) -> None:
         """End everything; what SkyPilot does not let us end now is left to the warden, and to its own end."""
         self._closed = True
+        self._office.hurry()
         for making in self._making:
             making.cancel()
         await asyncio.gather(*self._making, return_exceptions=True)

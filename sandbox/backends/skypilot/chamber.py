@@ -2,15 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from sandbox.backend import Listener, Talk
-from sandbox.backends.skypilot.machine import BOX_S, Machine
+from sandbox.backends.skypilot.machine import BOX_S, TRIES, TRY_PAUSE_S, Machine
 from sandbox.box.report import broken, with_usage
 from sandbox.bundle import Bundle
-from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.errors import Denied, Refused, SandboxError, Unavailable
 from sandbox.happenings import NotDelivered
 from sandbox.job import Ending, Job, Outcome
 from sandbox.logger import logger
@@ -22,6 +22,7 @@ from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.log import Log
 
 SUBMIT_S = 120.0
+T = TypeVar("T")
 
 
 def box_seconds(job: Job) -> float:
@@ -80,7 +81,8 @@ class RentedChamber:
         bundle.check_room(self._job.limits)
         since = time.monotonic()
         try:
-            outcome = await self._raced(bundle)
+            with self._pulse.watched():
+                outcome = await self._raced(bundle)
         except SandboxError as error:
             found = await self._pulse.whose(error, since)
             found.usd += await self._leave(clean=False)
@@ -127,18 +129,33 @@ class RentedChamber:
         machine, job = self._berth.machine, self._job
         seconds = box_seconds(job)
         try:
-            trial = await machine.deliver(job, self._runtime, seconds, bundle)
+            trial = await self._patiently(lambda: machine.deliver(job, self._runtime, seconds, bundle))
         except SandboxError as error:
             raise NotDelivered(f"the bundle was not delivered: {error}") from error
         started = time.monotonic()
         try:
-            await machine.start(trial)
-            report = await machine.collect(trial, job.limits, started + seconds + SUBMIT_S)
+            await self._patiently(lambda: machine.start(trial))
+            report = await machine.collect(trial, job.limits, time.monotonic() + seconds + SUBMIT_S)
             return report.outcome(job.limits, self._facts, time.monotonic() - started)
         except WireFault as fault:
             return broken(fault, self._facts)
         except Refused as error:  # SkyPilot's word, not our policy's: the candidate has no part in it
             raise Unavailable(f"SkyPilot refused after delivery: {error}") from error
+
+    async def _patiently(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Again after a silence of the provider, and some times without one: a line may be back before it is missed."""
+        begun, tries = time.monotonic(), 0
+        while True:
+            since = time.monotonic()
+            try:
+                return await act()
+            except Unavailable as error:
+                tries += 1
+                silent = await self._pulse.silence_until_it_answers(since)
+                over = time.monotonic() - begun >= self._pulse.patience_s
+                if isinstance(error, Denied) or over or not (silent or tries < TRIES):
+                    raise
+            await asyncio.sleep(TRY_PAUSE_S)
 
     def _note_end(self, _: "asyncio.Task[float]") -> None:
         self._ended = time.monotonic()

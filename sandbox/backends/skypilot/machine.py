@@ -22,7 +22,7 @@ from sandbox.wire.log import printable
 
 ROOT = "~/.blastdoor"
 _ROOT = '"$HOME/.blastdoor"'  # as a shell on the machine reads it
-_LOCK = "running"
+_LOCK, _BEGUN = "running", "begun"
 WORDS_BYTES = 4096
 LOOK_S = 60.0
 NOT_YET = 75
@@ -103,12 +103,14 @@ class Machine:
         """It holds a lock while it runs, so that we can ask over our own bounded connection whether it is over.
 
         SkyPilot's server would keep in memory whatever a machine answers. Where a lock can not be had it never counts
-        as over.
+        as over. Asked again, because nobody knows whether the first order arrived, it is run once all the same.
         """
-        lock = f"{_folder(trial)}/{_LOCK}"
+        lock, begun = f"{_folder(trial)}/{_LOCK}", f"{_folder(trial)}/{_BEGUN}"
+        once = f"mkdir {begun} || {{ [ -d {begun} ] && exit 0; }}"
         locked = f"exec 9>{lock}.new && flock -n 9 && mv {lock}.new {lock}"
         self.submitted = time.time()
-        await self._provisioner.submit(self.name, f"{locked}; exec {self._python} -m sandbox.box {_folder(trial)}")
+        line = f"{once}; {locked}; exec {self._python} -m sandbox.box {_folder(trial)}"
+        await self._provisioner.submit(self.name, line)
 
     async def collect(self, trial: str, limits: Limits, until: float) -> Report:
         """Wait for the outcome and take it. Raises WireFault for bytes that are no report of ours."""

@@ -49,6 +49,12 @@ class Provisioner(Protocol):
     async def check(self, place: str) -> None:
         """Raises Refused when the place is not set up, or when credentials of ours would be copied to machines."""
 
+    async def reach(self, place: str) -> None:
+        """Raises Unavailable when the place itself does not answer. What it is asked has to do with no machine there.
+
+        Its own controller answers for Slurm. For a cloud it is not asked: SkyPilot's server is all that is known of it.
+        """
+
     async def quote(self, place: str, ask: Ask) -> float | None:
         """Dollars an hour of what would be launched; None where no price is known. Raises Refused when nothing fits."""
 

@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from sandbox.backends.skypilot.end import end
 from sandbox.backends.skypilot.machine import Machine
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _OWN_GIB = 1.0  # engine, our package, the bundle on its way
 _HAIR = 1.0001  # prices are compared after they went through somebody else's floats
 _QUOTE_S = 600.0
+T = TypeVar("T")
 
 
 def ask_for(limits: Limits) -> Ask:
@@ -74,6 +75,11 @@ class Office:
         self._told: dict[Ask, float] = {}
         self._not_ended: set[str] = set()
         self._rented: set[Rented] = set()
+        self._hurries = False
+
+    def hurry(self) -> None:
+        """From now on nobody waits for a place that does not answer: the warden does."""
+        self._hurries = True
 
     async def price(self, ask: Ask) -> float:
         """Dollars an hour at most. Refused when it is over the ceiling, or not known where there must be one."""
@@ -112,7 +118,7 @@ class Office:
     async def _quoted(self, ask: Ask) -> float | None:
         until, quoted = self._quotes.get(ask, (0.0, None))
         if time.monotonic() >= until:
-            quoted = await self._provisioner.quote(self._config.infra, ask)
+            quoted = await self._heard(self._provisioner.quote(self._config.infra, ask))
             self._quotes[ask] = (time.monotonic() + _QUOTE_S, quoted)
         return quoted
 
@@ -139,7 +145,9 @@ class Office:
         made(rented)
         wanted = Wanted(ask, idle_s, rented.ends, most * _HAIR if most else None)
         try:
-            landed = await self._provisioner.launch(name, self._config.infra, wanted, self._config.deadlines.provision)
+            landed = await self._heard(
+                self._provisioner.launch(name, self._config.infra, wanted, self._config.deadlines.provision)
+            )
             logger(cluster=name).info("cluster.up", what=landed.what, usd_per_hour=landed.usd_per_hour)
             _, quoted = self._quotes.get(ask, (0.0, None))
             rented.rate = (landed.usd_per_hour or quoted or 0.0) / 3600  # 0 is no price where there is a quote
@@ -159,9 +167,12 @@ class Office:
         return rented
 
     async def end(self, name: str) -> bool:
-        """Whether it is confirmed to be gone; else it is tried again later."""
+        """Whether it is confirmed to be gone; else it is tried again later.
+
+        A place that does not answer is waited for: what it says then is what the machine has cost.
+        """
         try:
-            await end(self._provisioner, name, self._pause_s)
+            await self._end_patiently(name)
         except Unavailable as error:
             self._not_ended.add(name)
             logger(cluster=name).warning("cluster.not_ended", reason=str(error))
@@ -171,6 +182,32 @@ class Office:
             raise
         self._not_ended.discard(name)
         return True
+
+    async def _end_patiently(self, name: str) -> None:
+        until, away = time.monotonic() + self._config.deadlines.silence, False
+        while True:
+            try:
+                return await end(self._provisioner, name, self._pause_s)
+            except Unavailable:
+                was_away, away = away, not await self._answers()
+                if self._hurries or time.monotonic() >= until or not (away or was_away):
+                    raise
+
+    async def _answers(self) -> bool:
+        try:
+            await self._provisioner.reach(self._config.infra)
+        except SandboxError:
+            return False
+        return True
+
+    async def _heard(self, asking: Awaitable[T]) -> T:
+        """What SkyPilot says of a place that does not answer is no refusal: it knows of no machine there meanwhile."""
+        try:
+            return await asking
+        except Refused as error:
+            if await self._answers():
+                raise
+            raise Unavailable(f"{self._config.infra} does not answer: {error}") from error
 
     @property
     def left(self) -> frozenset[str]:

@@ -22,19 +22,21 @@ from sky import dag as sky_dag
 from sky import exceptions, logs, optimizer, skypilot_config
 from sky import task as sky_task
 from sky.client import sdk
+from sky.provision.slurm import utils as slurm
 from sky.server import common as server_common
 from sky.utils import command_runner, registry
 
 from sandbox.backends.skypilot.errors import bounded, first_line
 from sandbox.backends.skypilot.order import NO_UPLOAD, resources, task_of
-from sandbox.backends.skypilot.pipe import bounded_output
-from sandbox.backends.skypilot.places import SWITCHABLE, cloud_of
+from sandbox.backends.skypilot.pipe import BROKEN, bounded_output
+from sandbox.backends.skypilot.places import SWITCHABLE, Kind, admitted, cloud_of
 from sandbox.backends.skypilot.processes import build_environments
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.backends.skypilot.ssh import brief, last_line, refuse_forwarding, unheard, without_forwarding
 from sandbox.errors import Denied, Lost, Refused, Unavailable
 
 QUICK_S = 120.0
+REACH_S = 45.0  # ssh gives up by itself before
 CHECK_S = 300.0  # its server may have to start, and looks at every account that it knows
 DOWN_S = 600.0
 _ENDING = "down"  # all else that is under way may bring a cluster back, or take in whatever its machine says
@@ -69,6 +71,9 @@ class SkyPilot:
 
     async def check(self, place: str) -> None:
         await bounded("check", lambda: _check(place), CHECK_S)
+
+    async def reach(self, place: str) -> None:
+        await bounded("reach", lambda: _reach(place), REACH_S)
 
     async def quote(self, place: str, ask: Ask) -> float | None:
         def work() -> float | None:
@@ -206,6 +211,42 @@ def _check(place: str) -> None:
     if cloud not in _enabled():
         raise Denied(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
     _refuse_keys()
+
+
+def _reach(place: str) -> None:
+    """One of a place's controllers answers over the way that commands and files take, too."""
+    if admitted(place).kind is not Kind.NODE:
+        return
+    named = place.split("/")[1:2] or slurm.get_all_slurm_cluster_names()
+    if all(_ask_controller(name) for name in named):
+        raise Unavailable(f"{' and '.join(named)} can not be reached")
+
+
+def _ask_controller(cluster: str) -> int:
+    """0 when it answers. By the connection that is there already, if there is one."""
+    login = slurm.get_slurm_ssh_config().lookup(cluster)
+    runner = command_runner.SlurmLoginNodeCommandRunner(
+        (login["hostname"], int(login.get("port", 22))),
+        login["user"],
+        slurm.get_identity_file(login),
+        slurm_user=None,
+        ssh_control_name=command_runner.DEFAULT_SSH_CONTROL_NAME,
+        ssh_proxy_command=login.get("proxycommand"),
+        ssh_proxy_jump=login.get("proxyjump"),
+        disable_identities_only=not slurm.get_identities_only(login),
+    )
+    try:
+        return int(
+            unheard(runner).run(
+                "sinfo --noheader --format=%T >/dev/null",
+                process_stream=False,
+                stream_logs=False,
+                separate_stderr=True,
+                timeout=math.ceil(REACH_S),
+            )
+        )
+    except subprocess.TimeoutExpired:
+        return BROKEN
 
 
 def _refuse_keys() -> None:

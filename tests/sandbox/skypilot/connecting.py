@@ -59,14 +59,16 @@ def settings(folder: Path, **wanted: Any) -> SkyPilotConfig:
     )
 
 
-async def connected(provisioner: YardProvisioner, config: SkyPilotConfig, *, paper: bool = True) -> SkyPilotBackend:
+async def connected(
+    provisioner: YardProvisioner, config: SkyPilotConfig, *, paper: bool = True, pause_s: float = PAUSE_S
+) -> SkyPilotBackend:
     backend = SkyPilotBackend(
         config,
         provisioner,
         Tenancy(config.owners_folder),
         NoGuard(),
         NothingToShip() if paper else None,
-        PAUSE_S,
+        pause_s,
     )
     await backend.begin()
     return backend

@@ -96,3 +96,14 @@ async def test_a_machine_without_locks(started: Started, monkeypatch: pytest.Mon
     assert (started.folder / "ran").exists()
     with pytest.raises(Unavailable, match="in time"):
         await started.collect(5)
+
+
+async def test_T86_a_trial_that_is_started_twice_runs_once(started: Started) -> None:
+    """Nobody knows whether an order arrived whose answer was lost, so it is given again."""
+    await started.start("echo ran >>$3/runs; exec sleep 60")
+    while not (started.folder / "runs").exists():  # noqa: ASYNC110  the program tells nobody
+        await asyncio.sleep(0.02)
+    await started.machine.start(TRIAL)
+    assert await asyncio.to_thread(started.ground._jobs[1].wait, 20) == 0
+    assert (started.folder / "runs").read_text() == "ran\n"
+    assert started.ground._jobs[0].poll() is None

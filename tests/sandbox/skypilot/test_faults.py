@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings as profile
 
 from sandbox import Bundle, Ending, Job, Limits, Outcome, SandboxError, SkyPilotConfig
+from sandbox.backends.skypilot import chamber as skypilot_chamber
 from sandbox.backends.skypilot import machine as skypilot_machine
 from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.backends.skypilot.chamber import box_seconds
@@ -26,7 +27,8 @@ OFTEN = ("launch", "launch", "down", "submit")
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.001)
+    for module in (skypilot_chamber, skypilot_machine):
+        monkeypatch.setattr(module, "TRY_PAUSE_S", 0.001)
 
 
 class Fate:

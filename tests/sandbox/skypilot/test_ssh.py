@@ -141,3 +141,34 @@ def test_t62_all_of_its_modules(sdk: Any) -> None:
     assert len(loaded) > 5
     sdk.SkyPilot()
     assert not [it.__name__ for it in loaded if it.subprocess is subprocess]
+
+
+@pytest.fixture
+def slurm_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".slurm").mkdir()
+    logins = [f"Host {name}\n HostName 127.0.0.1\n Port {9 + at}\n User nobody\n" for at, name in enumerate(("a", "b"))]
+    (tmp_path / ".slurm" / "config").write_text("".join(logins))
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(
+        f'#!/bin/bash\necho "$@" >>{tmp_path}/words\necho shouted >&2\n[[ "$*" == *Port=10* ]] || exit 255\n'
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(ssh.parent), prepend=":")
+    return tmp_path
+
+
+async def test_T86_a_place_is_asked_itself(sdk: Any, slurm_home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Slurm's controller answers over the way that commands and files take. Where no cluster is named, one is enough;
+    of a cloud SkyPilot's server is all that is known."""
+    provisioner = sdk.SkyPilot()
+    await provisioner.reach("slurm/b/debug")
+    await provisioner.reach("slurm")
+    with pytest.raises(Unavailable, match="a can not be reached"):
+        await provisioner.reach("slurm/a")
+    words = (slurm_home / "words").read_text()
+    assert words.count("sinfo") == words.count("ForwardAgent=no") == 4
+    await provisioner.reach("aws/us-east-1")
+    assert (slurm_home / "words").read_text() == words
+    assert capfd.readouterr() == ("", "")

@@ -1,13 +1,12 @@
 """A machine that a candidate has taken: its words are not ours, it keeps nothing, and it does not hurry us."""
 
-import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sandbox import Bundle, Ending, Job, Limits, Refused, Silent, Unavailable
+from sandbox import Bundle, Ending, Job, Limits, Refused, Unavailable
 from sandbox.backends.skypilot import machine as skypilot_machine
 from sandbox.backends.skypilot.machine import NOT_YET, Machine
 from sandbox.backends.skypilot.places import Kind
@@ -16,7 +15,7 @@ from sandbox.box.report import Ended, Failed, Measured, Report
 from sandbox.link import Deadlines
 from tests.sandbox.skypilot.connecting import Purse, connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine, report_bytes
-from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
+from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
 JOB = Job(command=("true",), limits=Limits(wall=10, grace=1))
 REFUSED = report_bytes(Report(Failed(error="refused", reason="the image is refused: it is none of ours"), {}, b""))
@@ -162,28 +161,6 @@ async def test_T86_a_machine_that_can_not_be_reached_for_a_while(
             else:
                 with pytest.raises(Unavailable, match="could not be brought back"):
                     await chamber.run(Bundle({}))
-    finally:
-        await backend.close()
-
-
-async def test_T86_a_server_of_skypilot_that_answers_nobody(tmp_path: Path) -> None:
-    """Evidence from outside: nobody is charged, no control job is rented, and the machine is ended once it is back."""
-    yard = Yard(lambda _: PaperMachine())
-
-    def away(method: str) -> Fault | None:
-        if method != "submit":
-            return None
-        yard.answers = False
-        asyncio.get_running_loop().call_later(0.2, setattr, yard, "answers", True)
-        return Fault.BEFORE
-
-    backend = await connected(YardProvisioner(yard, away), settings(tmp_path))
-    try:
-        async with await backend.open(JOB) as chamber:
-            with pytest.raises(Silent, match="did not answer for"):
-                await chamber.run(Bundle({}))
-            assert chamber.bill.final
-        assert yard.clusters == {}
     finally:
         await backend.close()
 

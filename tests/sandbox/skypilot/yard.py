@@ -5,6 +5,7 @@ Every other one that is cancelled had begun already, and leaves a cluster: who d
 """
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Callable
@@ -17,6 +18,10 @@ from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.errors import Lost, Unavailable
 
 LOOKS_UNTIL_UP = 60  # longer than anybody waits: only who cancels it is rid of it
+# What goes over the line to the place. All else SkyPilot's server says, which is on this machine.
+OVER_THE_LINE = ("launch", "down", "submit", "send", "call", "reach")
+DRAG_S = 10.0
+BREAKS_S = 30.0  # as ssh does, when nothing comes
 
 
 class Fault(Enum):
@@ -26,6 +31,43 @@ class Fault(Enum):
     AFTER = auto()  # it has happened, and the reply is lost
     KILLED = auto()  # the owner is killed at this step, before it happens
     KILLED_AFTER = auto()  # the owner is killed at this step, when it has happened
+
+
+class Line:
+    """From SkyPilot's server, and from us, to the place where machines are. Times are the event loop's."""
+
+    def __init__(self) -> None:
+        self._whole = asyncio.Event()
+        self._whole.set()
+        self._stalls = False
+        self.takes_s = 0.0
+
+    @property
+    def is_whole(self) -> bool:
+        return self._whole.is_set()
+
+    def cut(self) -> None:
+        self._whole.clear()
+
+    def stall(self) -> None:
+        self._stalls = True
+        self._whole.clear()
+
+    def drag(self) -> None:
+        """Whatever goes over it takes long, each way."""
+        self.takes_s = DRAG_S
+
+    def heal(self) -> None:
+        self._stalls, self.takes_s = False, 0.0
+        self._whole.set()
+
+    async def cross(self, what: str) -> None:
+        await asyncio.sleep(self.takes_s)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BREAKS_S if self._stalls else 0):
+                await self._whole.wait()
+        if not self.is_whole:
+            raise Unavailable(f"{what}: the line is down")
 
 
 class Dead(BaseException):
@@ -67,6 +109,7 @@ class Yard:
     usd_per_hour: float = 3600.0
     quoted: float | None = 3600.0
     answers: bool = True
+    line: Line = field(default_factory=Line)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     requests: dict[str, Request] = field(default_factory=dict)
     bill: dict[str, float] = field(default_factory=dict)
@@ -130,52 +173,55 @@ class YardProvisioner:
         id_ = self.yard.ask(name, wanted)
         # Sometimes the reply is lost while the launch is under way, sometimes when the cluster is up.
         if fault and sum(map(ord, name)) % 2:
-            self._finish("launch", fault)
+            await self._finish("launch", fault)
         await asyncio.sleep(0.01)
         if id_ not in self.yard.requests:
             raise Unavailable("launch: somebody cancelled the request")
         self.yard.up(id_)
-        self._finish("launch", fault)
+        await self._finish("launch", fault)
         return Landed(self.yard.clusters[name].usd_per_hour, "a pretended machine")
+
+    async def reach(self, place: str) -> None:
+        await self._begin("reach")
 
     async def clusters(self) -> list[str]:
         fault = await self._begin("clusters")
         found = list(self.yard.clusters)
         self.yard.look()
-        self._finish("clusters", fault)
+        await self._finish("clusters", fault)
         return found
 
     async def requests(self) -> dict[str, str]:
         fault = await self._begin("requests")
         found = {id_: request.name for id_, request in self.yard.requests.items()}
-        self._finish("requests", fault)
+        await self._finish("requests", fault)
         return found
 
     async def cancel_requests(self, ids: list[str]) -> None:
         fault = await self._begin("cancel_requests")
         for id_ in ids:
             self.yard.cancel(id_)
-        self._finish("cancel_requests", fault)
+        await self._finish("cancel_requests", fault)
 
     async def down(self, name: str) -> None:
         fault = await self._begin("down")
         await self.yard.down(name)
-        self._finish("down", fault)
+        await self._finish("down", fault)
 
     async def submit(self, name: str, command: str) -> None:
         fault = await self._begin("submit")
         await self._ground(name).submit(command)
-        self._finish("submit", fault)
+        await self._finish("submit", fault)
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         fault = await self._begin("send")
         await self._ground(name).send(source, target)
-        self._finish("send", fault)
+        await self._finish("send", fault)
 
     async def call(self, name: str, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
         fault = await self._begin("call")
         answer = await self._ground(name).call(command, cap, timeout)
-        self._finish("call", fault)
+        await self._finish("call", fault)
         return answer
 
     def _ground(self, name: str) -> Ground:
@@ -190,13 +236,17 @@ class YardProvisioner:
         if not self.yard.answers:
             raise Unavailable(f"{method}: the yard was told not to answer")
         fault = self._fate(method)
+        if method in OVER_THE_LINE:
+            await self.yard.line.cross(method)
         if fault is Fault.BEFORE:
             raise Unavailable(f"{method}: failed on purpose")
         if fault is Fault.KILLED:
             self._die()
         return fault
 
-    def _finish(self, method: str, fault: Fault | None) -> None:
+    async def _finish(self, method: str, fault: Fault | None) -> None:
+        if method in OVER_THE_LINE:
+            await self.yard.line.cross(method)
         if fault is Fault.AFTER:
             raise Unavailable(f"{method}: the reply was lost on purpose")
         if fault is Fault.KILLED_AFTER:
