@@ -69,6 +69,20 @@ class PrivateSlurm:
             "SKYPILOT_USER_ID": self._tenant,
         }
 
+    @property
+    def login(self) -> str:
+        """Where its own sshd listens."""
+        return f"ssh://127.0.0.1:{self._ports.ssh}"
+
+    @contextlib.contextmanager
+    def reached_at(self, port: int) -> Iterator[None]:
+        """What is launched meanwhile is reached through another port, by SkyPilot's server and by its clients."""
+        slurm_files.write_login(self.home, port, self.user)
+        try:
+            yield
+        finally:
+            slurm_files.write_login(self.home, self._ports.ssh, self.user)
+
     def jobs(self) -> list[QueuedJob]:
         """All that Slurm has not ended: each is a machine that is paid for, or asked for."""
         lines = self.command("squeue", "--noheader", "--format=%A %j %T").splitlines()

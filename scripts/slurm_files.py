@@ -73,7 +73,7 @@ SetEnv {variables}
 _LOGIN = """\
 Host {cluster}
     HostName 127.0.0.1
-    Port {ports.ssh}
+    Port {port}
     User {user}
     IdentityFile {home}/ssh/user
 """
@@ -134,7 +134,7 @@ def write_uv(home: Path, uv: Path) -> None:
 
 def write_sky(home: Path, ports: Ports, user: str) -> None:
     sky = home / "sky"
-    _write(sky / ".slurm" / "config", _LOGIN.format(home=home, ports=ports, user=user, cluster=CLUSTER))
+    write_login(home, ports.ssh, user)
     own = {"cluster_configs": {CLUSTER: {"tmpdir": str(home / "runtime")}}}
     prices = {"cpu": CPU_USD, "memory": GIB_USD, "accelerators": {GPU: GPU_USD}}
     settings = {"slurm": {"provision_timeout": PROVISION_SECONDS, "pricing": prices} | own}
@@ -142,6 +142,11 @@ def write_sky(home: Path, ports: Ports, user: str) -> None:
     # SkyPilot would fetch the list of known accelerators from the internet.
     catalog = sky / ".sky" / "catalogs" / "v8" / "common" / "accelerators.csv"
     _write(catalog, "AcceleratorName,Clouds\n" + "".join(f"{name},Slurm\n" for name in (GPU, ABSENT_GPU)))
+
+
+def write_login(home: Path, port: int, user: str) -> None:
+    """Where SkyPilot logs in."""
+    _write(home / "sky" / ".slurm" / "config", _LOGIN.format(home=home, port=port, user=user, cluster=CLUSTER))
 
 
 def _index() -> dict[str, str]:
