@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from modal.sandbox._task_command_router_client import TaskCommandRouterClient
@@ -23,58 +23,100 @@ pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
 AWAY_S = 3.0
 ATTEMPTS = 1
+FAULTS = ("slow", "cut", "stall")
 
 
-class Outage:
-    """Hears a campaign's events; at its second trial the line goes away for a while."""
+class Line(Protocol):
+    """As a proxy does them."""
 
-    def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        self._begin = begin
-        self._end = end
-        self._away = False
-        self.trials = 0
-        self.requeued = 0
+    def cut(self) -> None: ...
+
+    def stall(self) -> None: ...
+
+    def slow(self, bytes_per_s: float) -> None: ...
+
+    def heal(self) -> None: ...
+
+
+class Outages:
+    """Hears a campaign's events; its first trials have a fault each. A line is slow while the trial lasts."""
+
+    def __init__(self, line: Line, bytes_per_s: float) -> None:
+        self._begin: dict[str, Callable[[], None]] = {
+            "slow": partial(line.slow, bytes_per_s),
+            "cut": line.cut,
+            "stall": line.stall,
+        }
+        self._heal = line.heal
+        self._left = list(FAULTS)
+        self._fault = self._last = ""
+        self.requeued: list[str] = []
         self.quarantined = 0
         self.proposed_meanwhile = 0
 
     def __call__(self, event: e.Event, _: str) -> None:
         match event:
             case e.AttemptRequeued():
-                self.requeued += 1
+                self.requeued.append(self._last)
             case e.AttemptQuarantined():
                 self.quarantined += 1
             case e.Proposed():
-                self.proposed_meanwhile += self._away
-            case e.TrialIntended():
-                self.trials += 1
-                if self.trials == 2:
-                    self._away = True
-                    self._begin()
+                self.proposed_meanwhile += self._fault in ("cut", "stall")
+            case e.TrialEnded() if self._fault == "slow":
+                self._over()
+            case e.TrialIntended() if self._left and not self._fault:
+                self._last = self._fault = self._left.pop(0)
+                self._begin[self._fault]()
+                if self._fault != "slow":
                     threading.Timer(AWAY_S, self._over).start()
 
     def _over(self) -> None:
-        self._away = False
-        self._end()
+        self._fault = ""
+        self._heal()
 
 
-async def survived(folder: Path, settings: Settings, outage: Outage, **flags: Any) -> None:
+async def survived(folder: Path, settings: Settings, outages: Outages, **flags: Any) -> None:
     """Every attempt was charged and scored once, whatever became of its first try."""
-    await search(folder, settings=settings, attempts=ATTEMPTS, seed=7, width=1, observer=outage, **flags)
-    assert (outage.quarantined, outage.proposed_meanwhile) == (0, 0)
+    await search(folder, settings=settings, attempts=ATTEMPTS, seed=7, width=1, observer=outages, **flags)
+    assert not outages._left, "each fault came"
+    assert (outages.quarantined, outages.proposed_meanwhile) == (0, 0)
     with read_campaign(folder, settings) as reading:
         endings = [node.ending for node in reading.state.nodes.values()]
     assert endings == [Ending.SCORED] * (ATTEMPTS + 1)
 
 
-@pytest.mark.parametrize("fault", ["cut", "stall"])
-async def test_T86_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+async def test_T86_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits in a line that stalls, or is slow, is only late."""
     with FaultProxy(DockerConfig().host, tmp_path) as line:
         monkeypatch.setenv("DOCKER_HOST", line.url)
         monkeypatch.setenv("BLASTDOOR_DOCKER_HOST", line.url)
-        outage = Outage(getattr(line, fault), line.heal)
-        await survived(circle_packing(tmp_path / "task"), Settings(), outage)
+        outages = Outages(line, 200_000)
+        await survived(circle_packing(tmp_path / "task"), Settings(), outages)
         assert line.felt
-        assert (outage.requeued > 0) == (fault == "cut"), "what waits in a line that stalls is only late"
+        assert set(outages.requeued) == {"cut"}
+
+
+class Lines:
+    """All that goes to Modal: its control plane, and the machine that a sandbox is on."""
+
+    def __init__(self, *lines: FaultProxy) -> None:
+        self._lines = lines
+
+    def cut(self) -> None:
+        for line in self._lines:
+            line.cut()
+
+    def stall(self) -> None:
+        for line in self._lines:
+            line.stall()
+
+    def slow(self, bytes_per_s: float) -> None:
+        for line in self._lines:
+            line.slow(bytes_per_s)
+
+    def heal(self) -> None:
+        for line in self._lines:
+            line.heal()
 
 
 @pytest.mark.modal
@@ -84,13 +126,8 @@ async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypa
     with FaultProxy(url) as control, FaultProxy(modal_emulator.router) as worker:
         monkeypatch.setenv("MODAL_SERVER_URL", control.url)
         modal_emulator.route_by(worker.url)
-
-        def both(what: str) -> None:
-            for line in (control, worker):
-                getattr(line, what)()
-
-        outage = Outage(partial(both, "stall"), partial(both, "heal"))
-        await survived(circle_packing(tmp_path / "task"), Settings(), outage, backend="modal")
+        outages = Outages(Lines(control, worker), 50_000)
+        await survived(circle_packing(tmp_path / "task"), Settings(), outages, backend="modal")
         assert control.felt + worker.felt
     assert not modal_emulator.running()
 
@@ -98,6 +135,7 @@ async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypa
 @pytest.mark.postgres
 async def test_T86_the_database(tmp_path: Path, postgres_server: PrivatePostgres) -> None:
     with FaultProxy(postgres_server.url()) as line:
-        outage = Outage(line.cut, line.heal)
-        await survived(circle_packing(tmp_path / "task"), Settings(ledger=SecretStr(line.url)), outage)
+        outages = Outages(line, 50_000)
+        await survived(circle_packing(tmp_path / "task"), Settings(ledger=SecretStr(line.url)), outages)
         assert line.felt
+        assert not outages.requeued

@@ -20,7 +20,7 @@ from tests.fault_proxy import FaultProxy
 pytestmark = [pytest.mark.slurm, pytest.mark.docker, pytest.mark.timeout(1800)]
 
 SLOW = 16_000  # bytes a second
-STALL_S = 25.0  # ssh gives a connection up after 15 s
+STALL_S = 30.0  # ssh gives a connection up after 20 s
 CUT_S = 10.0
 STARTS = (e.AttemptOpened, e.Proposed, e.ModelCallIntended)
 
@@ -38,8 +38,12 @@ class Outages:
         self._line = line
         self._folder = folder
         self._away = False
-        self._steps = [("launch", line.cut, None), ("submit", self._slow, None)]
-        self._steps += [("submit", line.stall, STALL_S), ("send", line.cut, CUT_S)]
+        self._steps: list[tuple[str, Callable[[], None], float | None]] = [
+            ("launch", line.cut, None),
+            ("submit", self._slow, None),
+            ("send", line.stall, STALL_S),
+            ("submit", line.cut, CUT_S),
+        ]
         self.status = ""
         self.machines = 0
         self.events: list[e.Event] = []
