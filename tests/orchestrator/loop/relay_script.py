@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestrator.judge.guest.blastdoor_values import decode, encode
 from sandbox.backends.fake.backend import Died, Guest
+from tests.orchestrator.loop import scripted
 from tests.orchestrator.loop.script import Script, _params
 from tests.orchestrator.loop.scripted import write_task
 
@@ -26,7 +27,7 @@ TIMING = '[[metrics]]\nname = "score"\n[[metrics]]\nname = "seconds"\ngoal = "lo
 def write_relay_task(folder: Path, *more: str) -> Path:
     task = write_task(folder, *more, limits=f'[limits]\nwall = "{WALL_S:g}s"\ngrace = "1s"\n')
     path = task / "blastdoor.toml"
-    path.write_text(path.read_text().replace('limits = {wall = "60s", grace = "1s"}\n', RELAY, 1))
+    path.write_text(path.read_text().replace(f'limits = {{wall = "{scripted.WALL_S}s", grace = "1s"}}\n', RELAY, 1))
     return task
 
 

@@ -8,12 +8,12 @@ from orchestrator.wiring import Site
 from sandbox import Purse, SandboxError, Terms
 from sandbox.backends.fake.rent import Charges, Rent, RentedFake, Step
 from tests.orchestrator.loop.script import Script, ScriptedBackend
-from tests.orchestrator.loop.scripted import Scripted, make_site
+from tests.orchestrator.loop.scripted import WALL_S, Scripted, make_site
 
 USD = 0.01  # a second
 TERMS = Terms(opening_s=20.0, closing_s=30.0)
 # A trial's own limit and grace, what it may take beyond, and the terms; then the control job, which has no build.
-TRIAL_S = 5 + 1 + 100 + 120 + 30
+TRIAL_S = WALL_S + 1 + 100 + 120 + 30
 CONTROL_S = 10 + 1 + 100 + 120 + 30
 
 

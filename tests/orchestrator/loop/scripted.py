@@ -29,6 +29,8 @@ from tests.orchestrator.loop.script import HELD, Script, ScriptedBackend
 Point = Mapping[str, Value]
 Act = Callable[[Brief], Awaitable[Sequence[Proposal]]]
 
+# Far more than anything takes here: a test whose trials shall time out says so.
+WALL_S = 60
 TASK = """name = "scripted"
 statement = "Do as you are told."
 editable = ["params.json", "notes.txt"]
@@ -39,7 +41,7 @@ command = ["trial"]
 
 [judge]
 command = ["judge"]
-limits = {{wall = "60s", grace = "1s"}}
+limits = {{wall = "{wall}s", grace = "1s"}}
 
 [parameters]
 file = "params.json"
@@ -48,9 +50,9 @@ value = {{type = "int", low = 1, high = {high}}}
 
 {more}
 """
-LIMITS = '[limits]\nwall = "60s"\ngrace = "1s"\n'
+LIMITS = f'[limits]\nwall = "{WALL_S}s"\ngrace = "1s"\n'
 TUNE = '[tune]\ntrials = 3\ncommand = ["tune"]\njudge = ["judge", "--tune"]\n'
-GUARD = '[[guards]]\nname = "sound"\ncommand = ["guard"]\nlimits = {wall = "60s"}\n'
+GUARD = f'[[guards]]\nname = "sound"\ncommand = ["guard"]\nlimits = {{wall = "{WALL_S}s"}}\n'
 HELDOUT = """[inputs]
 data = "dev/data.txt"
 
@@ -64,7 +66,7 @@ CPU = '[[metrics]]\nname = "score"\nbinds = ["cpu"]\n'
 
 def write_task(folder: Path, *more: str, trial: str = "", high: int = 12, limits: str = LIMITS) -> Path:
     """A task folder; the baseline's value is 0."""
-    text = TASK.format(trial=trial, high=high, more="\n".join((limits, *more)))
+    text = TASK.format(trial=trial, high=high, wall=WALL_S, more="\n".join((limits, *more)))
     files = {
         "blastdoor.toml": text,
         "workspace/params.json": json.dumps({"value": 0}, indent=2) + "\n",

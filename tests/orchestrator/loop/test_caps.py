@@ -22,6 +22,7 @@ from tests.orchestrator.loop.scripted import (
     GUARD,
     HELDOUT,
     TUNE,
+    WALL_S,
     Point,
     Proposing,
     Scripted,
@@ -31,7 +32,7 @@ from tests.orchestrator.loop.scripted import (
 )
 
 # What one attempt sets aside: a trial and two judgings, each with its limit, its grace and the time to spare.
-CHAMBER_S = 5 + 1 + 100
+CHAMBER_S = WALL_S + 1 + 100
 WORST_S = 3 * CHAMBER_S  # a trial, its judging, and one of the baseline
 ATTEMPT_S = 5 * CHAMBER_S  # with its replay
 USD_PER_SECOND = 0.01

@@ -14,10 +14,10 @@ from orchestrator.git import Candidates
 from orchestrator.ledger import Fenced, Ledger
 from orchestrator.wiring import How, ask
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, TUNE, WALL_S, Point, scripted, write_task
 
 AT = "2026-01-01T00:00:00.000000+00:00"
-CHAMBER_S = 5 + 1 + 100
+CHAMBER_S = WALL_S + 1 + 100
 WORST_S = 3 * CHAMBER_S  # a trial, its judging, and one of the baseline
 ATTEMPT_S = 5 * CHAMBER_S  # with its replay
 

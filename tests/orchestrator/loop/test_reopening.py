@@ -15,7 +15,7 @@ from orchestrator.task import TaskError
 from orchestrator.wiring import How, read_campaign
 from orchestrator.wiring.opening import CannotOpen
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import Point, scripted, write_task
+from tests.orchestrator.loop.scripted import WALL_S, Point, scripted, write_task
 
 POINTS: list[Point] = [{"value": value} for value in (3, 1, 7, 5, 9)]
 DRAFTS: list[list[Point]] = [[{"value": n, "tuned": -n}, {"value": n + 1, "tuned": 1}] for n in range(1, 9, 2)]
@@ -26,7 +26,7 @@ DRAFTS: list[list[Point]] = [[{"value": n, "tuned": -n}, {"value": n + 1, "tuned
     [
         (lambda text: text.replace('command = ["judge"]', 'command = ["judge", "-v"]'), "judge.command"),
         (lambda text: text.replace("high = 12", "high = 13"), "parameters.space.value.high"),
-        (lambda text: text.replace('wall = "60s"', 'wall = "61s"', 1), "wall"),
+        (lambda text: text.replace(f'wall = "{WALL_S}s"', 'wall = "61s"', 1), "wall"),
     ],
 )
 async def test_changed_task(folder: Path, change: Callable[[str], str], key: str) -> None:

@@ -13,11 +13,11 @@ from orchestrator.wiring import How, ask
 from sandbox import Job
 from tests.orchestrator.loop.noise import gaussian, noisy, scripted_scores
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, WALL_S, Point, Scripted, scripted, write_task
 
 CHAMPION = 4
 REPEATS = 12
-WORST_S = 3 * (5 + 1 + 100)
+WORST_S = 3 * (WALL_S + 1 + 100)
 
 
 @pytest.fixture

@@ -16,11 +16,13 @@ from orchestrator.wiring import How, Site, read_campaign
 from sandbox import Gpu, Limits, Refused
 from sandbox.backends.fake.backend import Guest
 from tests.messages import MessagesServer
-from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, make_site, scripted
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, WALL_S, make_site, scripted
 from tests.orchestrator.loop.test_agents import AGENT, MODEL, WithAgents, campaign, does
 from tests.orchestrator.loop.two_sites import CAVEATS, GOLD, JUDGE, Witnessed, gold_task, two_sites
 
-BESIDE = '[[guards]]\nname = "beside"\ncommand = ["guard", "--beside"]\nin = "judge"\nlimits = {wall = "60s"}\n'
+BESIDE = (
+    f'[[guards]]\nname = "beside"\ncommand = ["guard", "--beside"]\nin = "judge"\nlimits = {{wall = "{WALL_S}s"}}\n'
+)
 
 
 @pytest.fixture
