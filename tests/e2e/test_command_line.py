@@ -162,11 +162,11 @@ def test_ctrl_c_leaves_nothing() -> None:
     words = ("exec", "--", "sh", "-c", "echo started; sleep 60")
     with tempfile.TemporaryFile() as stderr:
         with Started(*words, stdout=subprocess.PIPE, stderr=stderr) as process:
-            assert process.said.readline() == "started\n"
+            said = process.said.readline()
             process.send_signal(signal.SIGINT)
         stderr.seek(0)
         errors = stderr.read()
-    assert process.wait() == 130, errors
+    assert (said, process.wait()) == ("started\n", 130), errors
     assert b"Traceback" not in errors
     assert containers() <= before
 

@@ -312,7 +312,7 @@ async def test_no_warm_chambers_no_memory_of_shapes() -> None:
 async def test_trial_goes_first() -> None:
     """With a head start, the next chamber is made only after the one that was taken had its time."""
     maker = Maker()
-    pool: WarmPool[Thing] = WarmPool(1, IDLE_S, Clock(), head_start_s=0.01)
+    pool: WarmPool[Thing] = WarmPool(1, IDLE_S, Clock(), head_start_s=60.0)
     await pool.take("shape", maker)
     await settled()
     assert (len(maker.made), pool.ready) == (2, 1)
