@@ -179,8 +179,18 @@ class Attempt:
             fate = await self._fate(free)
             if self._hands_in(free, fate):
                 return None
+            if fate.quarantine and self._is_set_up_wrongly(free):
+                self._set_free(free, _Fate())
+                raise Unusable(str(free)) from free
             self._set_free(free, fate)
         return ""
+
+    def _is_set_up_wrongly(self, free: Free) -> bool:
+        """The gateway refuses this agent again and again, and no attempt was used up meanwhile: the next one would fare
+        no better, so a person has to change something first.
+        """
+        bench = self._bench
+        return _is_refused(free) and bench.state.campaign.free + 1 >= bench.refunds.stalls
 
     def _interrupted(self, why: str) -> None:
         """Nobody was there to hear it, so what it seemed to do says nothing: it is run again, and not charged."""
@@ -201,8 +211,7 @@ class Attempt:
             refunds_of_lineage=bench.state.refunds_of(node.id) + (not innocent),
             draw=bench.draw(),
         )
-        refused = any(it.cause == Cause.REFUSED for it in _stalls(free))
-        asked = free.provider or (MODEL if free.ending is Ending.STALLED and not refused else "")
+        asked = free.provider or (MODEL if free.ending is Ending.STALLED and not _is_refused(free) else "")
         if isinstance(decision, Quarantine) and not innocent and stood is Standing.CLOSED:
             innocent = not await bench.breaker.vouches(asked)
         if isinstance(decision, Quarantine) and not innocent:
@@ -257,6 +266,10 @@ class Attempt:
 
 def _stalls(free: Free) -> list[e.StallFound]:
     return [it for it in free.found if isinstance(it, e.StallFound)]
+
+
+def _is_refused(free: Free) -> bool:
+    return any(it.cause == Cause.REFUSED for it in _stalls(free))
 
 
 def _stood_still(seconds: float) -> str:

@@ -55,10 +55,16 @@ def last_logged(state: State, node: Node) -> Trial | None:
     return logged[-1] if logged else None
 
 
+def _why_none(reading: Reading, node: Node) -> str:
+    if node.id not in reading.state.unfinished:
+        return "its trials printed nothing"
+    return "it runs; logs -f follows it" if reading.holder else "it is not done, and nobody works on it now"
+
+
 def _stored(reading: Reading, node: Node, lines: int | None, as_json: bool) -> None:
     trial = last_logged(reading.state, node)
     if (trial is None or trial.log is None) and node.agent_log is None:
-        hint = "it runs; logs -f follows it" if node.id in reading.state.unfinished else "its trials printed nothing"
+        hint = _why_none(reading, node)
         click.echo(f"no log of {node.id} is stored: {hint}", err=True)
     agent, own = (_last(reading, digest, lines) for digest in (node.agent_log, trial.log if trial else None))
     if as_json:

@@ -14,6 +14,7 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
+from orchestrator.llm.line import Unusable
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring import How
@@ -129,17 +130,26 @@ async def test_nothing_handed_in_is_charged(tmp_path: Path, messages_server: Mes
 
 
 async def test_t87_an_agent_that_speaks_another_api(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Its first question ends it at once, free and counted as a stall, and the node says what to change."""
+    """Its first question ends it at once, free and counted as a stall, and the node says what to change. The campaign
+    ends with that, too: every attempt of this agent would be refused, and none is set aside for it.
+    """
     agent = AGENT.replace("/v1/messages", "/v1/responses")
+    told = "/v1/responses: not offered here; set the agent up for Anthropic's Messages API"
     async with campaign(write_task(tmp_path, agent, MODEL, "[stall]\nafter = 1\n"), messages_server) as session:
-        session.stop_at(e.AttemptQuarantined, 1)
-        await session.run()
+        with pytest.raises(Unusable, match=told):
+            await session.run()
+        assert told in session.bench.state.campaign.stopped
         node = session.bench.state.nodes["1.1"]
-        assert (node.phase, node.stalls, session.charged) == (Phase.QUARANTINED, 1, 0)
-        assert "/v1/responses: not offered here; set the agent up for Anthropic's Messages API" in node.why
+        assert (node.phase, node.stalls, session.charged) == (Phase.QUEUED, 1, 0)
+        assert told in node.why
         assert [(it.cause, it.lost.milliseconds > 0) for it in session.of(e.StallFound)] == [("refused", True)]
         assert session.of(e.AgentEnded)[0].ending == "refused"
     assert messages_server.requests == []
+    right = write_task(tmp_path, AGENT, MODEL, "[stall]\nafter = 1\n")
+    messages_server.play(does({"value": 2}))
+    async with campaign(right, messages_server, how=How.RESUME) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
 
 
 async def test_no_chamber_for_an_agent(tmp_path: Path, messages_server: MessagesServer) -> None:

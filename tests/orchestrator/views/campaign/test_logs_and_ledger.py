@@ -30,8 +30,12 @@ def test_no_log_yet(stage: Stage) -> None:
     """Nothing to print is no error: a line beside the output says why, and how to follow a node at work."""
     assert stage.run("logs", "1.1.1") == ""
     assert stage.json("logs", "1.1.1")["lines"] == []
+    said = "no log of 1.1.1 is stored: {}\n"
+    with stage.lock():
+        told = runner().invoke(logs.command, ["1.1.1", str(stage.folder)])
+    assert (told.stdout, told.stderr) == ("", said.format("it runs; logs -f follows it"))
     told = runner().invoke(logs.command, ["1.1.1", str(stage.folder)])
-    assert (told.stdout, told.stderr) == ("", "no log of 1.1.1 is stored: it runs; logs -f follows it\n")
+    assert told.stderr == said.format("it is not done, and nobody works on it now")
 
 
 def test_logs_without_a_node_are_the_last_events(stage: Stage) -> None:
