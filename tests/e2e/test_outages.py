@@ -48,7 +48,7 @@ class Outages:
             "stall": line.stall,
         }
         self._heal = line.heal
-        self._left = list(FAULTS)
+        self.left = list(FAULTS)
         self._fault = self._last = ""
         self.requeued: list[str] = []
         self.quarantined = 0
@@ -64,8 +64,8 @@ class Outages:
                 self.proposed_meanwhile += self._fault in ("cut", "stall")
             case e.TrialEnded() if self._fault == "slow":
                 self._over()
-            case e.TrialIntended() if self._left and not self._fault:
-                self._last = self._fault = self._left.pop(0)
+            case e.TrialIntended() if self.left and not self._fault:
+                self._last = self._fault = self.left.pop(0)
                 self._begin[self._fault]()
                 if self._fault != "slow":
                     threading.Timer(AWAY_S, self._over).start()
@@ -78,7 +78,7 @@ class Outages:
 async def survived(folder: Path, settings: Settings, outages: Outages, **flags: Any) -> None:
     """Every attempt was charged and scored once, whatever became of its first try."""
     await search(folder, settings=settings, attempts=ATTEMPTS, seed=7, width=1, observer=outages, **flags)
-    assert not outages._left, "each fault came"
+    assert not outages.left, "each fault came"
     assert (outages.quarantined, outages.proposed_meanwhile) == (0, 0)
     with read_campaign(folder, settings) as reading:
         endings = [node.ending for node in reading.state.nodes.values()]

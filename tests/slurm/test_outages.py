@@ -20,7 +20,7 @@ from tests.fault_proxy import FaultProxy
 pytestmark = [pytest.mark.slurm, pytest.mark.docker, pytest.mark.timeout(1800)]
 
 SLOW = 16_000  # bytes a second
-STALL_S = 30.0  # ssh gives a connection up after 20 s
+STALL_S = 20.0  # ssh gives a connection up after 15 s
 CUT_S = 10.0
 STARTS = (e.AttemptOpened, e.Proposed, e.ModelCallIntended)
 
@@ -38,7 +38,7 @@ class Outages:
         self._line = line
         self._folder = folder
         self._away = False
-        self._steps: list[tuple[str, Callable[[], None], float | None]] = [
+        self.left: list[tuple[str, Callable[[], None], float | None]] = [
             ("launch", line.cut, None),
             ("submit", self._slow, None),
             ("send", line.stall, STALL_S),
@@ -53,8 +53,8 @@ class Outages:
 
     def at(self, step: str) -> None:
         """One for each trial that got so far, and the first for a machine that is to come."""
-        if self._steps and self._steps[0][0] == step and not self._away:
-            _, begin, seconds = self._steps.pop(0)
+        if self.left and self.left[0][0] == step and not self._away:
+            _, begin, seconds = self.left.pop(0)
             self._away = True
             begin()
             if seconds:
@@ -117,7 +117,7 @@ def test_T86_the_line_to_a_cluster(tmp_path: Path, rented: PrivateSlurm, line: F
         observer=outages,
     )
     assert line.felt
-    assert not outages._steps, "all of them came"
+    assert not outages.left, "all of them came"
     assert disturbed.nodes == undisturbed.nodes
     assert not outages.of(e.AttemptQuarantined)
     assert outages.machines == 1

@@ -172,8 +172,7 @@ class SkyPilotBackend:
 
     async def answers(self) -> None:
         """Raises Unavailable when SkyPilot does not, or the place where it rents."""
-        await self.provisioner.clusters()
-        await self.provisioner.reach(self._config.infra)
+        await self._office.answers()
 
     async def reap(self) -> list[str]:
         ended, left = await reap(self.provisioner, self.tenancy, self._pause_s)

@@ -189,23 +189,28 @@ class Office:
             try:
                 return await end(self._provisioner, name, self._pause_s)
             except Unavailable:
-                was_away, away = away, not await self._answers()
+                was_away, away = away, await self._is_away()
                 if self._hurries or time.monotonic() >= until or not (away or was_away):
                     raise
 
-    async def _answers(self) -> bool:
+    async def answers(self) -> None:
+        """Raises Unavailable when SkyPilot's server does not, or the place where it rents."""
+        await self._provisioner.clusters()
+        await self._provisioner.reach(self._config.infra)
+
+    async def _is_away(self) -> bool:
         try:
-            await self._provisioner.reach(self._config.infra)
+            await self.answers()
         except SandboxError:
-            return False
-        return True
+            return True
+        return False
 
     async def _heard(self, asking: Awaitable[T]) -> T:
         """What SkyPilot says of a place that does not answer is no refusal: it knows of no machine there meanwhile."""
         try:
             return await asking
         except Refused as error:
-            if await self._answers():
+            if not await self._is_away():
                 raise
             raise Unavailable(f"{self._config.infra} does not answer: {error}") from error
 

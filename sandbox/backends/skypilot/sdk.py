@@ -209,6 +209,7 @@ def _check(place: str) -> None:
     if cloud not in _enabled():
         sdk.get(sdk.check((cloud,), verbose=False))  # nobody may have asked yet
     if cloud not in _enabled():
+        _reach(place)  # nobody has access to a place that is away
         raise Denied(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
     _refuse_keys()
 
