@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.domain.proposal import Proposal
 from orchestrator.llm.line import Answer, Line, NoAnswer
 from orchestrator.offload import offload
-from orchestrator.proposers.base import Stalled, Unanswered
+from orchestrator.proposers.base import Barred, Stalled, Unanswered
 from orchestrator.proposers.llm.context import Context
 from orchestrator.proposers.llm.words import quoted
 from orchestrator.text import short
@@ -63,7 +63,8 @@ class Conversation:
         try:
             return await self.line.ask(system=self.context.system, messages=messages, max_tokens=self.max_tokens)
         except NoAnswer as error:
-            raise (Unanswered if error.charged else Stalled)(str(error)) from error
+            fault = Unanswered if error.charged else Barred if self.line.barred else Stalled
+            raise fault(str(error)) from error
 
     def _best(self, good: Sequence[Offer], second: Sequence[Offer], first: Sequence[Offer]) -> list[Proposal]:
         mended = [it for it in second if it.why is None]

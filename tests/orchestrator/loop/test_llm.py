@@ -101,6 +101,17 @@ async def test_a_refused_key_charges_nothing(tmp_path: Path, messages_server: Me
         assert session.charged == 0
 
 
+async def test_t87_an_allowance_that_no_question_fits(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """That is no outage of the model, which is well and never asked: the campaign ends with what to change."""
+    model = '[model]\nusd = "$0.017"\nmax_output = 1000\ncontext = 6000\n[stall]\nafter = 2\n'
+    async with open_llm(write_task(tmp_path, model), messages_server, attempts=2) as session:
+        with pytest.raises(Unusable, match=r"of the allowance are left; .*raise model\.usd above"):
+            await session.run()
+        assert (session.charged, session.of(e.BreakerOpened), session.of(e.AttemptQuarantined)) == (0, [], [])
+        assert {it.cause for it in session.of(e.StallFound)} == {"refused"}
+    assert messages_server.requests == []
+
+
 async def test_a_failing_change_is_debugged(tmp_path: Path, messages_server: MessagesServer) -> None:
     """The model sees the change that failed and the code of its ending; of the log, nothing."""
     folder = write_task(tmp_path, SMALL + "proposals = 1\n")
