@@ -45,7 +45,7 @@ _LOG_LINES = 20
 @click.pass_obj
 def command(settings: Settings, /, node: str, task: Path, **given: Any) -> int:
     """Show the guards that NODE inherits, from the root on. With --check, exit code 1 when one does not pass."""
-    if given["add"]:
+    if given["add"] is not None:
         return _add(task, node, str(given["add"]), given["line"], bool(given["beside_judge"]))
     if given["line"] is not None or given["beside_judge"]:
         raise click.UsageError("--command and --beside-judge belong to --add NAME")

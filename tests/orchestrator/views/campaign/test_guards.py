@@ -58,6 +58,7 @@ def test_a_line_is_for_the_shell(stage: Stage) -> None:
     ("words", "line"),
     [
         (("--add", "a b\x1b[2J", "--command", "true"), "is not a name; use up to 64 letters"),
+        (("--add", "", "--command", "true"), "is not a name; use up to 64 letters"),
         (("--add", "tests", "--command", "true"), "1 has a guard tests already; choose another name"),
         (("--add", "empty", "--command", "  "), "--command: is empty"),
         (("--add", "none"), "--add needs --command"),
