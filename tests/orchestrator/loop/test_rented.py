@@ -17,7 +17,7 @@ from sandbox.backends.fake.rent import Charges, Rent, Step
 from sandbox.price import billed_clock
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, WALL_S, Scripted, scripted, write_task
 
 WORST = round((TRIAL_S + CONTROL_S) * USD * 1_000_000)
 ROUNDING = 1e-4
@@ -66,12 +66,12 @@ async def test_settled_by_measured_seconds(folder: Path) -> None:
 
 async def test_judge_and_candidate_have_their_own_prices(tmp_path: Path) -> None:
     """A guard beside the judge stays at home and costs nothing; one beside the candidate is rented."""
-    away = GUARD.replace("sound", "away")
-    home = GUARD.replace("sound", "home") + 'in = "judge"\n'
+    guard = GUARD.replace(f"{WALL_S}s", "0.5s")  # there is no workspace beside a judge, and this one hangs without it
+    away, home = guard.replace("sound", "away"), guard.replace("sound", "home") + 'in = "judge"\n'
     held: dict[str, int] = {}
-    for name, guard in {"none": "", "away": away, "home": home}.items():
+    for name, one in {"none": "", "away": away, "home": home}.items():
         script = Script()
-        task = write_task(tmp_path / name, guard)
+        task = write_task(tmp_path / name, one)
         async with scripted(task, script, {"value": 1}, site=rented_site(script, Rent(USD)), attempts=1) as session:
             reserved: list[e.Reserved] = []
             session.when(e.Reserved, reserved.append)
@@ -339,12 +339,13 @@ async def test_terms_are_waited_for(folder: Path) -> None:
     ("host", "place", "left"), [("another", "here", ()), ("one", "there", ()), ("one", "here", ("chamber",))]
 )
 async def test_resumed_by_one_who_can_not_end_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, host: str, place: str, left: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, place: str, left: tuple[str, ...]
 ) -> None:
     """What somebody rented on another host, for another user, or what the provider did not let us end, may still live:
     it is booked at its worst case.
     """
     monkeypatch.setattr("socket.gethostname", lambda: "one")
+    folder = write_task(tmp_path / "task", limits='[limits]\nwall = "1s"\ngrace = "1s"\n')
     script, rent = Script(), Rent(USD)
     site = replace(rented_site(script, rent), place="here")
     async with scripted(folder, script, {"value": 1, "do": "wait"}, site=site) as session:
@@ -361,5 +362,5 @@ async def test_resumed_by_one_who_can_not_end_it(
     async with scripted(folder, None, {"value": 1}, how=How.RESUME, site=site) as session:
         trial = session.bench.state.trials["1.1-1"]
         assert trial.ending is Ending.INTERRUPTED
-        assert trial.spent.microdollars == round(TRIAL_S * USD * 1e6)
+        assert trial.spent.microdollars == round((TRIAL_S - WALL_S + 1) * USD * 1e6)
         await session.run()
