@@ -1,14 +1,14 @@
 """A test's hours in moments: an event loop that does not wait when nothing but a clock is waited for.
 
-Its time, and so `time.monotonic`, is the real one and all that was skipped. While a thread of the loop's works, nothing
-is skipped: what it brings would come too late otherwise.
+Its time, and so `time.monotonic`, is the real one and all that was skipped. While a thread of a pool works, nothing is
+skipped: what it brings would come too late otherwise.
 """
 
 import asyncio
 import selectors
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pytest
@@ -33,33 +33,33 @@ class _Skipping(selectors.DefaultSelector):
         return found
 
 
-class _Loop(asyncio.SelectorEventLoop):
-    def __init__(self, clock: "VirtualTime") -> None:
-        super().__init__(_Skipping(clock))
-        self._clock = clock
-
-    def run_in_executor(  # type: ignore[override]  # the same, counted
-        self, executor: Executor | None, func: Callable[..., T], *args: Any
-    ) -> "asyncio.Future[T]":
-        self._clock.threads += 1
-        working = super().run_in_executor(executor, func, *args)
-        working.add_done_callback(self._clock.thread_ended)
-        return working
-
-
 class VirtualTime:
     """`run` runs a test's coroutine in it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.skipped = 0.0
         self.threads = 0
+        self._monkeypatch = monkeypatch
         monotonic, since_1970 = time.monotonic, time.time
         monkeypatch.setattr(time, "monotonic", lambda: monotonic() + self.skipped)
         monkeypatch.setattr(time, "time", lambda: since_1970() + self.skipped)
 
-    def thread_ended(self, _: "asyncio.Future[Any]") -> None:
-        self.threads -= 1
-
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        with asyncio.Runner(loop_factory=lambda: _Loop(self)) as runner:
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(_Skipping(self))) as runner:
+            self._count_threads(runner.get_loop())
             return runner.run(work)
+
+    def _count_threads(self, loop: asyncio.AbstractEventLoop) -> None:
+        submit = ThreadPoolExecutor.submit
+
+        def counted(pool: ThreadPoolExecutor, work: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
+            self.threads += 1
+            job = submit(pool, work, *args, **kwargs)
+            # In the next turn: the one that waits for it has asked to be told by then, and is told before us.
+            loop.call_soon(job.add_done_callback, lambda _: loop.call_soon_threadsafe(self._thread_ended))
+            return job
+
+        self._monkeypatch.setattr(ThreadPoolExecutor, "submit", counted)
+
+    def _thread_ended(self) -> None:
+        self.threads -= 1
