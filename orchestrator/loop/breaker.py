@@ -20,6 +20,10 @@ from orchestrator.loop.book import Book
 MODEL = "model"
 # What a probe may take. A provider that needs longer to say that it is there is not there yet.
 PROBE_S = 20.0
+# What is at work may wait for a silent provider for minutes before it gives up: one that was not heard of for so long
+# is asked by ourselves.
+QUIET_S = 30.0
+AGAIN_S = 5.0
 Probe = Callable[[], Awaitable[bool]]
 
 
@@ -142,10 +146,13 @@ class CampaignBreaker:
         self._answers_then: dict[tuple[str, str], int] = {}
         self._news: list[e.Event] = []
         self._probing: asyncio.Task[bool] | None = None
+        self._asking: tuple[str, asyncio.Task[bool]] | None = None
+        self._ask_at: dict[str, float] = {}
 
     def begin(self, width: int) -> None:
         """With the session: one that finds the breaker open in the ledger probes first."""
         self.pure.stalls = max(2, (width + 1) // 2)
+        self._ask_at = dict.fromkeys((self._away, self._home), self.clock() + QUIET_S)
         self._book.observers.append(self._hear)
         if known := set(self._book.state.campaign.away_from) & self._probes.keys():
             self._why = self._book.state.campaign.away
@@ -195,8 +202,10 @@ class CampaignBreaker:
         self.failed(provider, f"{provider} does not answer")
         return False
 
-    def look(self) -> None:
+    def look(self, *, at_work: bool) -> None:
         """Once a turn: record what changed, begin a probe that is due, and heed one that is over."""
+        if at_work or self._asking:
+            self._ask_the_quiet()
         if self._probing and self._probing.done():
             probing, self._probing = self._probing, None
             self._heed(answers=probing.result())
@@ -204,6 +213,19 @@ class CampaignBreaker:
         if self.is_open and self._probing is None and self.clock() >= self.pure.due_at:
             self._asked = set(self.pure.away)
             self._probing = asyncio.create_task(self._probe(), name="probe")
+
+    def _ask_the_quiet(self) -> None:
+        now = self.clock()
+        if self._asking:
+            name, asking = self._asking
+            if asking.done():
+                self._asking = None
+                self._ask_at[name] = now + (QUIET_S if asking.result() else AGAIN_S)
+        elif self.standing is Standing.CLOSED:
+            for name, at in self._ask_at.items():
+                if now >= at and name in self._probes:
+                    self._asking = name, asyncio.create_task(self.vouches(name), name="ask")
+                    return
 
     def _heed(self, *, answers: bool) -> None:
         if answers and self.pure.away - self._asked:  # another one went away meanwhile: all have to answer
@@ -222,10 +244,11 @@ class CampaignBreaker:
             self._book.record(*news)
 
     async def close(self) -> None:
-        if self._probing:
-            self._probing.cancel()
-            await asyncio.wait([self._probing])
-            self._probing = None
+        for task in (self._probing, self._asking and self._asking[1]):
+            if task:
+                task.cancel()
+                await asyncio.wait([task])
+        self._probing = self._asking = None
 
     async def _probe(self) -> bool:
         probes = [self._probes[name] for name in sorted(self._asked) if name in self._probes]
@@ -244,6 +267,8 @@ class CampaignBreaker:
         """Only noted: an observer of an event must not record another."""
         provider = self._answered_by(event)
         self._answers[provider or ""] += 1
+        if provider in self._ask_at:
+            self._ask_at[provider] = self.clock() + QUIET_S
         if provider and self.pure.answered(provider, self.clock()):
             self._news.append(e.BreakerClosed())
         if isinstance(event, e.PauseSet) and not event.paused:  # a person's word

@@ -125,7 +125,7 @@ class Campaign:
             reason = self._asked_to_stop or self._deadline.reason(self._scheduler.progress())
             if reason := reason or self._bound.reached(self._bench.state.campaign):
                 return reason
-            breaker.look()
+            breaker.look(at_work=bool(self._running))
             self._lose_patience()
             self._bench.shelf.turn()
             self._evolve()

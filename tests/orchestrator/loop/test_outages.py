@@ -1,6 +1,7 @@
 """T86: a provider that is away, for however long, costs nobody anything but time."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -143,6 +144,32 @@ async def test_an_attempt_that_alone_finds_no_chamber_is_set_aside(tmp_path: Pat
         assert session.charged == 11
 
 
+async def test_t86_a_silence_is_known_while_those_at_work_still_wait(folder: Path) -> None:
+    """They may wait for minutes: meanwhile nothing is started, `status` says why, and what they bring closes it."""
+    script = Script(world=World())
+    async with scripted(folder, script, {"value": 3, "do": "wait"}, {"value": 4}, width=1) as session:
+        world, turns = script.world, itertools.count()
+        session.bench.breaker.clock = lambda: next(turns)
+        assert isinstance(world, World)
+
+        async def hush() -> None:
+            while script.commands.count("trial") < 2:  # noqa: ASYNC110 the second is the one that waits
+                await asyncio.sleep(0.01)
+            world.answers, world.back_at = False, 1e12
+
+        def speak(_: e.BreakerOpened) -> None:
+            assert session.bench.state.trials["1.1-1"].ending is None
+            assert session.bench.state.campaign.away
+            world.back_at = 0.0
+            script.gate.set()
+
+        session.when(e.BreakerOpened, speak)
+        await asyncio.gather(session.run(), hush())
+        assert session.of(e.BreakerOpened)
+        assert not session.of(e.AttemptRequeued)
+        assert (session.charged, session.bench.state.campaign.away) == (2, "")
+
+
 async def test_one_that_goes_away_while_another_is_probed_has_to_answer_too(folder: Path) -> None:
     """Else an attempt would be let through that needs it."""
     async with scripted(folder, None, {"value": 1}) as session:
@@ -163,7 +190,7 @@ async def test_one_that_goes_away_while_another_is_probed_has_to_answer_too(fold
             breaker.failed("engine", "away")
         breaker.clock = lambda: 2e6 + len(asked)
         for turn in range(8):
-            breaker.look()
+            breaker.look(at_work=True)
             await asyncio.sleep(0)
             if turn == 2:
                 for _ in range(2):
