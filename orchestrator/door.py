@@ -210,15 +210,19 @@ class Door:
         return BrokeOff(why, proven=True, spent=spent, provider=self.name, slept=True)
 
     async def answers(self) -> bool:
-        """Whether the provider is there: one call that creates nothing, and where it costs nothing, a job that does
-        nothing: a candidate that takes its engine down each time is told from an engine that is down.
+        """Whether the provider is there and serves: where it costs nothing, a job that does nothing is run, too, so
+        that a candidate that takes its engine down each time is told from an engine that is down.
         """
+        return await self.replies() and (self.tariff.is_rented or (await self._control()).passed)
+
+    async def replies(self) -> bool:
+        """Whether the provider is there, by one call that creates nothing and disturbs nobody."""
         try:
             await (self.backend.answers() if isinstance(self.backend, Answering) else self.backend.reap())
         except SandboxError as error:
             _log.debug("provider does not answer", provider=self.name, error=str(error))
             return False
-        return self.tariff.is_rented or (await self._control()).passed
+        return True
 
     def worst_within(self, limits: Limits, *, builds: bool) -> Spent:
         """What is to be reserved for one run."""

@@ -129,13 +129,17 @@ class Breaker:
 class CampaignBreaker:
     """The breaker in a campaign: hears its events, keeps its standing on record, and probes.
 
-    `probes` has a cheap call for each provider; candidates run at `away`, judges and agents at `home`. It is told of
-    failures by those who know whose doing an ending was.
+    `probes` has a cheap call for each provider, `questions` one that disturbs nobody who is measured meanwhile;
+    candidates run at `away`, judges and agents at `home`. It is told of failures by those who know whose doing an
+    ending was.
     """
 
-    def __init__(self, book: Book, probes: Mapping[str, Probe], *, away: str, home: str) -> None:
+    def __init__(
+        self, book: Book, probes: Mapping[str, Probe], questions: Mapping[str, Probe], *, away: str, home: str
+    ) -> None:
         self._book = book
         self._probes = probes
+        self._questions = questions
         self._away = away
         self._home = home
         self.clock: Callable[[], float] = time.monotonic
@@ -152,7 +156,7 @@ class CampaignBreaker:
     def begin(self, width: int) -> None:
         """With the session: one that finds the breaker open in the ledger probes first."""
         self.pure.stalls = max(2, (width + 1) // 2)
-        self._ask_at = dict.fromkeys((self._away, self._home), self.clock() + QUIET_S)
+        self._ask_at = dict.fromkeys(self._questions, self.clock() + QUIET_S)
         self._book.observers.append(self._hear)
         if known := set(self._book.state.campaign.away_from) & self._probes.keys():
             self._why = self._book.state.campaign.away
@@ -221,10 +225,12 @@ class CampaignBreaker:
             if asking.done():
                 self._asking = None
                 self._ask_at[name] = now + (QUIET_S if asking.result() else AGAIN_S)
+                if not asking.result():
+                    self.failed(name, f"{name} does not answer")
         elif self.standing is Standing.CLOSED:
             for name, at in self._ask_at.items():
-                if now >= at and name in self._probes:
-                    self._asking = name, asyncio.create_task(self.vouches(name), name="ask")
+                if now >= at:
+                    self._asking = name, asyncio.create_task(_answers(self._questions[name]), name="ask")
                     return
 
     def _heed(self, *, answers: bool) -> None:

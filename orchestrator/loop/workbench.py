@@ -152,7 +152,8 @@ class Workbench(Parts):
         probes = {door.name: door.answers for door in (self.home, self.door)}
         if self.models:
             probes[MODEL] = self.models.answers
-        return CampaignBreaker(self.book, probes, away=self.door.name, home=self.home.name)
+        questions = {door.name: door.replies for door in (self.home, self.door)}
+        return CampaignBreaker(self.book, probes, questions, away=self.door.name, home=self.home.name)
 
     @property
     def rules(self) -> Rules:
