@@ -37,10 +37,10 @@ def watch(session: Scripted, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_nothing_is_noted_while_a_thread_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: Sequence[str]
 ) -> None:
-    """Neither a candidate nor a verdict that was paid for is only in memory while a thread is waited for."""
+    """Neither a candidate nor a verdict that was paid for is only in memory while its attempt waits for a thread."""
     script = Script()
     folder = write_task(tmp_path / "task", *more)
-    async with scripted(folder, script, *({"value": value} for value in (3, 1, 5, 4)), width=2) as session:
+    async with scripted(folder, script, *({"value": value} for value in (3, 1, 5, 4)), width=1) as session:
         if noisy() in more:
             script.noise = gaussian(session.bench.state, 0.5)
         found = watch(session, monkeypatch)
