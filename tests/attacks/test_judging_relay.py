@@ -18,14 +18,16 @@ from tests.attacks.judged import Fought, _fight, site_of
 STAGE = pytest.param("stage", marks=pytest.mark.attack)
 ENGINE = pytest.param("runc", marks=[pytest.mark.docker, pytest.mark.attack])
 GVISOR = pytest.param("runsc", marks=[pytest.mark.docker, pytest.mark.attack])
-# gVisor is slower to start; a few of each kind tell whether anything is different there.
+AT_LENGTH = pytest.param("runc, all of them", marks=[pytest.mark.docker, pytest.mark.attack, pytest.mark.slow])
+# What crosses is the same everywhere, and all of it is tried on the stage: on an engine, a few of each kind tell
+# whether anything is different there.
 FEW = ("lacks the function", "T25 equal to all", "prints into the channel", "T24 exit at import", "T81 twice")
 
 
 def candidates(kind: str) -> dict[str, str]:
     every = {name: text for name, (text, _) in r.INVALID.items()}
     every |= {name: text for name, (text, *_) in r.ENDED.items()} | r.LOST | {"T27 patched clock": r.PATCHED_CLOCK}
-    if kind == "runsc":
+    if kind in ("runc", "runsc"):
         every = {name: every[name] for name in (*FEW, "T27 patched clock")}
     if kind != "stage":
         every |= r.ISOLATED | {"out of memory": r.MEMORY}
@@ -45,14 +47,15 @@ def write(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=[STAGE, ENGINE, GVISOR])
+@pytest.fixture(scope="module", params=[STAGE, ENGINE, GVISOR, AT_LENGTH])
 def fought(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Fought:
     kind: str = request.param
-    folder = tmp_path_factory.mktemp(f"relay-{kind}")
+    runtime, _, _ = kind.partition(",")
+    folder = tmp_path_factory.mktemp(f"relay-{runtime}")
     site = site_of("stage", folder)
     if kind != "stage":
         settings = Settings()
-        site = docker_site(docker_config(settings, runtime=kind, inputs_folder=folder / "cache"), settings.image)
+        site = docker_site(docker_config(settings, runtime=runtime, inputs_folder=folder / "cache"), settings.image)
     return asyncio.run(_fight(write(folder / "task"), site, candidates(kind)))
 
 
