@@ -6,9 +6,10 @@ candidate's code beside them, and no container helps against that. The code is r
 
 import ast
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+
+from orchestrator.python_source import parse_python
 
 _LARGEST = 1 << 20
 _OUTPUTS = re.compile(r"(?:^|[^a-z])(?:outputs?|candidate)(?:[^a-z]|$)", re.IGNORECASE)
@@ -90,21 +91,10 @@ def unsafe_loaders(files: Mapping[str, bytes]) -> list[Finding]:
     found: set[Finding] = set()
     for path, data in files.items():
         if path.endswith(".py") or (data.startswith(b"#!") and b"python" in data[:80]):
-            tree = _parsed(data)
+            # Python that this interpreter does not understand is looked through as text.
+            tree = parse_python(data) if len(data) <= _LARGEST else None
             found.update(_Reader(path).findings(tree) if tree else _in_text(path, data))
     return sorted(found)
-
-
-def _parsed(data: bytes) -> ast.Module | None:
-    """Python that this interpreter does not understand is looked through as text."""
-    if len(data) > _LARGEST:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _in_text(path: str, data: bytes) -> Iterator[Finding]:

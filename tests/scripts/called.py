@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from orchestrator.python_source import parse_python
+
 _RUN = frozenset(["run", "Popen", "check_output", "check_call", "call"])  # of subprocess
 _START = frozenset(["create_subprocess_exec", "execv", "execvp", "execvpe", "which", "program", "require"])
 # Words that a shell knows itself, and those after which a command begins.
@@ -51,7 +53,8 @@ _FUNCTION = re.compile(r"^\s*(\w+)\(\)", re.MULTILINE)
 
 def called_by_python(source: str) -> set[str]:
     """What is computed further away than a name of the same function, or of the file, is not seen."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
+    assert tree, source[:200]
     shared = _bindings(ast.Module([node for node in tree.body if not isinstance(node, _SCOPES)], []))
     return set().union(*(_called_within(scope, shared) for scope in _scopes(tree)))
 

@@ -8,7 +8,8 @@ goes first, and what it built tells how deep the file is.
 import ast
 import io
 import tokenize
-import warnings
+
+from orchestrator.python_source import parse_python
 
 MOST_BYTES = 128 << 10
 DEPTH = 60
@@ -18,13 +19,9 @@ _LINE_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.NL,
 
 def parsed(data: bytes) -> ast.Module | None:
     """The file as CPython reads it, None where it is none. Nothing of it is executed."""
-    if b"\0" in data:
-        return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a candidate's "\d" is not our warning
-            return ast.parse(data.decode("utf-8-sig"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None if b"\0" in data else parse_python(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
         return None
 
 

@@ -16,9 +16,9 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief, Stalled, Unanswered
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import LIMITS, Point, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import Point, Scripted, proposal, scripted, write_task
 
-SHORT = LIMITS.replace("5s", "300ms").replace("1s", "100ms")
+SHORT = '[limits]\nwall = "300ms"\ngrace = "100ms"\n'
 
 
 def sleeps(session: Scripted, seconds: float) -> None:
@@ -136,10 +136,10 @@ PROCESS = """
 import asyncio, sys
 from pathlib import Path
 from orchestrator.domain import events as e
-from tests.orchestrator.loop.scripted import LIMITS, scripted, write_task
+from tests.orchestrator.loop.scripted import scripted, write_task
 
 async def main() -> None:
-    folder = write_task(Path(sys.argv[1]), limits=LIMITS.replace("5s", "2s"))
+    folder = write_task(Path(sys.argv[1]), limits='[limits]\\nwall = "2s"\\ngrace = "1s"\\n')
     points = [{"value": number, "takes": 0.2} for number in range(1, 5)]
     async with scripted(folder, None, *points, width=2, attempts=4) as session:
         session.bench.door.awake.limit_s = 1.0
