@@ -88,7 +88,7 @@ async def open_campaign(
     task = load_task(task_folder)
     taken = snapshot(task, task_folder)
     async with AsyncExitStack() as stack:
-        is_new = stack.enter_context(_campaign_place(folder))
+        has_nothing = stack.enter_context(_campaign_place(folder))
         ledger = _ledger(folder, how, settings)
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
@@ -117,6 +117,7 @@ async def open_campaign(
             if models:
                 bench = with_playbooks(bench, task_folder)
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier)
+            has_nothing = False
             remember_task(folder, task_folder)
             if bench.purse:
                 site.paid_by(bench.purse)
@@ -129,7 +130,7 @@ async def open_campaign(
             campaign = _campaign(bench, options, form, resumed=how is How.RESUME)
             yield Opened(campaign, bench, options, form, notes)
         except BaseException:
-            if is_new:
+            if has_nothing:
                 with suppress(LedgerError):  # one that is away keeps an empty place, which the next run takes
                     forget_ledger(folder, ledger)
             raise
