@@ -141,7 +141,7 @@ class Ledger:
     def forget(self) -> bool:
         """Take the whole ledger away, where nothing was ever recorded or asked; False where something was.
 
-        Whoever forgets it holds it. A database that is away is not waited for.
+        The caller holds it. A database that is away is not waited for.
         """
 
         def work() -> bool:

@@ -129,7 +129,7 @@ async def open_campaign(
                 book.observers.append(bench.pruning.on_event)
             campaign = _campaign(bench, options, form, resumed=how is How.RESUME)
             yield Opened(campaign, bench, options, form, notes)
-        except BaseException:
+        except BaseException:  # a stop, too: what was never begun leaves nothing
             if has_nothing:
                 with suppress(LedgerError):  # one that is away keeps an empty place, which the next run takes
                     forget_ledger(folder, ledger)

@@ -70,7 +70,7 @@ def task_folder_of(named: Path) -> Path:
     except FileNotFoundError:
         whole = folder.resolve()
     except (OSError, ValueError):
-        raise TaskError(f"{folder / _TASK_NOTE}: can not be read; it has to name the folder of the task") from None
+        raise TaskError(f"{folder / _TASK_NOTE}: cannot be read; it has to name the folder of the task") from None
     if whole.name == _CAMPAIGN and (whole.parent / TASK_FILE).exists():
         return whole.parent
     raise TaskError(f"{named} holds a campaign, and nothing says where its task is; name the folder of the task")

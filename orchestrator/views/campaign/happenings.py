@@ -62,7 +62,7 @@ def how_it_goes_on(state: State) -> str:
     """What a person types next where nobody works on a campaign: a baseline that failed is not run a second time."""
     root = state.nodes.get(state.run.root)
     if root and root.ending and root.ending is not Ending.SCORED:
-        return "mend the task, then blastdoor run begins anew"
+        return "mend the task, then start again with blastdoor run"
     return "blastdoor resume goes on"
 
 

@@ -220,7 +220,7 @@ def _reach(place: str) -> None:
         return
     named = place.split("/")[1:2] or slurm.get_all_slurm_cluster_names()
     if all(_ask_controller(name) for name in named):
-        raise Unavailable(f"{' and '.join(named)} can not be reached")
+        raise Unavailable(f"{' and '.join(named)} cannot be reached")
 
 
 def _ask_controller(cluster: str) -> int:

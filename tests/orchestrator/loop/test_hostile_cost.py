@@ -21,9 +21,8 @@ from orchestrator.wiring import How, ask
 from tests.orchestrator.loop.scripted import Act, scripted, write_task
 
 FILES, LINES = 64, 1_500
-# Of the loop's own processor time between two ticks. What the loop does for itself takes a tenth of it; a machine that
-# is shared counts time that others took, too. Done on the loop, each of these inputs takes several seconds.
-MOST_S = 1.0
+# Of the loop's own processor time between two ticks. What the loop does for itself takes a tenth of it.
+MOST_S = 0.4
 
 
 @dataclass

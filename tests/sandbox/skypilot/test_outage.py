@@ -131,7 +131,7 @@ def test_who_closes_does_not_wait_for_a_place_that_is_away(tmp_path: Path, clock
 
 
 class NoSuchMachine(YardProvisioner):
-    """What SkyPilot says of a cluster whose nodes it can not list."""
+    """What SkyPilot says of a cluster whose nodes it cannot list."""
 
     async def quote(self, place: str, ask: Ask) -> float | None:
         raise Refused("price: there is no such machine")

@@ -165,7 +165,7 @@ async def test_T86_a_place_is_asked_itself(sdk: Any, slurm_home: Path, capfd: py
     provisioner = sdk.SkyPilot()
     await provisioner.reach("slurm/b/debug")
     await provisioner.reach("slurm")
-    with pytest.raises(Unavailable, match="a can not be reached"):
+    with pytest.raises(Unavailable, match="a cannot be reached"):
         await provisioner.reach("slurm/a")
     words = (slurm_home / "words").read_text()
     assert words.count("sinfo") == words.count("ForwardAgent=no") >= 3

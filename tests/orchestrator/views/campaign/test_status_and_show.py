@@ -45,7 +45,7 @@ def test_status_after_a_baseline_that_failed(stage: Stage) -> None:
         e.SessionEnded(why="the baseline ended as failed: exit code 7"),
     )
     text = stage.run("status")
-    assert "mend the task, then blastdoor run begins anew; stopped: the baseline ended as failed" in text
+    assert "mend the task, then start again with blastdoor run; stopped: the baseline ended as failed" in text
     assert "resume goes on" not in text
 
 
