@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from orchestrator import offload
 from orchestrator.domain import events as e
 from orchestrator.ledger import Entry, Full, Ledger
 from orchestrator.loop import candidate
+from orchestrator.loop.attempt import Attempt
 from orchestrator.loop.book import Book
 from tests.orchestrator.loop.noise import gaussian, noisy
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Scripted, scripted, write_task
 
 NOTED = (e.Promoted, e.TrialEnded, e.JudgingEnded)
+OWN: ContextVar[str] = ContextVar("the attempt at work", default="")
 
 
 def owner(event: e.Event) -> str:
@@ -29,14 +32,18 @@ def watch(session: Scripted, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     which it writes in the next one without waiting for this thread.
     """
     found: list[str] = []
-    real = offload._in_thread
+    real, real_run = offload._in_thread, Attempt.run
+
+    async def run(self: Attempt) -> str | None:
+        OWN.set(self._name)  # for all that it starts, too
+        return await real_run(self)
 
     async def watched(lane: Any, work: Any) -> Any:
-        task = asyncio.current_task()
-        others = session.bench.state.nodes.keys() - {task.get_name() if task else ""}
+        others = session.bench.state.nodes.keys() - {OWN.get()} if OWN.get() else ()
         found.extend(event.kind for event in session.bench.book._noted if owner(event) not in others)
         return await real(lane, work)
 
+    monkeypatch.setattr(Attempt, "run", run)
     monkeypatch.setattr(offload, "_in_thread", watched)
     return found
 
