@@ -4,16 +4,23 @@ import ast
 import threading
 import warnings
 
-# CPython counts how deep it is in one place for all threads, and has one list of warnings: of two that parse at once,
-# one may be told that the count is wrong (SystemError).
+# CPython counts how deep it is in one place, and has one list of warnings. Whoever parses while another does, in a
+# second thread or in a finalizer, spoils the count, and the other is told so (SystemError). Our own wait for each
+# other; a trace that is printed parses as well, and does not wait.
 _one_at_a_time = threading.Lock()
+_TRIES = 20
 
 
 def parse_python(source: bytes | str) -> ast.Module | None:
     """What CPython makes of it; None where this one does not understand it."""
-    try:
-        with _one_at_a_time, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a candidate's "\d" is not our warning
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    for left in reversed(range(_TRIES)):
+        try:
+            with _one_at_a_time, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a candidate's "\d" is not our warning
+                return ast.parse(source)
+        except SystemError:
+            if not left:
+                raise
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            break
+    return None

@@ -33,6 +33,14 @@ def test_its_environment_is_what_it_is_given() -> None:
     assert "BLASTDOOR_NO_SUCH" not in completed("init", env=NOBODYS).stderr
 
 
+@pytest.mark.parametrize("sign", ["", "true"])
+def test_its_streams_are_its_own(sign: str) -> None:
+    """A pipe is a pipe to it, also where its output is guarded because it becomes a log of CI."""
+    with Started("--version", stdout=subprocess.PIPE, env={**NOBODYS, "CI": sign}) as started:
+        assert started.said.read().startswith("blastdoor,")
+    assert started.wait() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_ended_by_a_signal(number: signal.Signals) -> None:
     """What ended it is told, as of any child."""

@@ -1,6 +1,7 @@
 """Python of others is read by one thread at a time."""
 
 import ast
+import gc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -35,3 +36,20 @@ def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ast, "parse", parse)
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(parse_python, ["x = 1"] * 40))
+
+
+def test_others_parse_meanwhile() -> None:
+    """A finalizer that prints a trace parses in the middle of it: CPython 3.11 loses count, and it is read again."""
+    source = "".join(f"x{number} = [{number}, (1, 2)]\n" for number in range(2_000))
+    disturbed: list[ast.Module] = []
+
+    def disturb(phase: str, _info: dict[str, int]) -> None:
+        if phase == "stop" and len(disturbed) < 5:
+            disturbed.append(ast.parse("x = (1, 2)"))
+
+    gc.callbacks.append(disturb)
+    try:
+        assert parse_python(source)
+    finally:
+        gc.callbacks.remove(disturb)
+    assert disturbed
