@@ -22,9 +22,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from orchestrator.views.commands import COMMANDS
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 BLASTDOOR = "orchestrator.views.cli:main"
-WARM = ("orchestrator.views.cli",)
+WARM = ("orchestrator.views.failing", *(f"orchestrator.views.{it.code.partition(':')[0]}" for it in COMMANDS.values()))
 WITH_MODELS = (*WARM, "orchestrator.llm.asking")  # as much again, and few need it
 WITH_MODAL = (*WARM, "sandbox.backends.modal.engine")
 FRESH = (sys.executable, "-c", "from orchestrator.views.cli import main; main()")

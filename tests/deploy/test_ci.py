@@ -19,8 +19,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from orchestrator.examine.gate import Decision
-from orchestrator.views.cli import cli
 from orchestrator.views.judging.gate import _EXITS
+from tests.clicking import every_command
 from tests.deploy.templates import DEPLOY, conforms, load, vendored
 
 SCRIPT = DEPLOY / "ci" / "gate.sh"
@@ -176,7 +176,7 @@ def test_flags_exist() -> None:
     """The script calls the gate with flags that it has, and knows its exit codes."""
     text = SCRIPT.read_text().replace("\\\n", " ")
     [line] = [line for line in text.splitlines() if line.startswith("blastdoor gate")]
-    gate = cli.commands["gate"]
+    gate = every_command().commands["gate"]
     known = {name for option in gate.params if isinstance(option, click.Option) for name in option.opts}
     assert set(re.findall(r"--[a-z-]+", line)) <= known
     assert {decision.name: int(code) for decision, code in _EXITS.items()} == {

@@ -4,7 +4,7 @@ import re
 
 import click
 
-from orchestrator.views.cli import cli
+from tests.clicking import every_command
 from tests.deploy.templates import DEPLOY, files, named_images
 
 PAGE = DEPLOY / "README.md"
@@ -21,16 +21,22 @@ def test_every_template_is_named() -> None:
 
 def test_commands_and_flags() -> None:
     """What is shown can be typed, on the page and in the templates' comments."""
-    calls = [found for path in files() for found in _CALL.findall(path.read_text()) if found[0] in cli.commands]
+    calls = [
+        found for path in files() for found in _CALL.findall(path.read_text()) if found[0] in every_command().commands
+    ]
     assert {name for name, _ in calls} >= {"check", "doctor", "reap", "gate", "run", "resume", "status"}
     for name, flags in calls:
-        known = {option for it in cli.commands[name].params if isinstance(it, click.Option) for option in it.opts}
+        known = {
+            option for it in every_command().commands[name].params if isinstance(it, click.Option) for option in it.opts
+        }
         assert set(re.findall(r"--[a-z-]+", flags)) <= known, (name, flags)
 
 
 def test_flags_named_in_settings() -> None:
     """A setting that has a flag says which, and a campaign takes it."""
-    run = {option for it in cli.commands["run"].params if isinstance(it, click.Option) for option in it.opts}
+    run = {
+        option for it in every_command().commands["run"].params if isinstance(it, click.Option) for option in it.opts
+    }
     for name in ("modal", "skypilot"):
         named = re.findall(r"--[a-z-]+", (DEPLOY / name / "settings.toml").read_text())
         assert named

@@ -6,12 +6,12 @@ import click
 import pytest
 
 from orchestrator.settings import Settings
-from orchestrator.views.cli import cli
 from orchestrator.wiring import BACKENDS
 from sandbox import Capabilities, Enforcer, SkyPilotConfig
 from sandbox.backends.docker import backend as docker
 from sandbox.backends.modal import guest as modal_guest
 from sandbox.posture import FULL
+from tests.clicking import every_command
 from tests.docs.pages import ROOT, code_of, table
 
 PAGE = ROOT / "docs" / "backends.md"
@@ -53,7 +53,7 @@ def test_flags() -> None:
     found = table(PAGE, "flag", "setting")
     flags = [code_of(cell)[0] for cell in found.column("flag")]
     for name in ALL:
-        assert set(flags) <= _flags(cli.commands[name]), name
+        assert set(flags) <= _flags(every_command().commands[name]), name
     assert {code_of(cell)[0] for cell in found.column("setting")} <= set(Settings.model_fields)
 
 

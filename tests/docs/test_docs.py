@@ -19,10 +19,10 @@ from orchestrator.judge.bounds import ResultFault
 from orchestrator.judge.data import contract_variables
 from orchestrator.judge.guest import blastdoor_judge
 from orchestrator.settings import PREFIX, Settings
-from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging.gate import _EXITS, _FORMS
 from orchestrator.wiring import Flags
+from tests.clicking import every_command
 from tests.docs.pages import (
     DOCS,
     GUIDES,
@@ -80,7 +80,7 @@ def test_commands(page: Path) -> None:
     """Every command that is shown exists, and takes every flag that is shown with it."""
     for words in calls(page):
         if not words or words[0] not in IN_A_CHAMBER:
-            check_call(cli, words)
+            check_call(every_command(), words)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
@@ -88,14 +88,14 @@ def test_flags_beside_a_command(page: Path) -> None:
     """Inline code like `resume --attempts 80`, a command's name with flags, is checked like a call."""
     for span in spans(page):
         words = span.split()
-        if words[0] in cli.commands and any(word.startswith("--") for word in words[1:]):
-            check_call(cli, words)
+        if words[0] in every_command().commands and any(word.startswith("--") for word in words[1:]):
+            check_call(every_command(), words)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
 def test_flags_alone(page: Path) -> None:
     """A flag that stands alone, like `--seed`, is one of some command; in a row with commands, of one of those."""
-    every = set().union(*(options(command) for command in commands_of(cli)))
+    every = set().union(*(options(command) for command in commands_of(every_command())))
     for span in spans(page):
         if span.startswith("-") and span != "-" and span.split()[0] not in OTHERS:
             assert span.split()[0] in every, f"no command has {span}"
@@ -103,7 +103,7 @@ def test_flags_alone(page: Path) -> None:
         codes = [span for cell in row for span in code_of(cell)]
         shown = [span.split()[1] for span in codes if re.match("blastdoor [a-z]", span)]
         shown = [name for name in shown if name not in IN_A_CHAMBER]
-        known = set().union(*(options(it) for name in shown for it in commands_of(cli.commands[name])))
+        known = set().union(*(options(it) for name in shown for it in commands_of(every_command().commands[name])))
         for span in codes if shown else ():
             assert not span.startswith("-") or span.split()[0] in known, f"{', '.join(shown)}: no {span}"
 
@@ -133,7 +133,7 @@ def check_call(command: click.Command, words: list[str]) -> None:
 def test_every_command_is_in_the_readme() -> None:
     """The README's table names every command, and every command of a group."""
     shown = {" ".join(words[:2]) for words in calls(README)} | {words[0] for words in calls(README) if words}
-    for name, command in cli.commands.items():
+    for name, command in every_command().commands.items():
         subcommands = command.commands if isinstance(command, click.Group) else {}
         for wanted in [f"{name} {it}" for it in subcommands] or [name]:
             assert wanted in shown, f"blastdoor {wanted} is not in the README"

@@ -63,7 +63,7 @@ def pause(task: Path, off: bool, as_json: bool) -> None:
         ask(reading, task, "pause", {"paused": not off}, what, as_json)
 
 
-@click.command("inject", short_help="Add a change of your own to the tree as a node.", cls=CampaignCommand)
+@click.command("inject", cls=CampaignCommand)
 @click.option("--diff", "source", metavar="FILE", help="A diff, blocks or labelled whole files; - is stdin.")
 @click.option(
     "--file", "plain", metavar="FILE", help="A plain file that replaces the one of its name, or that of --as."
@@ -102,7 +102,7 @@ def inject(
         ask(reading, task, "inject", body, f"the change becomes a node {where},", as_json)
 
 
-@click.command("requeue", short_help="Run the attempt of NODE again, now.", cls=CampaignCommand)
+@click.command("requeue", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument
@@ -114,7 +114,7 @@ def requeue(node: str, task: Path, as_json: bool) -> None:
         ask(reading, task, "requeue", {"node": found.id}, f"{found.id} ({_state(found)}) is run again", as_json)
 
 
-@click.command("release", short_help="Let NODE out of quarantine.", cls=CampaignCommand)
+@click.command("release", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument
@@ -127,7 +127,7 @@ def release(node: str, task: Path, as_json: bool) -> None:
         ask(reading, task, "release", {"node": found.id}, f"{found.id} leaves quarantine and is queued", as_json)
 
 
-@click.command("cancel", short_help="End the attempt of NODE; it is not charged.", cls=CampaignCommand)
+@click.command("cancel", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument
@@ -191,6 +191,3 @@ def _check_change(reading: Reading, node: Node | None, text: str) -> None:
     except Refusal as refusal:
         hint = "; a plain file goes in with --file" if refusal.reason is Reason.NOTHING_FOUND and text.strip() else ""
         raise click.UsageError(f"{refusal}{hint}") from None
-
-
-commands = (pause, inject, requeue, release, cancel)

@@ -36,7 +36,7 @@ def workspace_of(reading: Reading, run: Run, task: Path) -> Path:
     return task / workspace
 
 
-@click.command("apply", short_help="Write the changes of NODE into your own workspace.", cls=CampaignCommand)
+@click.command("apply", cls=CampaignCommand)
 @click.option(
     "--to", "target", type=click.Path(path_type=Path), help="Folder to write to; the workspace when left out."
 )

@@ -61,7 +61,7 @@ def diff_of(reading: Reading, node: Node, base: Node | None = None) -> str:
     return difference(tree_of(reading, reading.state.nodes[node.parent]), tree_of(reading, node))
 
 
-@click.command("diff", short_help="Show what NODE changed.", cls=CampaignCommand)
+@click.command("diff", cls=CampaignCommand)
 @click.option("--from", "base", metavar="NODE", help="Compare with this node; its parent when left out.")
 @json_option
 @words_argument

@@ -29,7 +29,7 @@ STDOUT = Path("-")
 _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
 
-@click.command("export", short_help="Write a campaign, or one of its nodes, to files.", cls=CampaignCommand)
+@click.command("export", cls=CampaignCommand)
 @click.option("--jsonl", type=_FILE, help="Every record, one a line; proves itself. - is stdout.")
 @click.option("--csv", "nodes", type=_FILE, help="A table of the nodes with their metrics. - is stdout.")
 @click.option("--records-csv", "records", type=_FILE, help="A table of all records. - is stdout.")

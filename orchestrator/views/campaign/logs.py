@@ -28,7 +28,7 @@ from orchestrator.wiring import Reading
 _LINES = 20
 
 
-@click.command("logs", short_help="Print a trial's log, or the campaign's events.", cls=CampaignCommand)
+@click.command("logs", cls=CampaignCommand)
 @click.option("-f", "--follow", "following", is_flag=True, help="Go on as things happen; Ctrl-C ends it.")
 @click.option(
     "--lines", type=click.IntRange(min=0), help=f"How many of the last lines. [default: all; {_LINES} with -f]"

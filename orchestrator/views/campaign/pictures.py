@@ -27,7 +27,7 @@ from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.tree import Layout, family_for, tree
 
 
-@click.command("chart", short_help="Draw every node of a run as a dot: score over order.", cls=CampaignCommand)
+@click.command("chart", cls=CampaignCommand)
 @click.option("--metric", "name", help="Which metric; the first when left out.")
 @click.option("--width", type=click.IntRange(min=40, max=1000), help="Columns; those of the terminal when left out.")
 @click.option("--height", type=click.IntRange(min=8, max=1000), help="Lines; those of the terminal when left out.")
@@ -68,7 +68,7 @@ def _record(state: State, metric: Metric, run: Run) -> dict[str, Any]:
     }
 
 
-@click.command("tree", short_help="Show the tree of a run and what became of each node.", cls=CampaignCommand)
+@click.command("tree", cls=CampaignCommand)
 @click.option("--depth", type=click.IntRange(min=0), help="Levels below the root.")
 @click.option("--all", "everything", is_flag=True, help="Every node, however many there are.")
 @run_option
@@ -86,6 +86,3 @@ def tree_command(task: Path, depth: int | None, everything: bool, number: int | 
     screen = open_screen()
     family = None if everything else family_for(len(nodes), screen.height)
     screen.line(tree(reading.state, metrics, Layout(screen.width, screen.unicode, depth, family), run))
-
-
-commands = (chart_command, tree_command)

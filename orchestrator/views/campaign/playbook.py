@@ -35,7 +35,7 @@ from orchestrator.wiring import Reading
 _FAINT = "bright_black"
 
 
-@click.group("playbook", short_help="Show and choose what agents work with.")
+@click.group("playbook")
 def command() -> None:
     """What agents work with: its versions, what each brought, and which one is used."""
 

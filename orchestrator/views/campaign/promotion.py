@@ -49,7 +49,7 @@ def answered(node: Node) -> str:
     return f"{'accepted' if node.promotion else 'declined'}{why}"
 
 
-@click.command("accept", short_help="Let NODE, which waits for it, become the best.", cls=CampaignCommand)
+@click.command("accept", cls=CampaignCommand)
 @json_option
 @node_argument
 @task_argument
@@ -58,7 +58,7 @@ def accept(node: str, task: Path, as_json: bool) -> None:
     _answer(task, node, "accept", "", as_json)
 
 
-@click.command("decline", short_help="Keep NODE, which waits for it, from becoming the best.", cls=CampaignCommand)
+@click.command("decline", cls=CampaignCommand)
 @click.option("--why", default="", metavar="TEXT", help="The reason, to be kept with it.")
 @json_option
 @node_argument
@@ -79,6 +79,3 @@ def _answer(task: Path, name: str, kind: str, why: str, as_json: bool) -> None:
             raise click.UsageError(f"{node.id} does not wait for a person's word{others}")
         what = f"{node.id} is {'accepted' if kind == 'accept' else 'declined'}"
         ask(reading, task, kind, {"node": node.id, "why": why}, what, as_json)
-
-
-commands = (accept, decline)

@@ -293,7 +293,7 @@ def material_of(reading: Reading, run: Run) -> Material:
     return Material(reading.state, reading.accounts, run, ranking_of(reading, run), task_of(reading, run), diff)
 
 
-@click.command("report", short_help="Write a report in Markdown.", cls=CampaignCommand)
+@click.command("report", cls=CampaignCommand)
 @click.option("--out", type=click.Path(path_type=Path), default=STDOUT, help="File to write to; else stdout.")
 @run_option
 @json_option

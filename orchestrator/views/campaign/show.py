@@ -311,7 +311,7 @@ def record(state: State, node: Node, history: History, metrics: Sequence[Metric]
     }
 
 
-@click.command("show", short_help="Show everything about NODE.", cls=CampaignCommand)
+@click.command("show", cls=CampaignCommand)
 @json_option
 @words_argument
 def command(words: tuple[str, ...], as_json: bool) -> None:

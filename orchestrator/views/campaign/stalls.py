@@ -63,7 +63,7 @@ def _config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("stalls", short_help="Show who stalled, and what that cost and saved.", cls=CampaignCommand)
+@click.command("stalls", cls=CampaignCommand)
 @click.option(
     "--replay",
     "places",

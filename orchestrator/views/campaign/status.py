@@ -294,7 +294,7 @@ def standing_of(reading: Reading) -> Standing:
     return Standing(reading.state, reading.accounts, ranking_of(reading), reading.task, holder, folder, asked)
 
 
-@click.command("status", short_help="Tell where a campaign stands.", cls=CampaignCommand)
+@click.command("status", cls=CampaignCommand)
 @json_option
 @task_argument
 def command(task: Path, as_json: bool) -> None:

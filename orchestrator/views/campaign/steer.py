@@ -16,7 +16,7 @@ from orchestrator.wiring import Reading
 _QUOTES = 'the instruction goes into quotes, the task\'s folder behind it: blastdoor steer "…" TASK'
 
 
-@click.command("steer", short_help="Tell all who propose from now on what to do.", cls=CampaignCommand)
+@click.command("steer", cls=CampaignCommand)
 @click.option("--list", "is_list", is_flag=True, help="Show what was said so far; changes nothing.")
 @json_option
 @click.argument("words", nargs=-1, metavar="[TEXT] [TASK]")

@@ -23,7 +23,7 @@ from sandbox.conformance.docker import DockerSubject
 from sandbox.engine_report import EngineReport, examine_engine
 
 
-@click.command("doctor", short_help="Tell whether chambers hold what they promise.")
+@click.command("doctor")
 @click.option("--runtime", "runtimes", multiple=True, help="Runtime to examine; all known ones when left out.")
 @site_options("standing", "runtime")
 @click.option("--only", multiple=True, metavar="ROW", help="Rows of the contract to run.")

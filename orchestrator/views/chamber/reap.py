@@ -13,7 +13,7 @@ from orchestrator.wiring import backend_config, resolve_site
 from sandbox import SkyPilotConfig
 
 
-@click.command("reap", short_help="Remove what owners that are gone left behind.")
+@click.command("reap")
 @site_options("gpu", "standing", "runtime")
 @click.option("--json", "as_json", is_flag=True, help="Print the names as a JSON list.")
 @click.pass_obj

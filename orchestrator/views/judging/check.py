@@ -42,7 +42,7 @@ _SIGNS = {
 }
 
 
-@click.command("check", short_help="Examine TASK before it is searched.")
+@click.command("check")
 @click.option("--runs", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of the baseline.")
 @click.option("--no-cheats", is_flag=True, help="Leave the cheats out: each of them costs one run of the judge.")
 @site_options()

@@ -83,7 +83,7 @@ class _Seen:
     started_at: str = field(default_factory=lambda: stamp(utc_now()))
 
 
-@click.command("gate", short_help="Judge one untrusted change to TASK.")
+@click.command("gate")
 @click.option("--diff", "source", required=True, metavar="FILE", help="The change to judge; - is stdin.")
 @click.option("--must-improve", is_flag=True, help="Reject a change that is merely no worse than the baseline.")
 @click.option("--junit", type=_file, help="Write a JUnit report.")

@@ -1,5 +1,1 @@
 """A campaign at work as one picture that stays in place: drawn by `run` itself, or by `watch` from another terminal."""
-
-from orchestrator.views.live import watch
-
-commands = (watch.command,)

@@ -149,7 +149,7 @@ def _ended_by_signals() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@click.command("watch", short_help="Watch a campaign that runs in another terminal.", cls=CampaignCommand)
+@click.command("watch", cls=CampaignCommand)
 @click.option("--once", is_flag=True, help="Print one picture and leave.")
 @task_argument
 def command(task: Path, once: bool) -> None:

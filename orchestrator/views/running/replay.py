@@ -18,7 +18,7 @@ from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import Flags
 
 
-@click.command("replay", short_help="Run NODE once more and say whether its verdict stands.")
+@click.command("replay")
 @click.option("--tolerance", type=click.FloatRange(min=0), default=1e-9, help="Relative difference that is no change.")
 @site_options()
 @json_option

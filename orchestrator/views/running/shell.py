@@ -20,7 +20,7 @@ from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import Flags
 
 
-@click.command("shell", short_help="Open a shell in a fresh chamber with NODE's files.")
+@click.command("shell")
 @click.option("-c", "line", metavar="LINE", help="Run this one line and leave.")
 @click.option("--wall", type=Parsed("duration", parse_duration), default="30m", help="How long the chamber stays.")
 @site_options()

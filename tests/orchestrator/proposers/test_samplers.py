@@ -245,7 +245,10 @@ async def test_optuna_is_silent(caplog: pytest.LogCaptureFixture, capfd: pytest.
 
 def test_libraries_are_loaded_when_a_sampler_is_wanted() -> None:
     """Not before: every command would wait for them."""
-    code = "import sys, orchestrator.views.cli; print([it for it in ('optuna', 'numpy', 'cmaes') if it in sys.modules])"
+    code = (
+        "import sys\nfrom tests.clicking import every_command\nevery_command()\n"
+        "print([it for it in ('optuna', 'numpy', 'cmaes') if it in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

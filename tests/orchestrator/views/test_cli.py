@@ -1,11 +1,14 @@
 """Bad input gets one line that says what to do and a documented exit code; no engine is needed to say so."""
 
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from orchestrator.views.cli import cli, main
+from orchestrator.views.cli import main
+from orchestrator.views.commands import COMMANDS, load
 from orchestrator.views.exits import Exit
 
 
@@ -33,12 +36,46 @@ class Blastdoor:
         return caught.value.code, stderr
 
 
-@pytest.mark.parametrize("name", sorted(cli.commands))
-def test_the_list_of_commands_is_not_cut(name: str) -> None:
-    """What a command is for fits on its line of the help, in whole words."""
-    told = cli.commands[name].get_short_help_str(60)
-    assert told
-    assert not told.endswith("...")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_there(name: str) -> None:
+    """Under its own name, and what it is for fits on its line of the help."""
+    command = load(name)
+    assert command.name == name
+    assert command.help
+    assert 20 < len(COMMANDS[name].help) <= 60
+
+
+def test_help_loads_no_command() -> None:
+    """Nor anything that a command works with: whoever asks for help does not wait for an engine's library."""
+    code = (
+        "import sys\nfrom orchestrator.views.cli import cli\ncli.main(['--help'], standalone_mode=False)\n"
+        "print([it for it in ('docker', 'pydantic', 'sqlalchemy', 'rich', 'asyncio', 'sandbox') if it in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("word", "says"), [("stauts", "did you mean status?"), ("xyzzy", "commands are accept, ")])
+def test_a_command_that_there_is_not(blastdoor: "Blastdoor", word: str, says: str) -> None:
+    """One line with the nearest, or with all of them."""
+    code, stderr = blastdoor(word, "--json")
+    assert (code, len(stderr.splitlines())) == (Exit.BAD_INPUT, 1)
+    assert f"No such command {word!r}; {says}" in stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    """The script asks the program, and the program answers."""
+    code, _ = blastdoor("completion", shell)
+    assert code == Exit.OK
+    assert f"_BLASTDOOR_COMPLETE={shell}_complete" in blastdoor.stdout
+    monkeypatch.setenv("_BLASTDOOR_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "blastdoor sta")
+    monkeypatch.setenv("COMP_CWORD", "sta" if shell == "fish" else "1")
+    code, _ = blastdoor()
+    assert code == Exit.OK
+    assert {"stalls", "status"} <= set(re.split(r"[\s,]", blastdoor.stdout))
+    assert "steer" not in blastdoor.stdout
 
 
 def test_exit_codes_are_as_documented() -> None:

@@ -11,17 +11,16 @@ from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec, TaskError, load_task
 from orchestrator.task.crosschecks import STATE
-from orchestrator.views.campaign import commands
 from orchestrator.wiring import Flags, How, open_campaign, read_campaign, site_of_campaign, task_folder_of
 from orchestrator.wiring.ledgers import FILE
 from sandbox import Refused
-from tests.clicking import runner
+from tests.clicking import commands_in, runner
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import make_site, write_task
 
 
 def said(*words: str | Path, code: int = 0) -> str:
-    group = click.Group("blastdoor", commands={command.name or "": command for command in commands})
+    group = click.Group("blastdoor", commands={command.name or "": command for command in commands_in("campaign")})
     result = runner().invoke(group, [str(word) for word in words])
     assert result.exit_code == code, result.output
     return result.output

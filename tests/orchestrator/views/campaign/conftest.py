@@ -11,9 +11,8 @@ from click.testing import Result
 
 from orchestrator.domain.ending import Ending
 from orchestrator.ledger import CampaignLock
-from orchestrator.views.campaign import commands
 from orchestrator.views.running import guards
-from tests.clicking import runner
+from tests.clicking import commands_in, runner
 from tests.orchestrator.views.campaign.builder import Story
 
 HOSTILE = "[red]evil[/red] \x1b[2J\x1b]0;x\x07 \u202e |`'\" <b>\nsecond line"
@@ -60,7 +59,9 @@ class Stage:
 
 
 def _invoke(words: Sequence[str], stdin: str | None) -> Result:
-    group = click.Group("blastdoor", commands={command.name or "": command for command in (*commands, guards.command)})
+    group = click.Group(
+        "blastdoor", commands={command.name or "": command for command in (*commands_in("campaign"), guards.command)}
+    )
     # Our own main takes the number that a command gives back for its exit code; click's does not.
     group.result_callback()(lambda code: click.get_current_context().exit(code or 0))
     return runner().invoke(group, words, input=stdin)

@@ -10,16 +10,15 @@ from pathlib import Path
 import click
 import pytest
 
-from orchestrator.views.campaign import commands
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.running import guards, init
-from tests.clicking import runner
+from tests.clicking import commands_in, runner
 from tests.orchestrator.views.campaign.conftest import Stage
 
 
 def every_command() -> dict[str, click.Command]:
     found: dict[str, click.Command] = {}
-    for command in commands:
+    for command in commands_in("campaign"):
         inner = command.commands if isinstance(command, click.Group) else {"": command}
         found |= {f"{command.name} {name}".strip(): each for name, each in inner.items()}
     return found
@@ -27,7 +26,7 @@ def every_command() -> dict[str, click.Command]:
 
 def test_all_are_there() -> None:
     """Every command of the campaign's views, each with a line of help."""
-    assert {command.name for command in commands} == {
+    assert {command.name for command in commands_in("campaign")} == {
         "status", "chart", "tree", "show", "diff", "logs", "report", "export", "apply", "ledger",
         "pause", "playbook", "stalls", "inject", "requeue", "release", "cancel", "steer", "accept", "decline",
     }  # fmt: skip
@@ -112,9 +111,8 @@ def test_a_pipe_has_a_usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _PROGRAM = """
-import sys, click
-from orchestrator.views.campaign import commands
-click.Group("blastdoor", commands={command.name: command for command in commands})()
+from orchestrator.views.cli import cli
+cli()
 """
 
 

@@ -17,12 +17,11 @@ from orchestrator.ledger import Ledger
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.exits import Exit
-from orchestrator.views.judging import commands
 from orchestrator.views.judging import gate as gate_view
 from orchestrator.views.judging.gate import Change, gate, read_change
 from orchestrator.views.judging.report import Report
 from orchestrator.wiring import Site
-from tests.clicking import runner
+from tests.clicking import every_command, runner
 from tests.orchestrator.views.judging.stage import BETTER, JUDGE, METRIC, SOLVE, WORSE, Stage, whole, write_task
 
 SAME = SOLVE + "# the same, and a word more\n"
@@ -231,7 +230,7 @@ class Gate:
 
 
 def _command(name: str) -> click.Command:
-    return next(command for command in commands if command.name == name)
+    return every_command().commands[name]
 
 
 @pytest.fixture

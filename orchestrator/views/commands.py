@@ -1,0 +1,86 @@
+"""The commands: what each is for, and where its code is. Only the code of the one that is called is loaded."""
+
+import difflib
+import importlib
+from typing import NamedTuple
+
+import click
+
+
+class Place(NamedTuple):
+    """`code` is a module of this package, and after a colon the name in it where that is not `command`."""
+
+    code: str
+    help: str
+
+
+COMMANDS = {
+    "init": Place("running.init", "Write a small commented task into a new FOLDER."),
+    "run": Place("running.run", "Search for a better candidate of TASK."),
+    "resume": Place("running.resume", "Go on with the campaign of TASK."),
+    "replay": Place("running.replay", "Run NODE once more and say whether its verdict stands."),
+    "guards": Place("running.guards", "Show the guards that NODE inherits, from the root on."),
+    "shell": Place("running.shell", "Open a shell in a fresh chamber with NODE's files."),
+    "check": Place("judging.check", "Examine TASK before it is searched."),
+    "gate": Place("judging.gate", "Judge one untrusted change to TASK."),
+    "status": Place("campaign.status", "Tell where a campaign stands."),
+    "chart": Place("campaign.pictures:chart_command", "Draw every node of a run as a dot: score over order."),
+    "tree": Place("campaign.pictures:tree_command", "Show the tree of a run and what became of each node."),
+    "show": Place("campaign.show", "Show everything about NODE."),
+    "diff": Place("campaign.diff", "Show what NODE changed."),
+    "logs": Place("campaign.logs", "Print a trial's log, or the campaign's events."),
+    "report": Place("campaign.report", "Write a report in Markdown."),
+    "stalls": Place("campaign.stalls", "Show which agents stalled, and what that cost and saved."),
+    "export": Place("campaign.export", "Write a campaign, or one of its nodes, to files."),
+    "apply": Place("campaign.apply", "Write the changes of NODE into your own workspace."),
+    "ledger": Place("campaign.ledger", "List, prove, keep and clear the record of a campaign."),
+    "playbook": Place("campaign.playbook", "Show and choose what agents work with."),
+    "pause": Place("campaign.actions:pause", "Open no new attempts; those at work end as usual."),
+    "inject": Place("campaign.actions:inject", "Add a change of your own to the tree as a node."),
+    "requeue": Place("campaign.actions:requeue", "Run the attempt of NODE again, now."),
+    "release": Place("campaign.actions:release", "Let NODE out of quarantine."),
+    "cancel": Place("campaign.actions:cancel", "End the attempt of NODE; it is not charged."),
+    "steer": Place("campaign.steer", "Send an instruction to every later proposal."),
+    "accept": Place("campaign.promotion:accept", "Accept a candidate that waits for approval."),
+    "decline": Place("campaign.promotion:decline", "Reject a candidate that waits for approval."),
+    "watch": Place("live.watch", "Watch a campaign that runs in another terminal."),
+    "doctor": Place("chamber.doctor", "Tell whether chambers hold what they promise."),
+    "attack": Place("chamber.attack", "Attack a chamber in every way of the threat table."),
+    "exec": Place("chamber.execute", "Run one command in a fresh chamber."),
+    "reap": Place("chamber.reap", "Remove what owners that are gone left behind."),
+    "completion": Place("completion", "Print the completion script of a shell."),
+}
+
+
+class Commands(click.Group):
+    """Knows the names and lines of all commands, and loads one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        return load(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].help) for name in sorted(COMMANDS)])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            meant = f"did you mean {near[0]}?" if near else f"commands are {', '.join(sorted(COMMANDS))}"
+            ctx.fail(f"No such command {name!r}; {meant}")
+        return super().resolve_command(ctx, args)
+
+
+def load(name: str) -> click.Command:
+    module, _, attribute = COMMANDS[name].code.partition(":")
+    command: click.Command = getattr(importlib.import_module(f"{__package__}.{module}"), attribute or "command")
+    command.short_help = COMMANDS[name].help
+    return command
