@@ -58,70 +58,95 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    backend: Literal["docker", "modal", "skypilot"] = Field(default="docker", description="where candidates run")
-    gpu: str | None = Field(default=None, description="GPU of a trial, kind and count, like A10 or A100-80GB:2")
-    infra: str | None = Field(default=None, description="with skypilot: where, in its own words, like aws or slurm")
+    backend: Literal["docker", "modal", "skypilot"] = Field(
+        default="docker", description="where candidates run (docs/backends.md)"
+    )
+    gpu: str | None = Field(
+        default=None, description="GPU of a trial, kind and count, like `A10` or `A100-80GB:2`; `none` for none"
+    )
+    infra: str | None = Field(
+        default=None, description="with `skypilot`: where, in its own words, like `aws` or `slurm/cluster`"
+    )
     standing: int | None = Field(
-        default=None, ge=0, le=64, description="sandboxes or clusters that stay between trials, and are paid for"
+        default=None, ge=0, le=64, description="rented sandboxes or clusters to keep between trials; they cost money"
     )
     usd_per_hour_most: Annotated[float, BeforeValidator(_dollars)] | None = Field(
-        default=None, gt=0, description="what an hour of one rented chamber may cost; what costs more is not started"
+        default=None,
+        gt=0,
+        description="most that an hour of one rented chamber may cost; a dearer one is not started",
     )
-    modal_app: str = Field(default="blastdoor", description="the app that sandboxes on Modal belong to")
-    modal_environment: str | None = Field(default=None, description="the environment on Modal; its own default else")
+    modal_app: str = Field(default="blastdoor", description="app that owns the sandboxes on Modal")
+    modal_environment: str | None = Field(default=None, description="environment on Modal")
     modal_idle: Duration = Field(
-        default=120, ge=1, le=3600, description="time that a standing sandbox on Modal waits for a trial at most"
+        default=120,
+        ge=1,
+        le=3600,
+        description="time that an idle sandbox on Modal waits for its next trial, in seconds or like `2m`",
     )
     skypilot_lifetime: Duration = Field(
         default=14_400,
         ge=300,
         le=7 * 86_400,
-        description="time that a machine lives at most; a standing one reserves it",
+        description="longest life of a machine of SkyPilot, like `4h`; one that is kept reserves the price of it all",
     )
     skypilot_autodown: Duration = Field(
-        default=600, ge=60, le=86_400, description="time after which a machine that nobody ends goes down by itself"
+        default=600, ge=60, le=86_400, description="time until an abandoned machine of SkyPilot shuts itself down"
     )
-    docker_host: str | None = Field(default=None, description="engine; else DOCKER_HOST, else the default socket")
-    runtime: str = Field(default="runc", description="container runtime: runc or runsc (gVisor)")
-    image: str = Field(default="blastdoor-trial:latest", description="image of a chamber")
-    warm: int = Field(default=0, ge=0, le=256, description="chambers to keep ready at most")
+    docker_host: str | None = Field(default=None, description="address of the Docker engine")
+    runtime: str = Field(default="runc", description="container runtime: `runc` or `runsc` (gVisor)")
+    image: str = Field(default="blastdoor-trial:latest", description="image of a chamber, where the task names none")
+    warm: int = Field(default=0, ge=0, le=256, description="most chambers to keep ready")
     disk_read: Size = Field(
-        default=64 * 1024**2, ge=0, le=2**44, description="what a chamber here may read from a disk in a second; 0: all"
+        default=64 * 1024**2,
+        ge=0,
+        le=2**44,
+        description="bytes a second that a chamber of your own engine may read from disk, like `64MiB`; 0 is no limit",
     )
     proposer: (
         Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
         | None
     ) = Field(default=None, description="where changes come from")
-    attempts: int | None = Field(default=None, ge=1, description="attempts of a run at most")
+    attempts: int | None = Field(default=None, ge=1, description="most attempts of a run")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(
-        default=None, ge=0, description="dollars of a campaign at most"
+        default=None, ge=0, description="most dollars of a campaign, like `$5`"
     )
-    wall: Duration | None = Field(default=None, gt=0, description="time of a campaign on the clock at most")
+    wall: Duration | None = Field(default=None, gt=0, description="most time of a campaign on the clock, like `8h`")
     artifacts: Size | None = Field(
-        default=None, ge=0, description="bytes of outputs that a campaign keeps at most; the oldest discarded go first"
+        default=None,
+        ge=0,
+        description="most bytes of outputs that a campaign keeps, like `2GiB`; those of the oldest discarded go first",
     )
     width: int | None = Field(default=None, ge=1, description="attempts at a time")
     usd_per_hour: Annotated[float, BeforeValidator(_dollars)] = Field(
-        default=0.0, ge=0, description="what an hour of one processor of your own machine costs"
+        default=0.0, ge=0, description="price of an hour of one processor of your own machine"
     )
 
     api_key: SecretStr | None = Field(
         default=None,
         validation_alias=AliasChoices("BLASTDOOR_API_KEY", "ANTHROPIC_API_KEY", "api_key"),
-        description="key of the model's provider; ANTHROPIC_API_KEY is read too",
+        description="key of the model's provider; only the gateway has it, and it is never written anywhere",
     )
     api_url: str = Field(
         default="https://api.anthropic.com",
         pattern=r"^https?://",
-        description="where the Messages API is; another provider that speaks it can be named",
+        description="address of the Messages API; another provider that speaks it can be named",
     )
     models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] | None = Field(
-        default=None, min_length=1, description="models of every role that the task names none for, the preferred first"
+        default=None,
+        min_length=1,
+        description='models of every role for which the task names none, the preferred first: `["claude-sonnet-5-5"]`,'
+        " in the variable also `claude-sonnet-5-5,claude-opus-5-5`",
     )
-    prices: Path | None = Field(default=None, description="a file with prices of your own, beside the dated ones")
+    prices: Path | None = Field(
+        default=None,
+        description="file with prices of your own, beside the dated ones that we ship: of models (docs/gateway.md), of"
+        " chambers at Modal (docs/money.md)",
+    )
 
     ledger: Annotated[SecretStr, AfterValidator(_of_postgres)] | None = Field(
-        default=None, description="database for new campaigns, like postgresql://user:password@host/database"
+        default=None,
+        description="PostgreSQL database for new campaigns, like `postgresql://user:password@host/database`"
+        " (docs/ledger.md)",
     )
 
     @classmethod

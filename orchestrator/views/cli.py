@@ -1,4 +1,4 @@
-"""The command line. Bad input gets one line that says what to do, and an exit code from the table in the README.
+"""The command line. Bad input gets one line that says what to do, and an exit code from the table in docs/commands.md.
 
 Little is imported here: what a command does not need, it does not wait for.
 """

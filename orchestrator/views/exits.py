@@ -1,4 +1,4 @@
-"""Exit codes, the same for every command."""
+"""Exit codes, the same for every command but the gate, which has its own."""
 
 from enum import IntEnum
 
@@ -9,3 +9,23 @@ class Exit(IntEnum):
     BAD_INPUT = 2
     NO_ENGINE = 3
     INTERRUPTED = 130
+
+
+# The table of docs/commands.md.
+MEANINGS = {
+    Exit.OK: (
+        "all is well: a rule stopped the campaign, the task is ready, the score stands, every row holds,"
+        " every attack was blocked"
+    ),
+    Exit.NOT_GOOD: (
+        "the answer is no: too many attempts in a row ended free, the task is not ready, the score does not stand,"
+        " a guard does not pass, the chain is broken, an attack succeeded; or the reader of our output left before"
+        " its end"
+    ),
+    Exit.BAD_INPUT: "bad input, or our own policy refused: the line says what to change",
+    Exit.NO_ENGINE: (
+        "no engine or provider answers, or it does not let us in; or it failed half-way, as where `reap` could not"
+        " remove something"
+    ),
+    Exit.INTERRUPTED: "interrupted",
+}

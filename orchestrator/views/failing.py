@@ -1,4 +1,4 @@
-"""What an error becomes: one line that says what to do, and an exit code from the table in the README."""
+"""What an error becomes: one line that says what to do, and an exit code from the table in docs/commands.md."""
 
 from pydantic import ValidationError
 

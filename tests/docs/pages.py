@@ -12,7 +12,8 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What is promised about commands, flags and keys stands here; the change log tells of what was.
 GUIDES = [README, *DOCS]
 OTHERS = ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "deploy/README.md", "images/README.md")
-PAGES = [*GUIDES, *(ROOT / name for name in OTHERS)]
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
+PAGES = [*GUIDES, *(ROOT / name for name in OTHERS), *DECISIONS]
 
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

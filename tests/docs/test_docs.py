@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+import reference
 from orchestrator.budget import Account
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import FIELDS
@@ -40,8 +41,8 @@ from tests.docs.pages import (
     tables,
 )
 
-CAMPAIGN, GATE, JUDGES, PYTHON, TASK = (
-    ROOT / "docs" / f"{name}.md" for name in ("campaign", "gate", "judges", "python", "task")
+CAMPAIGN, COMMANDS, GATE, JUDGES, PYTHON, SETTINGS, TASK = (
+    ROOT / "docs" / f"{name}.md" for name in ("campaign", "commands", "gate", "judges", "python", "settings", "task")
 )
 # Flags of other programs that the pages speak of.
 OTHERS = {"--base", "--relative"}
@@ -130,18 +131,20 @@ def check_call(command: click.Command, words: list[str]) -> None:
             return
 
 
-def test_every_command_is_in_the_readme() -> None:
-    """The README's table names every command, and every command of a group."""
-    shown = {" ".join(words[:2]) for words in calls(README)} | {words[0] for words in calls(README) if words}
+def test_every_command() -> None:
+    """The page's table names every command, and every command of a group."""
+    rows = table(COMMANDS, "command", "what it does").column("command")
+    words = [span.split()[1:] for cell in rows for span in code_of(cell)]
+    shown = {" ".join(it[:2]) for it in words} | {it[0] for it in words}
     for name, command in every_command().commands.items():
         subcommands = command.commands if isinstance(command, click.Group) else {}
         for wanted in [f"{name} {it}" for it in subcommands] or [name]:
-            assert wanted in shown, f"blastdoor {wanted} is not in the README"
+            assert wanted in shown, f"blastdoor {wanted} is not on the page"
 
 
 def test_settings() -> None:
-    """The README has every setting with its variable and its default."""
-    found = table(README, "setting", "variable", "default")
+    """The page has every setting with its variable and its default."""
+    found = table(SETTINGS, "setting", "variable", "default")
     assert [code_of(cell) for cell in found.column("setting")] == [[name] for name in Settings.model_fields]
     for (name, field), row in zip(Settings.model_fields.items(), found.rows, strict=True):
         assert row[1] == f"`{PREFIX}{name.upper()}`"
@@ -152,8 +155,8 @@ def test_settings() -> None:
 
 
 def test_exit_codes() -> None:
-    """The README has every exit code, and the gate's page the gate's own."""
-    [common, own] = [table(page, "code", "meaning") for page in (README, GATE)]
+    """The page of commands has every exit code, and the gate's page the gate's own."""
+    [common, own] = [table(page, "code", "meaning") for page in (COMMANDS, GATE)]
     assert [int(code) for code in common.column("code")] == sorted(Exit)
     said = {int(code): meaning for code, meaning in own.rows}
     assert set(said) == set(_EXITS.values())
@@ -238,3 +241,21 @@ def imported(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
             yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from ((node.module, alias.name) for alias in node.names)
+
+
+def test_the_readme_is_short() -> None:
+    """What it is, the picture, install, two commands, one screen, where to read on: within 900 words."""
+    assert len(README.read_text(encoding="utf-8").split()) <= 900
+
+
+@pytest.mark.parametrize("folder", [ROOT / "docs", ROOT / "docs" / "adr"], ids=named)
+def test_every_page_is_listed(folder: Path) -> None:
+    """The first page of a folder links every other page in it."""
+    first = folder / ("README.md" if folder.name == "adr" else "index.md")
+    assert {page.name for page in folder.glob("*.md")} - {first.name} <= set(links(first))
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_reference(name: str) -> None:
+    """A page that is made from the code is what the code makes now; scripts/reference.py writes it again."""
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == reference.PAGES[name]()

@@ -49,8 +49,8 @@ def test_exec_brings_files_in_and_out(tmp_path: Path) -> None:
     assert "completed" in ran.stderr
 
 
-def test_readme_example(tmp_path: Path) -> None:
-    """The first command of the README does what it says."""
+def test_example_of_the_docs(tmp_path: Path) -> None:
+    """The first command of docs/chamber.md does what it says."""
     example = Path(__file__).parents[2] / "examples" / "hello"
     ran = blastdoor(
         "exec", "--in", str(example), "--out", str(tmp_path / "result"), "--wall", "30s", "--", "python3", "main.py"

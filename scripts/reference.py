@@ -1,0 +1,171 @@
+"""Writes the pages of docs/ that are made from the code: commands with their exit codes, and settings.
+
+The pages are committed, so that they can be read where the repository is; a test holds them equal to what this writes.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType
+from typing import get_args
+
+import click
+from pydantic.fields import FieldInfo
+
+from orchestrator.settings import PREFIX, Settings
+from orchestrator.views.cli import cli
+from orchestrator.views.commands import COMMANDS, load
+from orchestrator.views.exits import MEANINGS, Exit
+
+DOCS = Path(__file__).parents[1] / "docs"
+_NOTE = "<!-- Written by scripts/reference.py. Change the code that it is made from, not this page. -->"
+
+_GROUPS = {
+    "start": ("init", "check", "run", "resume"),
+    "look": ("watch", "status", "chart", "tree", "show", "diff", "logs", "report", "stalls"),
+    "steer": ("pause", "steer", "accept", "decline", "inject", "requeue", "release", "cancel", "guards"),
+    "use": ("replay", "shell", "apply", "export", "playbook", "ledger"),
+    "in CI": ("gate",),
+    "one chamber": ("exec", "doctor", "attack", "reap"),
+    "your shell": ("completion",),
+}
+
+_COMMANDS_INTRO = """\
+The last word of every command about a task is the task's folder; it is `.` when left out. NODE is an id like `1.3.2`,
+or `best`. Most commands have `--json`. Options of `blastdoor` itself stand before the command.
+"""
+
+_GATE_EXITS = "`gate` has its own: 0 accepted, 1 rejected, 2 could not judge ([gate.md](gate.md))."
+
+_SETTINGS_INTRO = f"""\
+A flag wins over what the campaign was started with, that over the task, that over your settings, that over the default.
+Your settings are the environment, then `~/.config/blastdoor/settings.toml`. `run` prints each value with its place:
+*flag*, *campaign*, *task*, *user* or *default*. A variable that starts with `{PREFIX}` and names no setting is an
+error.
+"""
+
+# What holds where a setting has no value of its own.
+_UNSET = {
+    "modal_environment": "none; Modal's own default",
+    "docker_host": "`DOCKER_HOST`, else the default socket",
+    "proposer": "none; `random` in the end",
+    "attempts": "none; 20 in the end",
+    "artifacts": "none; 2 GiB in the end",
+    "width": "none; chosen",
+    "api_key": "none; `ANTHROPIC_API_KEY` is read too",
+    "models": "none; one for each role in the end",
+    "ledger": "none; a file in the folder",
+}
+
+
+def commands_page() -> str:
+    root = click.Context(cli, info_name="blastdoor")
+    every = {name: load(name) for names in _GROUPS.values() for name in names}
+    if missing := set(COMMANDS) ^ set(every):
+        raise SystemExit(f"scripts/reference.py: put {', '.join(sorted(missing))} into _GROUPS")
+    parts = ["# Commands", _NOTE, _COMMANDS_INTRO.strip(), _table("command", "what it does", _summary(root, every))]
+    codes = ((str(code.value), MEANINGS[code]) for code in Exit)
+    parts += ["## Exit codes", _table("code", "meaning", codes), _GATE_EXITS]
+    parts += ["## Options before the command", _options(root)]
+    for name, command in every.items():
+        parts += _details(command, click.Context(command, root, info_name=name), "##")
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(root: click.Context, every: dict[str, click.Command]) -> Iterator[tuple[str, str]]:
+    for group, names in _GROUPS.items():
+        yield f"**{group}**", ""
+        for name in names:
+            context = click.Context(every[name], root, info_name=name)
+            yield _call(context), COMMANDS[name].help
+            for _, inner in _inner(context):
+                yield _call(inner), _prose(inner.command.get_short_help_str(200))
+
+
+def _call(context: click.Context) -> str:
+    """How it is called, without its options."""
+    pieces = context.command.collect_usage_pieces(context)
+    words = [word for word in pieces if word not in ("[OPTIONS]", "[ARGS]...")]
+    return f"`{' '.join([context.command_path, *words])}`"
+
+
+def _inner(context: click.Context) -> Iterator[tuple[str, click.Context]]:
+    if isinstance(group := context.command, click.Group):
+        for name in group.list_commands(context):
+            yield name, click.Context(group.commands[name], context, info_name=name)
+
+
+def _details(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
+    yield f"{level} {context.command_path.removeprefix('blastdoor ')}"
+    yield _call(context)
+    yield from (_prose(part) for part in inspect.cleandoc(command.help or "").split("\n\n"))
+    if command.epilog:
+        yield _prose(command.epilog)
+    if any(isinstance(it, click.Option) for it in command.params):
+        yield _options(context)
+    for _, inner in _inner(context):
+        yield from _details(inner.command, inner, f"{level}#")
+
+
+def _prose(text: str) -> str:
+    """Words that begin with a dollar or hyphens are code; what is code already stays."""
+    pieces = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    plain = (re.sub(r"(?<![\w-])(--?[a-z][a-z-]*|\$[A-Z_]+)(?![\w-])", r"`\1`", piece) for piece in pieces[::2])
+    return "".join(a + b for a, b in zip(plain, [*pieces[1::2], ""], strict=True))
+
+
+def _options(context: click.Context) -> str:
+    options = (it for it in context.command.params if isinstance(it, click.Option) and not it.hidden)
+    return _table("option", "value", "meaning", (_option(it, context) for it in options))
+
+
+def _option(option: click.Option, context: click.Context) -> tuple[str, str, str]:
+    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
+    if option.is_flag:
+        value = ""
+    elif isinstance(option.type, click.Choice):
+        value = ", ".join(f"`{choice}`" for choice in option.type.choices)
+    else:
+        value = option.make_metavar()
+    record = option.get_help_record(context)
+    return names, value.removesuffix(" RANGE"), _prose(record[1]) if record else ""
+
+
+def settings_page() -> str:
+    fields = Settings.model_fields.items()
+    rows = ((f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(name, it), _meaning(it)) for name, it in fields)
+    table = _table("setting", "variable", "default", "meaning", rows)
+    return "\n\n".join(["# Settings", _NOTE, _SETTINGS_INTRO.strip(), table]) + "\n"
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    if field.default is not None:
+        return f"`{field.default}`"
+    return _UNSET.get(name, "none")
+
+
+def _meaning(field: FieldInfo) -> str:
+    """A page that is named is linked; a choice shows what can be chosen."""
+    text = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", field.description or "")
+    kinds = (field.annotation, *(it for it in get_args(field.annotation) if it is not NoneType))
+    choices = next((get_args(kind) for kind in kinds if all(isinstance(it, str) for it in get_args(kind) or [0])), ())
+    return text + (f": {', '.join(f'`{it}`' for it in choices)}" if choices else "")
+
+
+def _table(*parts: object) -> str:
+    *header, rows = parts
+    lines = [header, ["---"] * len(header), *rows]  # type: ignore[misc]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |".replace("|  |", "| |") for cells in lines)
+
+
+PAGES = {"commands.md": commands_page, "settings.md": settings_page}
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
