@@ -15,6 +15,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from orchestrator.choices import PROPOSERS
 from sandbox.units import Duration, Size
 
 
@@ -44,6 +45,11 @@ def _of_postgres(url: SecretStr) -> SecretStr:
     if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
         raise ValueError("must be a URL like postgresql://user:password@host/database")
     return url
+
+
+def _proposer(name: str) -> str:
+    PROPOSERS.find(name)
+    return name
 
 
 class _UserFile(TomlConfigSettingsSource):
@@ -102,10 +108,9 @@ class Settings(BaseSettings):
         le=2**44,
         description="bytes a second that a chamber of your own engine may read from disk, like `64MiB`; 0 is no limit",
     )
-    proposer: (
-        Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
-        | None
-    ) = Field(default=None, description="where changes come from")
+    proposer: Annotated[str, AfterValidator(_proposer)] | None = Field(
+        default=None, description="where changes come from"
+    )
     attempts: int | None = Field(default=None, ge=1, description="most attempts of a run")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(
         default=None, ge=0, description="most dollars of a campaign, like `$5`"

@@ -30,7 +30,7 @@ from orchestrator.loop.tuning import Tuning, draft_tree
 from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.offload import offload
-from orchestrator.proposers import Exhausted, Unanswered
+from orchestrator.proposers import Exhausted, ProposerFailed, Unanswered
 from orchestrator.watch.pulse import Cause
 
 # Stalls that say nothing of the provider.
@@ -83,6 +83,9 @@ class Attempt:
                 self._end(End(Ending.INVALID, False, str(error)))
         except Unusable as error:
             self._cancel(str(error))
+            raise
+        except ProposerFailed as error:
+            interrupt(self._bench, self._name, why=str(error))
             raise
         except Exhausted as error:
             self._cancel(str(error))

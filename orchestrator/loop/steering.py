@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import overload
 
+from orchestrator.choices import PROPOSERS
 from orchestrator.domain.state import State
-from orchestrator.task.sections import ASK_A_MODEL
 
 # Every one of them is part of every prompt from then on.
 LONGEST = 2000
@@ -32,9 +32,9 @@ class Said(Sequence[str]):
 
 def unheard(proposer: str) -> str | None:
     """Why an instruction would reach nobody."""
-    if proposer in ASK_A_MODEL:
+    if PROPOSERS.has(proposer, "asks_a_model"):
         return None
-    readers = ", ".join(ASK_A_MODEL)
+    readers = ", ".join(PROPOSERS.with_trait("asks_a_model"))
     return f"the proposer {proposer} reads no instructions, only {readers} do; blastdoor inject brings a change instead"
 
 

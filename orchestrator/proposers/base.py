@@ -6,8 +6,10 @@ from typing import Protocol
 
 from orchestrator.change import Tree
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Ranking
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.llm.line import Line
+from orchestrator.task import Task
 from orchestrator.watch.signals import Signal
 
 
@@ -21,6 +23,12 @@ class Stalled(Exception):
 
 class Barred(Stalled):
     """No question of the proposer's can ever pass, as its first one shows. One line, with what to change."""
+
+
+class ProposerFailed(Exception):
+    """The code of a proposer is wrong: nobody can go on before it is mended. One line that says whose it is; the
+    attempt is not charged, and waits for a resume.
+    """
 
 
 class Unanswered(Exception):
@@ -138,6 +146,22 @@ class Brief:
     playbook: Playbook | None = None
     deadline_s: float = 600.0
     heard: Callable[[Signal], None] = lambda _: None
+
+
+@dataclass(frozen=True)
+class ProposerContext:
+    """What a proposer is made of. `name` is what it was asked for by, `ranking` the task's own order of scores.
+
+    `tree` is what the search begins with, None where nobody has read it yet. `control`: it is to run beside another.
+    `agent` is what a flag named.
+    """
+
+    name: str
+    task: Task
+    ranking: Ranking
+    tree: Tree | None = None
+    control: bool = False
+    agent: str | None = None
 
 
 class Proposer(Protocol):

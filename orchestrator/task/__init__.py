@@ -7,7 +7,6 @@ from orchestrator.task.files import input_digest
 from orchestrator.task.model import Target, Task, diff_of
 from orchestrator.task.reading import FILE, load_task
 from orchestrator.task.sections import (
-    ASK_A_MODEL,
     AgentSpec,
     Budget,
     GuardSpec,
@@ -30,7 +29,6 @@ from orchestrator.task.template import write_template
 from orchestrator.task.units import format_duration, format_size, parse_duration, parse_money, parse_rate, parse_size
 
 __all__ = [
-    "ASK_A_MODEL",
     "FILE",
     "AgentSpec",
     "Bool",

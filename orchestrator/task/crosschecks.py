@@ -11,15 +11,17 @@ from pathlib import Path
 from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
+from orchestrator.choices import PROPOSERS
 from orchestrator.domain.certify import EACH
 from orchestrator.domain.metric import Rule
 from orchestrator.domain.verdict import Mode
+from orchestrator.registry import ChoiceError, listed
 from orchestrator.task.conditions import check_conditions
 from orchestrator.task.errors import Key, Wrong
 from orchestrator.task.explaining import nearest
 from orchestrator.task.files import plain_names
 from orchestrator.task.model import Task
-from orchestrator.task.sections import NEED_A_SPACE, HeldOutSpec, Repository
+from orchestrator.task.sections import HeldOutSpec, Repository
 
 STATE = ".blastdoor"
 PLAYBOOK = "playbook"
@@ -27,9 +29,11 @@ PLAYBOOK = "playbook"
 Notice = tuple[Key, str]
 
 
-def check(task: Task, folder: Path) -> list[Notice]:
-    """All checks that need no repository to be read."""
+def check(task: Task, folder: Path, *, searches: bool = True) -> list[Notice]:
+    """All checks that need no repository to be read. Where nobody `searches`, who would propose need not be there."""
     check_sections(task)
+    if searches:
+        _check_choices(task)
     check_places(task, folder)
     warnings = [
         *_weights_without_effect(task),
@@ -72,6 +76,18 @@ def check_sections(task: Task) -> None:
         if stops and (mode := task.judge.mode) != "data":
             text = f'needs judge.mode = "data": with "{mode}" no trial can be told to stop; take one of them out'
             raise Wrong(key, text)
+
+
+def _check_choices(task: Task) -> None:
+    """Every name is one that is built in or installed."""
+    controls = PROPOSERS.with_trait("is_control")
+    try:
+        if task.search.proposer:
+            PROPOSERS.find(task.search.proposer)
+    except ChoiceError as error:
+        raise Wrong(("search", "proposer"), str(error)) from None
+    if task.search.control and task.search.control not in controls:
+        raise Wrong(("search", "control"), f'must be {listed(controls)}, not "{task.search.control}"')
 
 
 def _check_certify(task: Task) -> None:
@@ -307,6 +323,6 @@ def _certify_without_effect(task: Task) -> Iterator[Notice]:
 def _search_without_a_space(task: Task) -> Iterator[Notice]:
     """A flag may name another proposer; who makes the one that counts refuses it."""
     for name, proposer in (("proposer", task.search.proposer), ("control", task.search.control)):
-        if proposer in NEED_A_SPACE and not task.parameters:
+        if proposer and not task.parameters and PROPOSERS.has(proposer, "needs_space"):
             other = ", or leave the control out" if name == "control" else ""
             yield ("search", name), f'"{proposer}" needs a space to search; add [parameters]{other}'

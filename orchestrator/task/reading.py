@@ -20,13 +20,15 @@ FILE_BYTES = 1 << 20
 LARGEST = 2**63
 
 
-def load_task(folder: Path) -> Task:
-    """The task of a folder, checked against what lies there. Raises TaskError."""
+def load_task(folder: Path, *, searches: bool = True) -> Task:
+    """The task of a folder, checked against what lies there. Raises TaskError, also for a name that is not installed
+    here, unless nobody `searches`.
+    """
     file = folder / FILE
     text = _read(file)
     try:
         task = _validated(_parsed(text, file))
-        warnings = check(task, folder)
+        warnings = check(task, folder, searches=searches)
     except Wrong as wrong:
         raise TaskError(_located(wrong.key, wrong.text, text, file)) from None
     except RecursionError:

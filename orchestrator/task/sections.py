@@ -26,9 +26,6 @@ from orchestrator.task.words import (
 from sandbox import Limits
 from sandbox.units import Duration, Size
 
-Proposer = Literal["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
-NEED_A_SPACE = ("grid", "random", "tpe", "cmaes", "gp", "mixed", "llm-params")
-ASK_A_MODEL = ("llm", "llm-params", "agent")
 Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -261,13 +258,15 @@ class AgentSpec(Section):
 
 
 class SearchSpec(Section):
-    """Who proposes, how wide and how deep. None leaves the choice to the program."""
+    """Who proposes, how wide and how deep. None leaves the choice to the program. Names are checked where the task is
+    read for a search: what is stored stays readable without the package that brought one.
+    """
 
-    proposer: Proposer | None = None
+    proposer: Name | None = None
     width: int | None = Field(default=None, ge=1, le=100_000)
     depth: int | None = Field(default=None, ge=1, le=1000)
     saturates: tuple[Resource, ...] | None = None
-    control: Literal["grid", "random"] | None = None
+    control: Name | None = None
     selection: Literal["champion", "tasks"] | None = None
     review: bool | None = None
     ask: bool | None = None

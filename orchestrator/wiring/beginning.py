@@ -19,6 +19,7 @@ from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Workbench
 from orchestrator.task import Snapshot, Task
 from orchestrator.wiring.options import Options
+from orchestrator.wiring.plugins import brought_by_others
 from orchestrator.wiring.site import Site
 
 
@@ -136,6 +137,7 @@ def _run_started(
         before={account.value: bench.book.accounts.used(account) for account in _OF_A_RUN},
         usd_before=bench.book.accounts.used(Account.USD),
         start=start,
+        brought=brought_by_others(options, task),
     )
 
 

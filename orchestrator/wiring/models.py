@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from orchestrator.agents.presets import IMAGE
 from orchestrator.awake import Awake
 from orchestrator.budget import Account, micro_dollars, shown
+from orchestrator.choices import PROPOSERS
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.records import Spent
 from orchestrator.llm.allowance import Allowance
@@ -18,7 +19,7 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.grants import Grants
 from orchestrator.loop.models import Models
 from orchestrator.settings import Settings
-from orchestrator.task import ASK_A_MODEL, StallSpec, Task, TaskError, format_duration
+from orchestrator.task import StallSpec, Task, TaskError, format_duration
 from orchestrator.watch.config import Config
 from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
@@ -39,7 +40,7 @@ _NO_KEY = "the proposer {} asks a model, and there is no key for one; set ANTHRO
 
 
 def asks_a_model(options: Options) -> bool:
-    return options["proposer"] in ASK_A_MODEL
+    return PROPOSERS.has(options["proposer"], "asks_a_model")
 
 
 def allowances_of(task: Task, options: Options, settings: Settings) -> dict[ModelRole, Allowance]:

@@ -38,6 +38,7 @@ from orchestrator.wiring.models import asks_a_model, open_models, worst_of_askin
 from orchestrator.wiring.options import Flags, Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
+from orchestrator.wiring.plugins import changed_since, faults, lent, name_of, refuse_missing
 from orchestrator.wiring.proposers import changes_at_once, make_proposer
 from orchestrator.wiring.reading import Reading, campaign_folder, read_campaign, remember_task, task_folder_of
 from orchestrator.wiring.secrets import refuse_secrets
@@ -76,33 +77,40 @@ async def open_campaign(
     lower_tier: bool = False,
     folder: Path | None = None,
     aim: Aim = Aim.BETTER,
+    proposer: Proposer | None = None,
 ) -> AsyncIterator[Opened]:
     """Take the campaign over and make its parts. Raises TaskError, LedgerError, CannotOpen; nothing is lost then.
 
     `start` is the node whose tree a new run begins with; `folder` is where the campaign is kept, if not in the task.
-    `aim` is what candidates are kept for.
+    `aim` is what candidates are kept for. `proposer` is an instance to search with, in the place of one by its name.
     """
-    settings = settings or Settings()
+    settings, flags = settings or Settings(), flags or Flags()
     folder = folder or campaign_folder(task_folder)
     task_folder = task_folder_of(task_folder)
-    task = load_task(task_folder)
+    task = load_task(task_folder, searches=proposer is None)
     taken = snapshot(task, task_folder)
     async with AsyncExitStack() as stack:
+        stack.enter_context(lent(proposer))
+        if proposer is not None:
+            flags = replace(flags, proposer=name_of(proposer))
         has_nothing = stack.enter_context(_campaign_place(folder))
         ledger = _ledger(folder, how, settings)
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
             how = _checked_how(book, folder, how)
-            options = resolve(flags or Flags(), task, settings, _kept(book, how))
-            notes: tuple[str, ...] = ()
+            options = resolve(flags, task, settings, _kept(book, how))
+            notes = tuple(faults())
             if how is How.RESUME:
+                refuse_missing(book.state.run)
+                _refuse_another(book.state.run, options)
                 _check_unchanged(book.state.run, artifacts, task, taken)
-                notes = _overruled(options, _task_of(book.state.run, artifacts), task)
-            proposer = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
+                notes += _overruled(options, _task_of(book.state.run, artifacts), task)
+                notes += tuple(changed_since(book.state.run))
+            searcher = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
             if asks_a_model(options):
                 refuse_secrets(task, taken.tree, task_pages(task, task_folder))
-            form = shape_of(task, options, proposer, ceiling_of(task, site, agent=options["proposer"] == "agent"))
+            form = shape_of(task, options, searcher, ceiling_of(task, site, agent=options["proposer"] == "agent"))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
@@ -218,12 +226,16 @@ def kept_by(run: Run) -> dict[str, object]:
     return {**kept, "proposer": run.proposer, "control": run.control}
 
 
-def site_of_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> SiteChoice:
+def site_of_campaign(
+    folder: Path, how: How, flags: Flags, settings: Settings, proposer: Proposer | None = None
+) -> SiteChoice:
     """Where its candidates are to run, before anything of it is opened. Raises TaskError, LedgerError."""
-    task = load_task(task_folder_of(folder))
     if how is not How.RESUME or not has_ledger(campaign_folder(folder)):
-        return resolve(flags, task, settings).site
+        return resolve(flags, load_task(task_folder_of(folder)), settings).site
     with read_campaign(folder, settings) as reading:
+        if proposer is None:
+            refuse_missing(reading.state.run)
+        task = load_task(task_folder_of(folder), searches=proposer is None)
         return site_of_run(reading.state.run, task, flags, settings)
 
 
@@ -241,6 +253,12 @@ def _check_unchanged(
     if keys or files:
         what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
         raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `run --new-run`")
+
+
+def _refuse_another(run: Run, options: Options) -> None:
+    if options["proposer"] != run.proposer:
+        own = f"run {run.number} was begun with the proposer {run.proposer}"
+        raise CannotOpen(f"{own}, not {options['proposer']}; go on with that one, or begin a new run")
 
 
 def _task_of(run: Run, artifacts: Artifacts) -> Task:
@@ -264,7 +282,7 @@ def _overruled(options: Options, old: Task, new: Task) -> tuple[str, ...]:
 async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site) -> Parts:
     """What a run was made of, once more. Raises CannotOpen when its task is no longer what it was."""
     task_folder = task_folder_of(task_folder)
-    task = load_task(task_folder)
+    task = load_task(task_folder, searches=False)
     taken = snapshot(task, task_folder)
     # A candidate is read from its commit: the workspace may have been changed since, for instance by `apply`.
     _check_unchanged(reading.state.runs[str(run)], reading.artifacts, task, taken, without=("workspace",))

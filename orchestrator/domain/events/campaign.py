@@ -3,7 +3,7 @@
 from typing import Literal
 
 from orchestrator.domain.events.base import Amounts, OneEvent
-from orchestrator.domain.records import SiteRecord
+from orchestrator.domain.records import Brought, SiteRecord
 
 
 class CampaignOpened(OneEvent):
@@ -14,7 +14,10 @@ class CampaignOpened(OneEvent):
 
 
 class RunStarted(OneEvent):
-    """`before` has the slots that earlier runs used, `usd_before` the micro-dollars of the campaign until now."""
+    """`before` has the slots that earlier runs used, `usd_before` the micro-dollars of the campaign until now.
+
+    `brought` has what packages of others, or a caller in Python, put in.
+    """
 
     kind: Literal["run started"] = "run started"
     run: int
@@ -32,6 +35,7 @@ class RunStarted(OneEvent):
     before: Amounts
     usd_before: int = 0
     start: str | None = None
+    brought: tuple[Brought, ...] = ()
 
 
 class LimitsSet(OneEvent):

@@ -1,7 +1,7 @@
 """The campaign's present, one record a thing. Each is a fold over events, kept as a row beside them."""
 
 from orchestrator.domain.records.base import Phase, Purpose, Role, Spent
-from orchestrator.domain.records.campaign import Campaign, Round, Run, SiteRecord
+from orchestrator.domain.records.campaign import Brought, Campaign, Round, Run, SiteRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
 from orchestrator.domain.records.node import Certification, Draft, Guard, HeldOut, Injection, Node
 from orchestrator.domain.records.standing import STANDING, Standing
@@ -11,6 +11,7 @@ __all__ = [
     "EVOLVING",
     "STANDING",
     "Asked",
+    "Brought",
     "Calibration",
     "Campaign",
     "Certification",

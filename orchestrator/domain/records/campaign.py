@@ -33,12 +33,21 @@ class SiteRecord(BaseModel, extra="forbid", frozen=True):
         return self.backend != self.judge
 
 
+class Brought(BaseModel, extra="forbid", frozen=True):
+    """What a run works with and is not built in: a package brought it, or, where that is empty, a caller in Python."""
+
+    kind: str
+    name: str
+    package: str = ""
+    version: str = ""
+
+
 class Run(BaseModel, extra="forbid", frozen=True):
     """One set of criteria. `task` is the artifact with the canonical task, `digests` what it was bound to.
 
     `before` has the slots that earlier runs used: a cap on attempts is one run's, a cap on money the campaign's.
     `usd_before` and `began_s` are the campaign's micro-dollars and seconds of work when it began.
-    `sites` has every place that it ran at, the present one last.
+    `sites` has every place that it ran at, the present one last; `brought` what it works with that is not built in.
     """
 
     number: int
@@ -58,6 +67,7 @@ class Run(BaseModel, extra="forbid", frozen=True):
     usd_before: int = 0
     began_s: float = 0.0
     start: str | None = None
+    brought: tuple[Brought, ...] = ()
     champions: dict[str, str] = Field(default_factory=dict)
     cohort: str | None = None
     ladders: dict[str, float] = Field(default_factory=dict)

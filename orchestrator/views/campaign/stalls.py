@@ -99,7 +99,7 @@ def command(task: Path | None, places: Sequence[Path], as_json: bool, **wanted: 
 
 def replay_command(task: Path, config: Config) -> str:
     """What to type to see the campaign's own streams under `config`: the task's, with a floor that may be learnt."""
-    floor = "" if config.floor == load_task(task).stall.floor else f" --floor {config.floor!r}"
+    floor = "" if config.floor == load_task(task, searches=False).stall.floor else f" --floor {config.floor!r}"
     return shlex.join(["blastdoor", "stalls", "--replay", str(campaign_folder(task) / FOLDER), str(task)]) + floor
 
 
@@ -118,7 +118,7 @@ def _task_of(place: Path) -> Path | None:
 
 
 def _config(task: Path | None, given: dict[str, float]) -> Config:
-    start = watch_config(load_task(task).stall) if task else Config()
+    start = watch_config(load_task(task, searches=False).stall) if task else Config()
     values: dict[str, Any] = {name if name in ("floor", "loop") else f"{name}_s": it for name, it in given.items()}
     try:
         return replace(start, **values)

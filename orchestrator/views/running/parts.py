@@ -38,7 +38,8 @@ async def open_place(settings: Settings, task: Path, name: str, flags: Flags) ->
         if node.commit is None:
             raise click.UsageError(f"{node.id} has no candidate: nothing of it was promoted")
         number = run_of(node.id)
-        chosen = site_of_run(reading.state.runs[str(number)], load_task(task_folder_of(task)), flags, settings)
+        loaded = load_task(task_folder_of(task), searches=False)
+        chosen = site_of_run(reading.state.runs[str(number)], loaded, flags, settings)
         async with open_site(settings, chosen, say) as site:
             if site.judging:
                 say(f"on {site.name}, which is rented: this costs, and is in no campaign's books")

@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from orchestrator.choices import PROPOSERS
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.exits import Exit
+from orchestrator.views.parsing import Named
 from orchestrator.views.running.options import cap_options
 from orchestrator.views.running.plan import show_plan
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
@@ -16,14 +18,12 @@ from orchestrator.views.running.summary import show_summary, summary_record
 from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import How
 
-_PROPOSERS = click.Choice(
-    ["grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", "llm", "llm-params", "agent", "inject"]
-)
+_CONTROLS = click.Choice(PROPOSERS.with_trait("is_control"))
 
 
 @click.command("run")
-@click.option("--proposer", type=_PROPOSERS, help="Where changes come from.")
-@click.option("--control", type=click.Choice(["grid", "random"]), help="A control beside it, on the same budget.")
+@click.option("--proposer", type=Named(PROPOSERS), help="Where changes come from.")
+@click.option("--control", type=_CONTROLS, help="A control beside it, on the same budget.")
 @click.option("--agent", help="With --proposer agent: one known by its name, like claude-code.")
 @click.option("--seed", type=int, help="At width 1, the same seed gives the same campaign.")
 @cap_options
@@ -46,7 +46,7 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
 
     Ctrl-C ends it cleanly, twice ends it at once; nothing is lost either way, and `blastdoor resume` goes on.
     Exit code 0 when a rule stopped it, 1 when too many attempts in a row ended free, 130 when a signal did, 2 when the
-    task is at fault, 3 when the engine is.
+    task or the proposer is at fault, 3 when the engine is.
     """
     if given["start"] and not given["new_run"]:
         raise click.UsageError("--from needs --new-run")

@@ -209,6 +209,7 @@ async def scripted(
     site: Site | None = None,
     settings: Settings | None = None,
     aim: Aim = Aim.BETTER,
+    instance: Proposer | None = None,
     **flags: Any,
 ) -> AsyncIterator[Scripted]:
     """Open a campaign; what is proposed comes from the list, or from the task's own proposer where there is none."""
@@ -216,7 +217,8 @@ async def scripted(
     site = site or make_site(script)
     given = Flags(**{"rate": 1e6, "width": 1, **flags} if how is not How.RESUME else flags)
     try:
-        async with open_campaign(folder, site, how=how, flags=given, start=start, settings=settings, aim=aim) as opened:
+        kept = {"start": start, "settings": settings, "aim": aim, "proposer": instance}
+        async with open_campaign(folder, site, how=how, flags=given, **kept) as opened:
             if proposed:
                 proposer: Proposer = Proposing(*proposed, branching=branching)
                 opened.bench.proposers[Role.SEARCH] = proposer

@@ -218,7 +218,7 @@ BAD_VALUES = [
     ("[search]\nsaturates = ['disk']", 1, 'search.saturates[0]: must be "gpu", "memory", "port", "database", "api" or '
      '"cpu", not "disk"'),
     ("[search]\nproposer = 'gpt'", 1, 'search.proposer: must be "grid", "random", "tpe", "cmaes", "gp", "operators", '
-     '"mixed", "llm", "llm-params", "agent" or "inject", not "gpt"'),
+     '"mixed", "llm", "llm-params", "agent" or "inject", not "gpt"; did you mean "gp"?'),
     ("[inputs]\n'../x' = 'data'", 1, 'inputs."../x": "../x" is not a name; use letters, digits, ., _ and -, with a '
      "letter or digit first"),
     ("[image]\npip = ['-r x']", 1, 'image.pip[0]: "-r x" looks like an option; name the thing itself'),

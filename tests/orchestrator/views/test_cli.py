@@ -225,5 +225,5 @@ def test_a_proposer_that_there_is_not(blastdoor: Blastdoor, monkeypatch: pytest.
     monkeypatch.setenv("BLASTDOOR_PROPOSER", "foo")
     code, line = blastdoor("status")
     assert code == Exit.BAD_INPUT
-    assert "proposer: must be 'grid', 'random', 'tpe', 'cmaes', 'gp', 'operators', 'mixed', " in line
-    assert "'llm', 'llm-params', 'agent' or 'inject'" in line
+    assert 'proposer: must be "grid", "random", "tpe", "cmaes", "gp", "operators", "mixed", ' in line
+    assert '"llm", "llm-params", "agent" or "inject"' in line

@@ -1,0 +1,29 @@
+"""The one declaration of every choice that has a name: flags, settings, the task file and help take it from here.
+
+A factory is given one context and makes the thing: ProposerContext (proposers/base.py). Packages of others announce
+theirs in the same groups, see docs/plugins.md.
+"""
+
+from orchestrator.registry import Entry, Kind
+
+_MAKING = "orchestrator.proposers.making"
+
+# needs_space: proposes points of [parameters]. asks_a_model: with a key, an allowance and a playbook; it reads what a
+# person steers. offers_several: of one asking, as many changes as model.proposals says. is_control: can run beside.
+PROPOSERS = Kind(
+    "proposer",
+    "blastdoor.proposers",
+    {
+        "grid": Entry(f"{_MAKING}:grid", ("needs_space", "is_control")),
+        "random": Entry(f"{_MAKING}:random", ("needs_space", "is_control")),
+        "tpe": Entry(f"{_MAKING}:tpe", ("needs_space",)),
+        "cmaes": Entry(f"{_MAKING}:cmaes", ("needs_space",)),
+        "gp": Entry(f"{_MAKING}:gp", ("needs_space",)),
+        "operators": Entry(f"{_MAKING}:operators"),
+        "mixed": Entry(f"{_MAKING}:mixed", ("needs_space",)),
+        "llm": Entry(f"{_MAKING}:llm", ("asks_a_model", "offers_several")),
+        "llm-params": Entry(f"{_MAKING}:llm_params", ("needs_space", "asks_a_model", "offers_several")),
+        "agent": Entry("orchestrator.agents.presets:planned", ("asks_a_model",)),
+        "inject": Entry(f"{_MAKING}:inject"),
+    },
+)

@@ -1,0 +1,185 @@
+"""A campaign whose proposer others wrote: it stands in the ledger with its package, and its faults end no more than a
+session.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Brought, Phase
+from orchestrator.proposers import Brief, Exhausted, ProposerFailed
+from orchestrator.settings import Settings
+from orchestrator.task import TaskError
+from orchestrator.wiring import CannotOpen, Flags, How, read_campaign, site_of_campaign
+from tests.orchestrator.loop.scripted import proposal, scripted, write_task
+from tests.plugins import PROPOSER, Packages
+
+BROKEN = PROPOSER.replace("        point =", "        if brief.number == 2: {}['missing']\n        point =")
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
+    return Packages(tmp_path / "packages", monkeypatch)
+
+
+class Mine:
+    """An instance of somebody's own."""
+
+    serial = False
+    branching = False
+
+    def __init__(self, fault: BaseException | None = None) -> None:
+        self.fault = fault
+
+    def exhausted(self, number: int) -> str | None:
+        return None if number <= 3 else "three are enough"
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        if self.fault and brief.number == 2:
+            raise self.fault
+        return [proposal({"value": brief.number})]
+
+
+async def test_a_campaign_with_a_package(folder: Path, packages: Packages) -> None:
+    """It runs like any other, and the ledger says which package, in which version, proposed."""
+    packages.install()
+    async with scripted(folder, proposer="counting") as session:
+        finished = await session.run()
+        assert finished.reason == "four are enough"
+        assert finished.champion
+        assert finished.champion.params == {"value": 4}
+    with read_campaign(folder) as reading:
+        run = reading.state.run
+        assert run.proposer == "counting"
+        assert run.brought == (Brought(kind="proposer", name="counting", package="blastdoor-counting", version="1.2"),)
+
+
+async def test_what_is_built_in_is_not_noted(folder: Path) -> None:
+    """The ledger of a campaign without packages says nothing of any."""
+    async with scripted(folder, None, {"value": 1}, attempts=1) as session:
+        await session.run()
+        assert session.bench.state.run.brought == ()
+
+
+async def test_it_raises_in_the_middle(folder: Path, packages: Packages) -> None:
+    """One line with the package; what was done stays, the attempt is not charged, and a mended one goes on."""
+    broken = packages.install(BROKEN)
+    async with scripted(folder, proposer="counting") as session:
+        with pytest.raises(ProposerFailed) as caught:
+            await session.run()
+        said = str(caught.value)
+        assert said.startswith('the proposer "counting" of the package blastdoor-counting 1.2 failed: KeyError: ')
+        assert "\n" not in said
+        assert session.charged == 1
+        assert session.bench.state.campaign.stopped == said
+        assert session.bench.state.nodes["1.2"].phase is Phase.QUEUED
+    packages.remove(broken)
+    packages.install(version="1.3")
+    async with scripted(folder, how=How.RESUME) as session:
+        assert 'the proposer "counting" was that of blastdoor-counting 1.2 when' in session.notes[0]
+        finished = await session.run()
+        assert finished.champion
+        assert finished.champion.params == {"value": 4}
+        assert session.charged == 4
+
+
+async def test_the_package_is_gone(folder: Path, packages: Packages) -> None:
+    """A resume names the package, before an engine is looked for; to look at the campaign, nobody needs it."""
+    place = packages.install()
+    task = write_task(folder, '[search]\nproposer = "counting"\n')
+    async with scripted(task, attempts=1) as session:
+        await session.run()
+    packages.remove(place)
+    line = (
+        'run 1 was begun with the proposer "counting" of the package blastdoor-counting 1.2, which cannot be used here '
+        "(it is not installed); install it, then resume"
+    )
+    with pytest.raises(TaskError) as caught:
+        site_of_campaign(folder, How.RESUME, Flags(), Settings())
+    assert str(caught.value) == line
+    with read_campaign(folder) as reading:
+        assert reading.task.search.proposer == "counting"
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (PROPOSER.replace("self.context = context", "raise ValueError('no')"), "cannot be made (ValueError: no); mend"),
+        (PROPOSER.replace("def propose", "def offer"), "has no propose, which a proposer needs"),
+        ("import nosuchthing", "cannot be loaded (ModuleNotFoundError"),
+    ],
+)
+async def test_it_cannot_be_made(folder: Path, packages: Packages, code: str, says: str) -> None:
+    """Nothing has begun then, and nothing is left."""
+    packages.install(code)
+    with pytest.raises(TaskError) as caught:
+        async with scripted(folder, proposer="counting"):
+            raise AssertionError("it was opened")
+    assert 'the proposer "counting" of the package blastdoor-counting 1.2 ' in str(caught.value)
+    assert says in str(caught.value)
+    assert not (folder / ".blastdoor").exists()
+
+
+async def test_an_instance(folder: Path) -> None:
+    """It stands in the ledger under its class's name; a resume needs it again, and goes on with it."""
+    async with scripted(folder, instance=Mine(), attempts=1) as session:
+        await session.run()
+        assert session.bench.state.run.brought == (Brought(kind="proposer", name="Mine"),)
+    with pytest.raises(TaskError, match=r'the proposer "Mine", an instance .* search\(…, how=How.RESUME, proposer=…\)'):
+        site_of_campaign(folder, How.RESUME, Flags(), Settings())
+    with pytest.raises(TaskError, match='the proposer "Mine", an instance'):
+        async with scripted(folder, how=How.RESUME):
+            raise AssertionError("it was opened")
+    async with scripted(folder, how=How.RESUME, instance=Mine(), attempts=5) as session:
+        assert (await session.run()).reason == "three are enough"
+        assert session.charged == 3
+
+
+async def test_another_instance(folder: Path) -> None:
+    """A run goes on with the proposer that it was begun with, and no other."""
+    async with scripted(folder, instance=Mine(), attempts=1) as session:
+        await session.run()
+    other = type("Other", (Mine,), {})()
+    with pytest.raises((CannotOpen, TaskError), match="was begun with the proposer"):
+        async with scripted(folder, how=How.RESUME, instance=other):
+            raise AssertionError("it was opened")
+
+
+async def test_an_instance_with_a_taken_name(folder: Path) -> None:
+    """A ledger that says random means ours."""
+    mine = Mine()
+    mine.name = "random"  # type: ignore[attr-defined]
+    with pytest.raises(TaskError, match='the name "random" is that of another proposer; give yours its own'):
+        async with scripted(folder, instance=mine):
+            raise AssertionError("it was opened")
+
+
+@pytest.mark.parametrize("fault", [SystemExit(1), TimeoutError("upstream"), RuntimeError("a\nb\x1b")])
+async def test_whatever_it_raises(folder: Path, fault: BaseException) -> None:
+    """Also what would end the program, or look like a deadline of ours."""
+    async with scripted(folder, instance=Mine(fault)) as session:
+        with pytest.raises(ProposerFailed, match=f'the proposer "Mine" failed: {type(fault).__name__}'):
+            await session.run()
+        assert session.charged == 1
+
+
+async def test_what_a_proposer_may_raise(folder: Path) -> None:
+    """What is part of the interface means what it says there."""
+    async with scripted(folder, instance=Mine(Exhausted("enough"))) as session:
+        assert (await session.run()).reason == "enough"
+
+
+@pytest.mark.parametrize("offered", [None, ["a text"], 3])
+async def test_what_is_no_proposal(folder: Path, offered: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is told as a fault of the proposer, not of the program."""
+
+    async def propose(_: Mine, __: Brief) -> object:
+        return offered
+
+    monkeypatch.setattr(Mine, "propose", propose)
+    async with scripted(folder, instance=Mine()) as session:
+        with pytest.raises(ProposerFailed, match='the proposer "Mine" failed: TypeError'):
+            await session.run()
+        assert session.charged == 0

@@ -1,0 +1,53 @@
+"""Packages of others on the command line: their names are in the help, their faults are one line, and no more fails."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from orchestrator.views.cli import cli
+from orchestrator.wiring import campaign_folder
+from tests.clicking import runner
+from tests.orchestrator.loop.scripted import write_task
+from tests.plugins import Packages
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+    return Packages(tmp_path / "packages", monkeypatch)
+
+
+def blastdoor(*words: str | Path) -> Result:
+    return runner().invoke(cli, [str(word) for word in words])
+
+
+def test_help_has_the_names_of_packages(packages: Packages) -> None:
+    """Beside those that are built in; one that cannot be loaded does no harm there."""
+    packages.install("import nosuchthing")
+    said = "".join(blastdoor("run", "--help").output.split())
+    assert "[grid|random|tpe|cmaes|gp|operators|mixed|llm|llm-params|agent|inject|counting]" in said
+    assert blastdoor("status", "--help").exit_code == 0
+
+
+def test_an_unknown_name(packages: Packages, tmp_path: Path) -> None:
+    """Exit code 2, all names, and the nearest."""
+    packages.install()
+    ran = blastdoor("run", tmp_path, "--proposer", "countng")
+    assert ran.exit_code == 2
+    assert '"inject" or "counting", not "countng"; did you mean "counting"?' in ran.output
+
+
+def test_a_dry_run(packages: Packages, tmp_path: Path) -> None:
+    """A package's proposer is planned with like any other; one that is broken is told with its package."""
+    task = write_task(tmp_path / "task", '[search]\nproposer = "counting"\n')
+    place = packages.install()
+    ran = blastdoor("run", task, "--dry-run")
+    assert ran.exit_code == 0, ran.output
+    assert "counting" in ran.output
+    packages.remove(place)
+    packages.install("import nosuchthing")
+    broken = blastdoor("run", task, "--dry-run")
+    assert 'the proposer "counting" of the package blastdoor-counting 1.2 cannot be loaded' in str(broken.exception)
+    assert blastdoor("run", task, "--dry-run", "--proposer", "random").exit_code == 0
+    assert not campaign_folder(task).exists()
