@@ -109,7 +109,7 @@ class Settings(BaseSettings):
         description="bytes a second that a chamber of your own engine may read from disk, like `64MiB`; 0 is no limit",
     )
     proposer: Annotated[str, AfterValidator(_proposer)] | None = Field(
-        default=None, description="where changes come from"
+        default=None, description="where changes come from", json_schema_extra={"choices": list(PROPOSERS.built_in)}
     )
     attempts: int | None = Field(default=None, ge=1, description="most attempts of a run")
     usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(

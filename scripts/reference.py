@@ -17,6 +17,7 @@ from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.cli import cli
 from orchestrator.views.commands import COMMANDS, load
 from orchestrator.views.exits import MEANINGS, Exit
+from orchestrator.views.parsing import Named
 
 DOCS = Path(__file__).parents[1] / "docs"
 _NOTE = "<!-- Written by scripts/reference.py. Change the code that it is made from, not this page. -->"
@@ -60,7 +61,8 @@ _UNSET = {
 
 
 def commands_page() -> str:
-    root = click.Context(cli, info_name="blastdoor")
+    # A command keeps the help option of the first context that asks for it.
+    root = click.Context(cli, info_name="blastdoor", **cli.context_settings)
     every = {name: load(name) for names in _GROUPS.values() for name in names}
     if missing := set(COMMANDS) ^ set(every):
         raise SystemExit(f"scripts/reference.py: put {', '.join(sorted(missing))} into _GROUPS")
@@ -124,6 +126,8 @@ def _option(option: click.Option, context: click.Context) -> tuple[str, str, str
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     if option.is_flag:
         value = ""
+    elif isinstance(option.type, Named):
+        value = ", ".join(f"`{name}`" for name in option.type.kind.built_in)
     elif isinstance(option.type, click.Choice):
         value = ", ".join(f"`{choice}`" for choice in option.type.choices)
     else:
@@ -150,6 +154,7 @@ def _meaning(field: FieldInfo) -> str:
     text = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", field.description or "")
     kinds = (field.annotation, *(it for it in get_args(field.annotation) if it is not NoneType))
     choices = next((get_args(kind) for kind in kinds if all(isinstance(it, str) for it in get_args(kind) or [0])), ())
+    choices = (field.json_schema_extra or {}).get("choices", choices)  # type: ignore[union-attr]  # ours is a table
     return text + (f": {', '.join(f'`{it}`' for it in choices)}" if choices else "")
 
 

@@ -31,21 +31,21 @@ class Named(click.ParamType):
 
     def __init__(self, kind: Kind, *, others: bool = False) -> None:
         self.name = kind.noun
-        self._kind = kind
+        self.kind = kind
         self._others = others
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         del param, ctx
-        return f"[{'|'.join(self._kind.names())}]"
+        return f"[{'|'.join(self.kind.names())}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             if not self._others:
-                self._kind.find(value)
+                self.kind.find(value)
         except ChoiceError as error:
             self.fail(str(error), param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         del ctx, param
-        return [CompletionItem(name) for name in self._kind.names() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in self.kind.names() if name.startswith(incomplete)]
