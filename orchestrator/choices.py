@@ -1,7 +1,7 @@
 """The one declaration of every choice that has a name: flags, settings, the task file and help take it from here.
 
-A factory is given one context and makes the thing: ProposerContext (proposers/base.py). Packages of others announce
-theirs in the same groups, see docs/plugins.md.
+A proposer is a factory, which is given a ProposerContext (proposers/base.py); an agent is a Preset (agents/presets.py).
+Packages of others announce theirs in the same groups, see docs/plugins.md.
 """
 
 from orchestrator.registry import Entry, Kind
@@ -25,5 +25,14 @@ PROPOSERS = Kind(
         "llm-params": Entry(f"{_MAKING}:llm_params", ("needs_space", "asks_a_model", "offers_several")),
         "agent": Entry("orchestrator.agents.presets:planned", ("asks_a_model",)),
         "inject": Entry(f"{_MAKING}:inject"),
+    },
+)
+
+AGENTS = Kind(
+    "agent",
+    "blastdoor.agents",
+    {
+        "claude-code": Entry("orchestrator.agents.presets:CLAUDE_CODE"),
+        "mini-swe-agent": Entry("orchestrator.agents.presets:MINI_SWE_AGENT"),
     },
 )

@@ -25,6 +25,10 @@ class ChoiceError(ValueError):
     """A name that stands for nothing that can be used. One line for a person."""
 
 
+class UnknownName(ChoiceError):
+    """Nothing has this name: neither we nor an installed package."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """`code` is a module and, after a colon, a name in it. `traits` say what has to be known before it is loaded; those
@@ -67,7 +71,7 @@ class Kind:
         return [name for name, entry in self.built_in.items() if trait in entry.traits]
 
     def find(self, name: str) -> Entry:
-        """Raises ChoiceError for a name that nothing has; nothing is loaded."""
+        """Raises UnknownName, and ChoiceError for a name that two packages have; nothing is loaded."""
         lent = _LENT.get({}).get((self.group, name))
         if found := lent or self.built_in.get(name):
             return found
@@ -77,7 +81,7 @@ class Kind:
             both = " and ".join(f"{it.package} {it.version}" for it in brought)
             raise ChoiceError(f'the {self.noun} "{name}" is brought by two packages, {both}; remove one of them')
         if not brought:
-            raise ChoiceError(self._unknown(name))
+            raise UnknownName(self._unknown(name))
         return brought[0]
 
     def load(self, name: str) -> Any:

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
+from orchestrator.choices import AGENTS
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers.base import Brief, ProposerContext
+from orchestrator.proposers.outside import blamed
+from orchestrator.registry import ChoiceError, UnknownName
 from orchestrator.task import AgentSpec, TaskError
 
 IMAGE = "blastdoor-agent:latest"
@@ -54,6 +57,15 @@ class Agent:
 
 
 @dataclass(frozen=True)
+class Preset:
+    """An agent that is known by name. Its image must have `program`; `image` is for a task that names none."""
+
+    program: str
+    start: Callable[[Told], Start]
+    image: str = IMAGE
+
+
+@dataclass(frozen=True)
 class Planned:
     """An agent that has no chamber yet: enough to plan a campaign with."""
 
@@ -77,16 +89,41 @@ def planned(context: ProposerContext) -> Planned:
 def agent_of(spec: AgentSpec, name: str | None = None) -> Agent:
     """The agent of a task; `name` is what a flag said instead. Raises TaskError for one that nobody knows."""
     name = name or spec.name
-    image = spec.image or IMAGE
     if spec.command is not None and name == spec.name:
         command = spec.command
-        return Agent(name, image, (command[0],), lambda _: _plain(command), spec.env)
-    if name not in _KNOWN:
-        near = get_close_matches(name, _KNOWN, 1)
-        hint = f'did you mean "{near[0]}"? For' if near else f"known are {', '.join(_KNOWN)}; for"
-        raise TaskError(f'there is no agent "{name}"; {hint} any other, give agent.command and agent.image')
-    program, start = _KNOWN[name]
-    return Agent(name, image, (program,), start, spec.env)
+        return Agent(name, spec.image or IMAGE, (command[0],), lambda _: _plain(command), spec.env)
+    preset = _preset(name)
+    return Agent(name, spec.image or preset.image, (preset.program,), preset.start, spec.env)
+
+
+def _preset(name: str) -> Preset:
+    """Raises TaskError for one that nobody knows, or that cannot be used."""
+    try:
+        entry, preset = AGENTS.find(name), AGENTS.load(name)
+    except UnknownName:
+        known = AGENTS.names()
+        near = get_close_matches(name, known, 1)
+        hint = f'did you mean "{near[0]}"? For' if near else f"known are {', '.join(known)}; for"
+        raise TaskError(f'there is no agent "{name}"; {hint} any other, give agent.command and agent.image') from None
+    except ChoiceError as error:
+        raise TaskError(str(error)) from None
+    who = f'the agent "{name}"{entry}'
+    if not isinstance(preset, Preset):
+        raise TaskError(f"{who} is no Preset but a {type(preset).__name__}; see docs/plugins.md")
+    return replace(preset, start=_started(preset.start, who)) if entry.is_outside else preset
+
+
+def _started(start: Callable[[Told], Start], who: str) -> Callable[[Told], Start]:
+    """What goes wrong in another package's code is told with its name."""
+
+    def begin(told: Told) -> Start:
+        with blamed(who):
+            begun = start(told)
+            if not isinstance(begun, Start):
+                raise TypeError(f"it is started with a {type(begun).__name__}, not a Start")
+            return begun
+
+    return begin
 
 
 def _plain(command: tuple[str, ...]) -> Start:
@@ -148,7 +185,5 @@ def _mini_swe_agent(told: Told) -> Start:
     )
 
 
-_KNOWN: dict[str, tuple[str, Callable[[Told], Start]]] = {
-    "claude-code": ("claude", _claude_code),
-    "mini-swe-agent": ("mini", _mini_swe_agent),
-}
+CLAUDE_CODE = Preset("claude", _claude_code)
+MINI_SWE_AGENT = Preset("mini", _mini_swe_agent)

@@ -24,37 +24,39 @@ class Outside:
         self._who = who
         if missing := [name for name in _PARTS if not hasattr(proposer, name)]:
             raise ProposerFailed(f"{who} has no {missing[0]}, which a proposer needs; see docs/plugins.md")
-        with self._blamed():
+        with blamed(self._who):
             self.serial, self.branching = bool(proposer.serial), bool(proposer.branching)
 
     def exhausted(self, number: int) -> str | None:
-        with self._blamed():
+        with blamed(self._who):
             why = self._proposer.exhausted(number)
             return None if why is None else str(why)
 
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
-        with self._blamed():
+        with blamed(self._who):
             proposals = list(await self._proposer.propose(brief))
             if wrong := [it for it in proposals if not isinstance(it, Proposal)]:
                 raise TypeError(f"it proposed a {type(wrong[0]).__name__}, not a Proposal")
             return proposals
 
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """What we raise ourselves, in what a proposer may call, has a meaning of its own and passes through."""
-        try:
-            yield
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise self._failed(error) from error
-        except ValidationError:
-            raise  # of a proposal, as the words of a model make one now and then: the attempt is refunded
-        except (Exception, SystemExit) as error:
-            if type(error).__module__.partition(".")[0] in _OURS:
-                raise
-            raise self._failed(error) from error
 
-    def _failed(self, error: BaseException) -> ProposerFailed:
-        return ProposerFailed(f"{self._who} failed: {told(error)}; nothing is lost, and a resume asks it again")
+@contextmanager
+def blamed(who: str) -> Iterator[None]:
+    """What we raise ourselves, in what others may call, has a meaning of its own and passes through."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise _failed(who, error) from error
+    except ValidationError:
+        raise  # of a proposal, as the words of a model make one now and then: the attempt is refunded
+    except (Exception, SystemExit) as error:
+        if type(error).__module__.partition(".")[0] in _OURS:
+            raise
+        raise _failed(who, error) from error
+
+
+def _failed(who: str, error: BaseException) -> ProposerFailed:
+    return ProposerFailed(f"{who} failed: {told(error)}; nothing is lost, and a resume asks it again")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from orchestrator.agents.presets import IMAGE
+from orchestrator.agents.presets import agent_of
 from orchestrator.awake import Awake
 from orchestrator.budget import Account, micro_dollars, shown
 from orchestrator.choices import PROPOSERS
@@ -189,16 +189,16 @@ async def open_models(
             grants=Grants(book, ready.allowances, least_of(task, ModelRole.USER, user.models[0], ready.prices)),
             config=config,
             agent=agent,
-            configuration=configuration_of(task, options["proposer"]),
+            configuration=configuration_of(task, options["proposer"], options["agent"]),
             folder=folder,
             floor_why=floor_why,
             clock=awake,
         )
 
 
-def configuration_of(task: Task, proposer: str) -> str:
+def configuration_of(task: Task, proposer: str, agent: str | None = None) -> str:
     """A short name for what shapes the work beside agent and model: stalls are counted by it."""
     if proposer == "agent":
-        return f"{task.agent.image or IMAGE}, {format_duration(task.agent.limits.wall)} at most"
+        return f"{agent_of(task.agent, agent).image}, {format_duration(task.agent.limits.wall)} at most"
     form = f"{task.model.form}, " if proposer == "llm" else ""
     return f"{proposer}, {form}{task.model.proposals} a call"

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from orchestrator.choices import PROPOSERS
+from orchestrator.choices import AGENTS, PROPOSERS
 from orchestrator.domain.records import Brought, Run
 from orchestrator.proposers import Proposer
-from orchestrator.registry import ChoiceError, Kind
+from orchestrator.registry import ChoiceError, Kind, UnknownName
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.options import Options
 
-_KINDS = (PROPOSERS,)
+_KINDS = (PROPOSERS, AGENTS)
 
 
 def brought_by_others(options: Options, task: Task) -> tuple[Brought, ...]:
@@ -24,8 +24,10 @@ def brought_by_others(options: Options, task: Task) -> tuple[Brought, ...]:
 
 
 def _chosen(options: Options, task: Task) -> Iterator[tuple[Kind, str]]:
-    del task
     yield PROPOSERS, options["proposer"]
+    agent = options["agent"] or task.agent.name
+    if options["proposer"] == "agent" and (task.agent.command is None or agent != task.agent.name):
+        yield AGENTS, agent
 
 
 def refuse_missing(run: Run) -> None:
@@ -46,7 +48,7 @@ def refuse_missing(run: Run) -> None:
 
 
 def _short(error: ChoiceError) -> str:
-    return "it is not installed" if str(error).startswith("must be") else str(error)
+    return "it is not installed" if isinstance(error, UnknownName) else str(error)
 
 
 def changed_since(run: Run) -> list[str]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.choices import PROPOSERS
-from orchestrator.registry import ChoiceError
+from orchestrator.choices import AGENTS, PROPOSERS
+from orchestrator.registry import ChoiceError, Kind
 from tests.plugins import COUNTING, PROPOSER, Packages
 
 
@@ -14,12 +14,11 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
     return Packages(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in (PROPOSERS,) for name in kind.built_in])
-def test_what_is_built_in_is_there(kind: object, name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in (PROPOSERS, AGENTS) for name in kind.built_in])
+def test_what_is_built_in_is_there(kind: Kind, name: str) -> None:
     """Every declared name leads to code of ours."""
-    assert kind is PROPOSERS
-    assert callable(PROPOSERS.load(name))
-    assert not PROPOSERS.find(name).is_outside
+    assert kind.load(name) is not None
+    assert not kind.find(name).is_outside
 
 
 def test_a_package_brings_a_name(packages: Packages) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from orchestrator.choices import PROPOSERS
+from orchestrator.choices import AGENTS, PROPOSERS
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.exits import Exit
@@ -24,7 +24,7 @@ _CONTROLS = click.Choice(PROPOSERS.with_trait("is_control"))
 @click.command("run")
 @click.option("--proposer", type=Named(PROPOSERS), help="Where changes come from.")
 @click.option("--control", type=_CONTROLS, help="A control beside it, on the same budget.")
-@click.option("--agent", help="With --proposer agent: one known by its name, like claude-code.")
+@click.option("--agent", type=Named(AGENTS, others=True), help="With --proposer agent: one known by its name.")
 @click.option("--seed", type=int, help="At width 1, the same seed gives the same campaign.")
 @cap_options
 @click.option("--depth", type=click.IntRange(min=1), help="Steps in a branch.")
