@@ -1,12 +1,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks examples)
+SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks examples docs/conf.py)
 ENGINE := scripts/with-engine
 # Tests and benchmarks start thousands of Pythons, and each would compile all of our code anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test thorough slurm unit check types rules format attack bench lock clean
+.PHONY: help setup programs demo test thorough slurm unit check types rules format docs attack bench lock clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,11 @@ rules:
 format: setup ## put the code into form
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
+
+docs: setup ## write the reference pages, and build the site in build/docs
+	$(BIN)/python scripts/reference.py
+	$(BIN)/sphinx-build --conf-dir docs --fail-on-warning --quiet --jobs auto . build/docs
+	@echo "Open build/docs/index.html; search works without a server"
 
 attack: setup ## run the attack suite, with ARGS
 	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/blastdoor attack $(ARGS)'

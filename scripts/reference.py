@@ -20,7 +20,7 @@ from orchestrator.views.exits import MEANINGS, Exit
 from orchestrator.views.parsing import Named
 
 DOCS = Path(__file__).parents[1] / "docs"
-_NOTE = "<!-- Written by scripts/reference.py. Change the code that it is made from, not this page. -->"
+_NOTE = "<!-- Written by scripts/reference.py (make docs). Change the code that it is made from, not this page. -->"
 
 _GROUPS = {
     "start": ("init", "check", "run", "resume"),
