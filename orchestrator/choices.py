@@ -1,6 +1,7 @@
 """The one declaration of every choice that has a name: flags, settings, the task file and help take it from here.
 
 A proposer is a factory, which is given a ProposerContext (proposers/base.py); an agent is a Preset (agents/presets.py).
+A pruning rule is a factory, which is given a RuleContext (pruning/base.py).
 Packages of others announce theirs in the same groups, see docs/plugins.md.
 """
 
@@ -34,5 +35,17 @@ AGENTS = Kind(
     {
         "claude-code": Entry("orchestrator.agents.presets:CLAUDE_CODE"),
         "mini-swe-agent": Entry("orchestrator.agents.presets:MINI_SWE_AGENT"),
+    },
+)
+
+# Their traits are the keys of [pruning] that mean something to them, beside those of all rules.
+PRUNERS = Kind(
+    "pruning rule",
+    "blastdoor.pruners",
+    {
+        "median": Entry("orchestrator.pruning.making:median", ("warmup", "every")),
+        "halving": Entry("orchestrator.pruning.making:halving", ("reduction", "least")),
+        "wilcoxon": Entry("orchestrator.pruning.making:wilcoxon", ("warmup", "every", "threshold")),
+        "curve": Entry("orchestrator.pruning.making:curve", ("warmup", "every", "threshold")),
     },
 )

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.choices import PRUNERS
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import cohort_of
@@ -58,8 +59,9 @@ class Pruning:
             return None
         run = run_of(record.node)
         spared = is_spared(self.state.run.seed, trial, self.spec.spare)
-        # Halving has its rungs, and no warm-up beside them.
-        warmup = 0 if self.spec.rule == "halving" else 1
+        # One that has rungs has no warm-up beside them.
+        known = PRUNERS.built_in.get(self.spec.rule)
+        warmup = 0 if known and "warmup" not in known.traits else 1
         return Watch(
             self.rule,
             lambda: self._peers((run, cohort, role)),

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from orchestrator.domain.metric import Goal
 from orchestrator.domain.reports import Point
+from orchestrator.task import PruningSpec
 
 
 class Decision(NamedTuple):
@@ -64,6 +66,14 @@ class Peers:
         """The furthest step of a trial that ran to its end, the baseline's too; None where nobody reported any."""
         whole = [*self.scored, *([self.baseline] if self.baseline else [])]
         return max((peer.last[0] for peer in whole if peer.points), default=None)
+
+
+@dataclass(frozen=True)
+class RuleContext:
+    """What a rule is made of: its table of the task file, and what is better of the values that trials report."""
+
+    spec: PruningSpec
+    goal: Goal
 
 
 class Rule(Protocol):

@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
-from orchestrator.choices import PROPOSERS
+from orchestrator.choices import PROPOSERS, PRUNERS
 from orchestrator.domain.certify import EACH
 from orchestrator.domain.metric import Rule
 from orchestrator.domain.verdict import Mode
@@ -81,11 +81,14 @@ def check_sections(task: Task) -> None:
 def _check_choices(task: Task) -> None:
     """Every name is one that is built in or installed."""
     controls = PROPOSERS.with_trait("is_control")
-    try:
-        if task.search.proposer:
-            PROPOSERS.find(task.search.proposer)
-    except ChoiceError as error:
-        raise Wrong(("search", "proposer"), str(error)) from None
+    rule = task.pruning.rule if task.pruning else None
+    named = ((PROPOSERS, task.search.proposer, ("search", "proposer")), (PRUNERS, rule, ("pruning", "rule")))
+    for kind, name, key in named:
+        try:
+            if name:
+                kind.find(name)
+        except ChoiceError as error:
+            raise Wrong(key, str(error)) from None
     if task.search.control and task.search.control not in controls:
         raise Wrong(("search", "control"), f'must be {listed(controls)}, not "{task.search.control}"')
 

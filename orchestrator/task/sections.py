@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Discriminator, Field, Tag, field_validator, model_validator
 
+from orchestrator.choices import PRUNERS
 from orchestrator.domain.certify import Certify, CertifyRule
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS
 from orchestrator.domain.metric import Goal, Metric, Rule
@@ -164,7 +165,7 @@ class HeldOutSpec(Section):
 class PruningSpec(Section):
     """When a trial is ended early, by the values that it reports. None is the rule's own default."""
 
-    rule: Literal["median", "halving", "wilcoxon", "curve"]
+    rule: Name
     goal: Goal | None = None
     warmup: int | None = Field(default=None, ge=0, le=2**53)
     every: int | None = Field(default=None, ge=1, le=2**53)
@@ -176,9 +177,10 @@ class PruningSpec(Section):
 
     @model_validator(mode="after")
     def _of_its_rule(self) -> Self:
-        own = {"halving": ("reduction", "least"), "median": ("warmup", "every")}
-        fits = own.get(self.rule, ("warmup", "every", "threshold"))
-        for name in ("warmup", "every", "reduction", "least", "threshold"):
+        """A rule of another package may make something of any key."""
+        keys = ("warmup", "every", "reduction", "least", "threshold")
+        fits = PRUNERS.built_in[self.rule].traits if self.rule in PRUNERS.built_in else keys
+        for name in keys:
             if getattr(self, name) is not None and name not in fits:
                 raise ValueError(f'"{name}" means nothing to the rule {self.rule}, which knows {", ".join(fits)}')
         return self

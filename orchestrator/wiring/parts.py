@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator.awake import Awake
 from orchestrator.budget import Stop, stops
+from orchestrator.choices import PRUNERS
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode, Tier
@@ -17,11 +18,13 @@ from orchestrator.loop.jobs import Image, Jobs
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
-from orchestrator.pruning import Rule
+from orchestrator.pruning import Rule, RuleContext
+from orchestrator.pruning.making import Outside
 from orchestrator.tariff import CONTROL, Tariff
 from orchestrator.task import PruningSpec, Snapshot, Task
 from orchestrator.wiring.fitting import QueuedDoor, check_site, fitted, of_candidates
 from orchestrator.wiring.options import Options
+from orchestrator.wiring.plugins import make_by_name
 from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
 from sandbox import Input, Job
@@ -36,20 +39,9 @@ def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:
 
 
 def _make_rule(spec: PruningSpec, goal: Goal) -> Rule:
-    """Optuna and numpy are loaded here, and only for a task that prunes."""
-    if spec.rule == "curve":
-        from orchestrator.pruning.extrapolation import Extrapolation
-
-        return Extrapolation(goal, spec.startup, spec.threshold or 0.05)
-    if spec.rule == "wilcoxon":
-        from orchestrator.pruning.wilcoxon import Wilcoxon
-
-        return Wilcoxon(goal, spec.startup, spec.threshold or 0.1)
-    from orchestrator.pruning.optunas import Halving, Median
-
-    if spec.rule == "halving":
-        return Halving(goal, spec.startup, spec.reduction or 4, spec.least or 1)
-    return Median(goal, spec.startup)
+    """Raises TaskError for one that cannot be made."""
+    rule: Rule = make_by_name(PRUNERS, spec.rule, RuleContext(spec, goal), Outside)
+    return rule
 
 
 def make_stop(options: Options) -> Stop:

@@ -1,16 +1,39 @@
 """What a run works with that is not built in: kept with it, so that a resume can say which package is missing."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from orchestrator.choices import AGENTS, PROPOSERS
+from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.records import Brought, Run
-from orchestrator.proposers import Proposer
-from orchestrator.registry import ChoiceError, Kind, UnknownName
+from orchestrator.proposers import Proposer, ProposerFailed
+from orchestrator.registry import ChoiceError, Kind, UnknownName, told
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.options import Options
 
-_KINDS = (PROPOSERS, AGENTS)
+_KINDS = (PROPOSERS, AGENTS, PRUNERS)
+
+
+def make_by_name(kind: Kind, name: str, context: object, outside: Callable[[Any, str], Any]) -> Any:
+    """What the factory of that name makes; where others wrote it, in a shell that says whose fault things are.
+
+    Raises TaskError for a name that nothing has, and for what cannot be made.
+    """
+    try:
+        entry, made = kind.find(name), kind.load(name)
+    except UnknownName as error:
+        raise TaskError(f"{kind.noun}: {error}") from None
+    except ChoiceError as error:
+        raise TaskError(str(error)) from None
+    if not entry.is_outside:
+        return made(context)
+    who = f'the {kind.noun} "{name}"{entry}'
+    try:
+        return outside(made if entry.lent is not None else made(context), who)
+    except (TaskError, ProposerFailed) as error:
+        raise TaskError(str(error)) from error
+    except Exception as error:  # whatever somebody else's code does: nothing has begun yet
+        raise TaskError(f"{who} cannot be made ({told(error)}); mend or remove it") from error
 
 
 def brought_by_others(options: Options, task: Task) -> tuple[Brought, ...]:
@@ -28,6 +51,8 @@ def _chosen(options: Options, task: Task) -> Iterator[tuple[Kind, str]]:
     agent = options["agent"] or task.agent.name
     if options["proposer"] == "agent" and (task.agent.command is None or agent != task.agent.name):
         yield AGENTS, agent
+    if task.pruning:
+        yield PRUNERS, task.pruning.rule
 
 
 def refuse_missing(run: Run) -> None:

@@ -3,10 +3,10 @@
 from orchestrator.change import Tree
 from orchestrator.choices import PROPOSERS
 from orchestrator.domain.metric import Ranking
-from orchestrator.proposers import Proposer, ProposerContext, ProposerFailed
+from orchestrator.proposers import Proposer, ProposerContext
 from orchestrator.proposers.outside import Outside
-from orchestrator.registry import ChoiceError, told
-from orchestrator.task import Task, TaskError
+from orchestrator.task import Task
+from orchestrator.wiring.plugins import make_by_name
 
 
 def make_ranking(task: Task) -> Ranking:
@@ -25,17 +25,5 @@ def make_proposer(
     there is none, or text where `tree` has none to change.
     """
     context = ProposerContext(name, task, make_ranking(task), tree, control, agent)
-    try:
-        entry, made = PROPOSERS.find(name), PROPOSERS.load(name)
-    except ChoiceError as error:
-        raise TaskError(f"proposer: {error}") from None
-    if not entry.is_outside:
-        proposer: Proposer = made(context)
-        return proposer
-    who = f'the proposer "{name}"{entry}'
-    try:
-        return Outside(made if entry.lent is not None else made(context), who)
-    except (TaskError, ProposerFailed) as error:
-        raise TaskError(str(error)) from error
-    except Exception as error:  # whatever somebody else's code does: nothing has begun yet
-        raise TaskError(f"{who} cannot be made ({told(error)}); mend or remove it") from error
+    proposer: Proposer = make_by_name(PROPOSERS, name, context, Outside)
+    return proposer

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.choices import AGENTS, PROPOSERS
+from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
 from orchestrator.registry import ChoiceError, Kind
 from tests.plugins import COUNTING, PROPOSER, Packages
 
@@ -14,7 +14,9 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
     return Packages(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in (PROPOSERS, AGENTS) for name in kind.built_in])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in (PROPOSERS, AGENTS, PRUNERS) for name in kind.built_in]
+)
 def test_what_is_built_in_is_there(kind: Kind, name: str) -> None:
     """Every declared name leads to code of ours."""
     assert kind.load(name) is not None

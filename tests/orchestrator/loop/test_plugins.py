@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Brought, Phase
 from orchestrator.proposers import Brief, Exhausted, ProposerFailed
 from orchestrator.settings import Settings
-from orchestrator.task import TaskError
+from orchestrator.task import TaskError, load_task
 from orchestrator.wiring import CannotOpen, Flags, How, read_campaign, site_of_campaign
 from tests.orchestrator.loop.scripted import proposal, scripted, write_task
+from tests.orchestrator.loop.test_pruning import GOOD, pruning, reporting
 from tests.plugins import PROPOSER, Packages
 
 BROKEN = PROPOSER.replace("        point =", "        if brief.number == 2: {}['missing']\n        point =")
@@ -183,3 +185,75 @@ async def test_what_is_no_proposal(folder: Path, offered: object, monkeypatch: p
         with pytest.raises(ProposerFailed, match='the proposer "Mine" failed: TypeError'):
             await session.run()
         assert session.charged == 0
+
+
+RULE = """
+from orchestrator.pruning import Decision
+
+blastdoor_interface = 1
+
+
+class Below:
+    def __init__(self, context):
+        self.threshold = context.spec.threshold or 0.15
+
+    def decide(self, curve, peers):
+        step, value = curve[-1]
+        return Decision(value < self.threshold and bool(peers.count), f"step {step}: {value:g} is too little")
+"""
+BELOW = {"blastdoor.pruners": {"below": "{module}:Below"}}
+
+
+async def test_a_rule_of_a_package(tmp_path: Path, packages: Packages) -> None:
+    """It ends trials early in its own words, and its package is kept with the run."""
+    packages.install(RULE, BELOW)
+    async with scripted(pruned(tmp_path), None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9)) as session:
+        await session.run()
+        node = session.bench.state.nodes["1.3"]
+        assert (node.ending, node.why) == (Ending.PRUNED, "step 1: 0.12 is too little")
+        assert [(it.kind, it.name, it.package) for it in session.bench.state.run.brought] == [
+            ("pruning rule", "below", "blastdoor-counting")
+        ]
+
+
+@pytest.mark.parametrize("fault", ["{}['missing']", "return None", "return 1, 2, 3"])
+async def test_a_rule_that_fails(
+    tmp_path: Path, packages: Packages, fault: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It ends no trial, and is named once; the campaign goes on without it."""
+    packages.install(RULE.replace("        step, value", f"        {fault}\n        step, value"), BELOW)
+    async with scripted(pruned(tmp_path), None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9)) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.3"].ending is Ending.SCORED
+    said = "".join(capfd.readouterr())
+    assert said.count('the pruning rule "below" of the package blastdoor-counting 1.2 failed, so it ends no trial') == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (RULE.replace("self.threshold =", "raise ValueError('no')\n        self.threshold ="), "made (ValueError: no)"),
+        (RULE.replace("def decide", "def choose"), "made (TypeError: it has no decide"),
+        (RULE.replace("interface = 1", "interface = 7"), "says blastdoor_interface = 7"),
+    ],
+)
+async def test_a_rule_that_cannot_be_made(tmp_path: Path, packages: Packages, code: str, says: str) -> None:
+    """Nothing has begun then."""
+    packages.install(code, BELOW)
+    with pytest.raises(TaskError, match='the pruning rule "below" of the package blastdoor-counting') as caught:
+        async with scripted(pruned(tmp_path), None, *GOOD):
+            raise AssertionError("it was opened")
+    assert says in str(caught.value)
+
+
+def test_a_rule_that_nobody_has(tmp_path: Path) -> None:
+    """One line with the key, all rules and the nearest."""
+    folder = write_task(tmp_path / "task", '[pruning]\nrule = "medain"\n')
+    with pytest.raises(
+        TaskError, match=r'pruning.rule: must be "median", .* or "curve", not "medain"; did you'
+    ):
+        load_task(folder)
+
+
+def pruned(tmp_path: Path) -> Path:
+    return write_task(tmp_path / "task", pruning("below", threshold=0.15))
