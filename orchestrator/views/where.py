@@ -10,13 +10,17 @@ from orchestrator.text import printable
 from orchestrator.wiring import BACKENDS, Flags
 
 _OPTIONS = {
-    "backend": click.option("--backend", type=click.Choice(BACKENDS), help="Where candidates run; the judge stays."),
+    "backend": click.option(
+        "--backend", type=click.Choice(BACKENDS), help="Where candidates run; the judge stays here."
+    ),
     "gpu": click.option(
         "--gpu", metavar="KIND", help="GPU of a candidate, kind and count, like A10 or A100-80GB:2; or none."
     ),
-    "infra": click.option("--infra", metavar="WHERE", help="With skypilot: where, in its words, like aws or slurm."),
+    "infra": click.option("--infra", metavar="WHERE", help="With skypilot: where to rent, like aws or slurm."),
     "standing": click.option(
-        "--standing", type=click.IntRange(0, 64), help="What is rented and stays between trials, paid for."
+        "--standing",
+        type=click.IntRange(0, 64),
+        help="Number of rented sandboxes or clusters to keep warm between trials.",
     ),
     "runtime": click.option("--runtime", help="Container runtime: runc or runsc."),
 }

@@ -48,13 +48,13 @@ def ask(reading: Reading, task: Path, kind: str, body: dict[str, Any], what: str
 
 
 @click.command("pause", cls=CampaignCommand)
-@click.option("--off", is_flag=True, help="Go on after a pause.")
+@click.option("--off", is_flag=True, help="Continue after a pause.")
 @json_option
 @task_argument
 def pause(task: Path, off: bool, as_json: bool) -> None:
-    """Open no new attempts; those at work end as usual. With --off, go on.
+    """Start no new attempts; those at work end as usual. With --off, continue.
 
-    A campaign that nobody works on goes on with blastdoor resume, paused or not.
+    When no process works on a campaign, blastdoor resume continues it, paused or not.
     """
     with open_campaign(task) as reading:
         if not reading.holder:
@@ -69,8 +69,8 @@ def pause(task: Path, off: bool, as_json: bool) -> None:
     "--file", "plain", metavar="FILE", help="A plain file that replaces the one of its name, or that of --as."
 )
 @click.option("--as", "path", metavar="PATH", help="With --file: the path in the workspace.")
-@click.option("--on", "parent", metavar="NODE", help="Node that it is applied to; the best when left out.")
-@click.option("--describe", "description", metavar="TEXT", help="What it does, in few words.")
+@click.option("--on", "parent", metavar="NODE", help="Node to apply it to; the best when left out.")
+@click.option("--describe", "description", metavar="TEXT", help="What it does, in a few words.")
 @json_option
 @task_argument
 def inject(

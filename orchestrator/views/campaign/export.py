@@ -30,7 +30,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
 
 @click.command("export", cls=CampaignCommand)
-@click.option("--jsonl", type=_FILE, help="Every record, one a line; proves itself. - is stdout.")
+@click.option("--jsonl", type=_FILE, help="Every record, one a line, with its proof. - is stdout.")
 @click.option("--csv", "nodes", type=_FILE, help="A table of the nodes with their metrics. - is stdout.")
 @click.option("--records-csv", "records", type=_FILE, help="A table of all records. - is stdout.")
 @click.option("--artifact", type=(click.Path(path_type=Path), str), metavar="DIR NODE", help="A node as a new folder.")
@@ -44,7 +44,7 @@ def command(
     artifact: tuple[Path, str] | None,
     as_json: bool,
 ) -> None:
-    """Write a campaign to files: its ledger, a table of its nodes, or one node as a folder that stands by itself."""
+    """Write a campaign to files: its ledger, a table of its nodes, or one node as a self-contained folder."""
     if not (jsonl or nodes or records or artifact):
         raise click.UsageError("nothing to export; give --jsonl, --csv, --records-csv or --artifact")
     if [jsonl, nodes, records].count(STDOUT) + as_json > 1:

@@ -40,7 +40,7 @@ def command() -> None:
 
 
 @command.command("list", cls=CampaignCommand)
-@click.option("--after", type=click.IntRange(min=0), default=0, metavar="N", help="Only what came after this record.")
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="N", help="Show only records after this one.")
 @json_option
 @task_argument
 def list_events(task: Path, after: int, as_json: bool) -> None:
@@ -84,7 +84,9 @@ def verify(task: Path, kept: Path | None, as_json: bool) -> int:
 
 
 @command.command("head", cls=CampaignCommand)
-@click.option("--out", type=click.Path(path_type=Path), help="File to write it to, to be signed or kept elsewhere.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="File to write it to, so that you can sign it or keep it elsewhere."
+)
 @json_option
 @task_argument
 def head_of(task: Path, out: Path | None, as_json: bool) -> None:
@@ -104,7 +106,7 @@ def head_of(task: Path, out: Path | None, as_json: bool) -> None:
 @json_option
 @task_argument
 def collect(task: Path, dry_run: bool, as_json: bool) -> None:
-    """Remove stored bytes that no event refers to. Refused while somebody works on the campaign."""
+    """Remove stored bytes that no event refers to. Refused while a process works on the campaign."""
     with open_campaign(task) as reading:
         if holder := holder_of(reading):
             raise click.UsageError(f"{holder} works on this campaign; stop it or wait")

@@ -29,7 +29,7 @@ _LINES = 20
 
 
 @click.command("logs", cls=CampaignCommand)
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on as things happen; Ctrl-C ends it.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Keep printing as things happen; Ctrl-C ends it.")
 @click.option(
     "--lines", type=click.IntRange(min=0), help=f"How many of the last lines. [default: all; {_LINES} with -f]"
 )

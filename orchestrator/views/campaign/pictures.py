@@ -37,7 +37,7 @@ from orchestrator.views.campaign.tree import Layout, family_for, tree
 def chart_command(
     task: Path, name: str | None, width: int | None, height: int | None, number: int | None, as_json: bool
 ) -> None:
-    """Draw every node of a run as a dot: score over order, with the stair of the best."""
+    """Draw every node of a run as a dot: score over order, with the best so far as a stair."""
     with open_campaign(task) as reading:
         run = chosen_run(reading.state, number)
         metrics = metrics_of(reading, run)
@@ -70,7 +70,7 @@ def _record(state: State, metric: Metric, run: Run) -> dict[str, Any]:
 
 @click.command("tree", cls=CampaignCommand)
 @click.option("--depth", type=click.IntRange(min=0), help="Levels below the root.")
-@click.option("--all", "everything", is_flag=True, help="Every node, however many there are.")
+@click.option("--all", "everything", is_flag=True, help="Show every node, even if there are many.")
 @run_option
 @json_option
 @task_argument

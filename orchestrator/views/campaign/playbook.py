@@ -37,7 +37,7 @@ _FAINT = "bright_black"
 
 @click.group("playbook")
 def command() -> None:
-    """What agents work with: its versions, what each brought, and which one is used."""
+    """Show and choose the playbook that agents work with: its versions, their results, and the one in use."""
 
 
 @command.command("log", cls=CampaignCommand)
@@ -82,7 +82,7 @@ def show(task: Path, number: int | None, as_json: bool) -> None:
 @json_option
 @task_argument
 def diff(old: int, new: int, task: Path, as_json: bool) -> None:
-    """Show what version NEW has otherwise than version OLD."""
+    """Show the differences between version OLD and version NEW."""
     with open_campaign(task) as reading:
         if old == new:
             raise click.UsageError(f"{old} and {new} are the same version; name two to compare")
@@ -103,7 +103,7 @@ def diff(old: int, new: int, task: Path, as_json: bool) -> None:
 @json_option
 @task_argument
 def use(number: int, task: Path, as_json: bool) -> None:
-    """Let all attempts from now on work with VERSION; what is being tried beside the present one is given up."""
+    """Use VERSION for all later attempts; a version that is on trial beside the present one is given up."""
     with open_campaign(task) as reading:
         chosen = _chosen(reading, number)
         if chosen.number == reading.state.campaign.playbook:
@@ -124,7 +124,7 @@ def use(number: int, task: Path, as_json: bool) -> None:
 @json_option
 @task_argument
 def correct(text: str, task: Path, drop: bool, as_json: bool) -> None:
-    """Pin TEXT, one line, as a correction: every version from now on has it, whoever writes it."""
+    """Pin TEXT, one line, as a correction: every later version contains it, also one that an evolver writes."""
     with open_campaign(task) as reading:
         pages = _pages(reading, _chosen(reading, None))
         try:

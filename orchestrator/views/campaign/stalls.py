@@ -37,11 +37,11 @@ _FLAGS = (
     ("floor", click.FloatRange(min=0, max=100_000), "N", "The floor, in tokens a second."),
     ("window", _DURATION, "DURATION", "The window of the floor."),
     ("grace", _DURATION, "DURATION", "Time after the first token in which the floor does not count."),
-    ("first-token", _DURATION, "DURATION", "Deadline of a first token."),
+    ("first-token", _DURATION, "DURATION", "Deadline of the first token."),
     ("thinking", _DURATION, "DURATION", "Cap on thinking that is not shown."),
     ("tool", _DURATION, "DURATION", "Cap on a tool that runs."),
     ("waiting", _DURATION, "DURATION", "Cap on waiting for the provider."),
-    ("loop", click.IntRange(min=2, max=1000), "N", "So often the same call with the same result is a loop."),
+    ("loop", click.IntRange(min=2, max=1000), "N", "Number of equal calls with equal results that make a loop."),
 )
 
 

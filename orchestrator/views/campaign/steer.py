@@ -17,14 +17,14 @@ _QUOTES = 'the instruction goes into quotes, the task\'s folder behind it: blast
 
 
 @click.command("steer", cls=CampaignCommand)
-@click.option("--list", "is_list", is_flag=True, help="Show what was said so far; changes nothing.")
+@click.option("--list", "is_list", is_flag=True, help="Show the instructions so far; send none.")
 @json_option
 @click.argument("words", nargs=-1, metavar="[TEXT] [TASK]")
 def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
-    """Tell all who propose from now on what to do, like "prefer numpy over loops".
+    """Send an instruction to every later proposal, like "prefer numpy over loops".
 
-    It counts as a new instruction: every later proposal is made with it, and an agent at work is told.
-    TEXT is needed but with --list.
+    It counts as a new instruction: every later proposal is made with it, and an agent at work receives it.
+    TEXT is required unless --list is given.
     """
     text, task = _parted(words, is_list)
     with open_campaign(task) as reading:

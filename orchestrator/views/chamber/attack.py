@@ -33,7 +33,7 @@ CONTROLS = ("C01", "C02")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...], mutate: bool, as_json: bool) -> int:
-    """Attack a chamber in every way of the threat table.
+    """Run every attack of the threat table against a chamber.
 
     Exit code 0 only if every attack ran and was blocked and both controls behave; with --mutate, only if every flag
     is noticed by an attack.

@@ -32,7 +32,7 @@ from sandbox.engine_report import EngineReport, examine_engine
 def command(
     settings: Settings, /, runtimes: tuple[str, ...], only: tuple[str, ...], as_json: bool, **given: Any
 ) -> int:
-    """Tell whether this machine, or the provider that is named, holds what a chamber promises.
+    """Check that this machine, or the provider that --backend names, keeps what a chamber promises.
 
     Shows the engine's parts or who pays, the posture of a chamber, and the contract that every backend must keep. At
     a provider it rents what it examines: that costs a little.

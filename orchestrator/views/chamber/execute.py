@@ -79,12 +79,12 @@ class Echo:
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": False})
-@click.option("--in", "source", type=click.Path(path_type=Path), help="Folder whose files the command finds.")
+@click.option("--in", "source", type=click.Path(path_type=Path), help="Folder with the files for the command.")
 @click.option("--out", "target", type=click.Path(path_type=Path), help="New folder for its $BLASTDOOR_OUT.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=PATH", help="Large input, seen as /inputs/NAME.")
 @click.option("--image", help="Image of the chamber.")
 @site_options("gpu", "standing")
-@click.option("--build", "build_step", metavar="LINE", help="Shell line that is run first, with a limit of its own.")
+@click.option("--build", "build_step", metavar="LINE", help="Shell line to run first, with a limit of its own.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Variable for the command.")
 @click.option("--loopback", is_flag=True, help="Allow TCP and UDP on the chamber's own loopback.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON; the log goes to stderr.")

@@ -18,7 +18,7 @@ from sandbox import SkyPilotConfig
 @click.option("--json", "as_json", is_flag=True, help="Print the names as a JSON list.")
 @click.pass_obj
 def command(settings: Settings, /, as_json: bool, **given: Any) -> None:
-    """Remove what owners that are gone left behind, on one's own engine or at the provider that is named.
+    """Remove what crashed processes left behind, on your own engine or at the provider that --backend names.
 
     Exit code 3 when something could not be removed: stderr names it.
     """

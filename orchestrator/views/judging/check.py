@@ -55,7 +55,7 @@ def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, as_js
     The baseline is run and judged a few times, cheats are put before the judge, and the candidate's chamber is
     searched for gold. Nothing is recorded.
 
-    Exit code 0 when nothing is broken, warnings or not, 1 when something is, 2 when the task can not be read, 3 when
+    Exit code 0 when nothing is broken, warnings or not, 1 when something is, 2 when the task cannot be read, 3 when
     the engine is at fault.
     """
     loaded = load_task(task)

@@ -35,7 +35,7 @@ _LOG_LINES = 20
 
 @click.command("guards")
 @click.option("--check", "is_check", is_flag=True, help="Run them now, each in a chamber of its own.")
-@click.option("--add", metavar="NAME", help="Hang a new guard on NODE; all nodes below inherit it.")
+@click.option("--add", metavar="NAME", help="Add a guard to NODE; all nodes below inherit it.")
 @click.option("--command", "line", metavar="LINE", help="With --add: a line for the shell that must exit with 0.")
 @click.option("--beside-judge", is_flag=True, help="With --add: run it in the judge's chamber, on bytes only.")
 @site_options()

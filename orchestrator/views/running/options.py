@@ -10,22 +10,22 @@ from orchestrator.views.parsing import Parsed
 
 _AT_LEAST_ONE = click.IntRange(min=1)
 _OPTIONS = (
-    click.option("--attempts", type=_AT_LEAST_ONE, help="Attempts at most."),
-    click.option("--tunes", type=click.IntRange(min=0), help="Tune trials at most."),
-    click.option("--usd", type=Parsed("money", parse_money), help='Dollars at most, like "$5".'),
-    click.option("--tokens", type=click.IntRange(min=0), help="Tokens at most."),
-    click.option("--seconds", type=Parsed("duration", parse_duration), help='Time in chambers at most, like "2h".'),
-    click.option("--wall", type=Parsed("duration", parse_duration), help='Time on the clock at most, like "8h".'),
-    click.option("--stall-losses", type=Parsed("money", parse_money), help="Dollars at most that stalls may cost."),
+    click.option("--attempts", type=_AT_LEAST_ONE, help="Maximum number of attempts."),
+    click.option("--tunes", type=click.IntRange(min=0), help="Maximum number of tune trials."),
+    click.option("--usd", type=Parsed("money", parse_money), help='Maximum dollars, like "$5".'),
+    click.option("--tokens", type=click.IntRange(min=0), help="Maximum number of tokens."),
+    click.option("--seconds", type=Parsed("duration", parse_duration), help='Maximum time in chambers, like "2h".'),
+    click.option("--wall", type=Parsed("duration", parse_duration), help='Maximum time on the clock, like "8h".'),
+    click.option("--stall-losses", type=Parsed("money", parse_money), help="Maximum dollars lost to stalls."),
     click.option(
         "--artifacts",
         type=Parsed("size", parse_size),
-        help='Bytes of outputs kept at most, like "2GiB"; oldest go first.',
+        help='Maximum size of all kept outputs, like "2GiB"; the oldest go first.',
     ),
-    click.option("--patience", type=_AT_LEAST_ONE, help="Attempts without improvement at most."),
-    click.option("--rate", type=Parsed("rate", parse_rate), help='New attempts at most, like "30/min".'),
-    click.option("--width", type=_AT_LEAST_ONE, help="Attempts at a time."),
-    click.option("--review/--no-review", default=None, help="Stop after each round, to be looked at."),
+    click.option("--patience", type=_AT_LEAST_ONE, help="Stop after this many attempts without improvement."),
+    click.option("--rate", type=Parsed("rate", parse_rate), help='Maximum rate of new attempts, like "30/min".'),
+    click.option("--width", type=_AT_LEAST_ONE, help="Number of attempts at a time."),
+    click.option("--review/--no-review", default=None, help="Stop after each round so that you can look at it."),
     click.option("--ask/--no-ask", default=None, help="Ask a person before a candidate becomes the best."),
 )
 

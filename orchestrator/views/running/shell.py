@@ -31,7 +31,7 @@ from orchestrator.wiring import Flags
 def command(
     settings: Settings, /, node: str, task: Path, line: str | None, wall: float, as_json: bool, **given: Any
 ) -> int:
-    """A shell in a fresh chamber with NODE's files, image, inputs and limits; nothing of it is kept.
+    """Open a shell in a fresh chamber with NODE's files, image, inputs and limits; nothing in it is kept.
 
     There is no terminal in a chamber: each line is run and its output shown. Ctrl-D or exit leaves.
 
