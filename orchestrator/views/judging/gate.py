@@ -107,8 +107,8 @@ def command(
 ) -> int:
     """Judge one untrusted change to TASK: a diff, blocks or whole files.
 
-    It is accepted when it changes only what the task lets it edit, runs, is a solution, passes every guard and is no worse
-    than the baseline; also when it is run again, and on the held-out split, where the task has one. With
+    It is accepted when it changes only what the task lets it edit, runs, is a solution, passes every guard and is no
+    worse than the baseline; also when it is run again, and on the held-out split, where the task has one. With
     --must-improve it is accepted when a campaign would keep it.
 
     Exit code 0 when it is accepted, 1 when it is rejected, 2 when it could not be judged for any reason.
