@@ -154,7 +154,8 @@ def _meaning(field: FieldInfo) -> str:
     text = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", field.description or "")
     kinds = (field.annotation, *(it for it in get_args(field.annotation) if it is not NoneType))
     choices = next((get_args(kind) for kind in kinds if all(isinstance(it, str) for it in get_args(kind) or [0])), ())
-    choices = (field.json_schema_extra or {}).get("choices", choices)  # type: ignore[union-attr]  # ours is a table
+    if isinstance(field.json_schema_extra, dict):
+        choices = tuple(field.json_schema_extra["choices"])  # type: ignore[arg-type]  # a list of names
     return text + (f": {', '.join(f'`{it}`' for it in choices)}" if choices else "")
 
 

@@ -217,8 +217,9 @@ async def scripted(
     site = site or make_site(script)
     given = Flags(**{"rate": 1e6, "width": 1, **flags} if how is not How.RESUME else flags)
     try:
-        kept = {"start": start, "settings": settings, "aim": aim, "proposer": instance}
-        async with open_campaign(folder, site, how=how, flags=given, **kept) as opened:
+        async with open_campaign(
+            folder, site, how=how, flags=given, start=start, settings=settings, aim=aim, proposer=instance
+        ) as opened:
             if proposed:
                 proposer: Proposer = Proposing(*proposed, branching=branching)
                 opened.bench.proposers[Role.SEARCH] = proposer

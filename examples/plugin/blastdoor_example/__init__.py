@@ -1,0 +1,1 @@
+"""What Blastdoor can be given from outside, one of each kind."""

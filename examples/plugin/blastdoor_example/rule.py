@@ -1,0 +1,21 @@
+"""A pruning rule: a trial that is behind all others at its step is ended early."""
+
+from collections.abc import Sequence
+
+from orchestrator.domain.metric import Goal
+from orchestrator.pruning import Decision, Peers, RuleContext
+
+blastdoor_interface = 1
+
+
+class Behind:
+    def __init__(self, context: RuleContext) -> None:
+        self._sign = 1 if context.goal is Goal.HIGHER else -1
+        self._startup = context.spec.startup
+
+    def decide(self, curve: Sequence[tuple[int, float]], peers: Peers) -> Decision:
+        step, value = curve[-1]
+        others = [there for peer in peers.scored if (there := peer.at(step)) is not None]
+        if len(others) < self._startup or any(self._sign * value >= self._sign * other for other in others):
+            return Decision(False)
+        return Decision(True, f"step {step}: {value:g} is behind all {len(others)} peers")
