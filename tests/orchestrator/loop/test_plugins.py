@@ -13,8 +13,11 @@ from orchestrator.domain.records import Brought, Phase
 from orchestrator.proposers import Brief, Exhausted, ProposerFailed
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task
-from orchestrator.wiring import CannotOpen, Flags, How, read_campaign, site_of_campaign
-from tests.orchestrator.loop.scripted import proposal, scripted, write_task
+from orchestrator.views.cli import cli
+from orchestrator.wiring import CannotOpen, Flags, How, parts_of_run, read_campaign, site_of_campaign
+from tests.clicking import runner
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import make_site, proposal, scripted, write_task
 from tests.orchestrator.loop.test_pruning import GOOD, pruning, reporting
 from tests.plugins import PROPOSER, Packages
 
@@ -249,11 +252,44 @@ async def test_a_rule_that_cannot_be_made(tmp_path: Path, packages: Packages, co
 def test_a_rule_that_nobody_has(tmp_path: Path) -> None:
     """One line with the key, all rules and the nearest."""
     folder = write_task(tmp_path / "task", '[pruning]\nrule = "medain"\n')
-    with pytest.raises(
-        TaskError, match=r'pruning.rule: must be "median", .* or "curve", not "medain"; did you'
-    ):
+    with pytest.raises(TaskError, match=r'pruning.rule: must be "median", .* or "curve", not "medain"; did you'):
         load_task(folder)
 
 
 def pruned(tmp_path: Path) -> Path:
     return write_task(tmp_path / "task", pruning("below", threshold=0.15))
+
+
+async def test_looking_without_the_package(folder: Path, packages: Packages) -> None:
+    """Whatever only looks at a campaign works after its package is gone, or broken."""
+    task = write_task(folder, '[search]\nproposer = "counting"\n')
+    place = packages.install()
+    async with scripted(task, attempts=1) as session:
+        await session.run()
+    packages.remove(place)
+    for words in (["status"], ["tree"], ["report"], ["show", "1.1"], ["logs"]):
+        assert (ran := runner().invoke(cli, [*words, str(task)])).exit_code == 0, ran.output
+    packages.install("import nosuchthing")
+    assert (ran := runner().invoke(cli, ["status", str(task)])).exit_code == 0, ran.output
+
+
+async def test_replay_without_the_package(folder: Path, packages: Packages) -> None:
+    """What a run's trials were made of is found without those who proposed."""
+    task = write_task(folder, '[search]\nproposer = "counting"\n')
+    place = packages.install()
+    async with scripted(task, attempts=1) as session:
+        await session.run()
+    packages.remove(place)
+    site = make_site(Script())
+    with read_campaign(task) as reading:
+        assert (await parts_of_run(task, reading, 1, site)).task.search.proposer == "counting"
+    await site.backend.close()
+
+
+async def test_a_taken_name_is_told(folder: Path, packages: Packages) -> None:
+    """The campaign runs with what is built in, and a warning names the package."""
+    packages.install(announced={"blastdoor.proposers": {"random": "{module}:Counting"}})
+    async with scripted(folder, attempts=1, proposer="random") as session:
+        await session.run()
+        assert session.notes[0].startswith('blastdoor-counting 1.2 brings a proposer "random", a name that is built in')
+        assert session.bench.state.run.brought == ()
