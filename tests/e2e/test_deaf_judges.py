@@ -1,6 +1,11 @@
-"""`check` on a real engine: a judge that never looks at the candidate is not ready, in any mode; one that looks is."""
+"""`check` on a real engine: a judge that never looks at the candidate is not ready, in any mode; one that looks is.
+
+Without an engine the same is tried in every mode (`tests/orchestrator/examine`): here, one of each kind tells whether
+anything is different on one, and `make thorough` tries all.
+"""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +25,10 @@ DEAF = "from blastdoor_judge import publish\npublish(-1.0)\n"
 DEPENDS_NOT = "it does not depend on the candidate"
 
 
+def modes(*few: str) -> list[Any]:
+    return [it if it in few else pytest.param(it, marks=pytest.mark.slow) for it in ("data", "shared", "relay")]
+
+
 async def failures(folder: Path, cache: Path) -> list[Row]:
     findings, settings = Findings(), Settings()
     async with docker_site(docker_config(settings, inputs_folder=cache), settings.image) as site:
@@ -27,7 +36,7 @@ async def failures(folder: Path, cache: Path) -> list[Row]:
     return [row for row in findings.rows if row.sign is Sign.FAIL]
 
 
-@pytest.mark.parametrize("mode", ["data", "shared", "relay"])
+@pytest.mark.parametrize("mode", modes("data", "shared"))
 async def test_a_judge_that_never_looks(tmp_path: Path, mode: str) -> None:
     """Whatever a candidate leaves, is or answers, the score is the same: one failure, and what to do about it."""
     folder = tmp_path / "task"
@@ -46,7 +55,7 @@ async def test_a_judge_that_never_calls(tmp_path: Path) -> None:
     assert row.text == "the judge never calls the candidate: the score can not depend on it"
 
 
-@pytest.mark.parametrize("mode", ["data", "shared", "relay"])
+@pytest.mark.parametrize("mode", modes("relay"))
 async def test_a_judge_that_looks(tmp_path: Path, mode: str) -> None:
     """Nothing is found where cheats are refused, or score otherwise than the baseline."""
     folder = tmp_path / "task"

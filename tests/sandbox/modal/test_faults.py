@@ -43,6 +43,8 @@ AFTER_A_LOST_REPLY = (
     "SandboxGetFromNameV2",
     "SandboxGetTaskIdV2",
 )
+WHENS: tuple[When, ...] = ("before", "after")
+KINDS = ("error", "hang", "cut")
 BOUND_S = 200.0  # the longest chain of our own deadlines, on a machine that does much else
 
 
@@ -161,26 +163,42 @@ async def test_a_worker_that_goes_silent(
     assert modal_emulator.running() == []
 
 
-@pytest.mark.parametrize("kind", ["error", "hang", "cut"])
-@pytest.mark.parametrize("when", ["before", "after"])
+def some_of(rpcs: tuple[str, ...], when: When, kind: str) -> tuple[str, ...]:
+    """A third of them, so that each meets one kind of fault before its effect and another one after it."""
+    return rpcs[(KINDS.index(kind) + WHENS.index(when)) % len(KINDS) :: len(KINDS)]
+
+
+def test_every_call_meets_a_fault() -> None:
+    """Before and after its effect, of two kinds."""
+    for rpcs in (OF_NO_APP, (*ALWAYS, *WITHOUT_A_GPU, *WITH_A_GPU)):
+        met = [(rpc, when, kind) for when in WHENS for kind in KINDS for rpc in some_of(rpcs, when, kind)]
+        assert sorted((rpc, when) for rpc, when, _ in met) == sorted((rpc, when) for rpc in rpcs for when in WHENS)
+        assert len({(rpc, kind) for rpc, _, kind in met}) == 2 * len(rpcs)
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("when", WHENS)
 async def test_nothing_is_left(
-    hasty: ModalConfig, bare: Bare, modal_emulator: ModalEmulator, when: When, kind: str
+    hasty: ModalConfig, bare: Bare, modal_emulator: ModalEmulator, when: When, kind: str, every: bool
 ) -> None:
     """For each call: a trial comes through or fails as ours; what it says it cost covers what Modal would charge;
     and after a reap, nothing runs."""
     rpcs = (*ALWAYS, *WITHOUT_A_GPU, *WITH_A_GPU)
+    rpcs = rpcs if every else some_of(rpcs, when, kind)
     wrongs = await at_once(_wrong(modal_emulator, hasty, bare, rpc, when, kind, own_app=True) for rpc in rpcs)
     assert [wrong for wrong in wrongs if wrong] == []
     assert modal_emulator.containers() == []
 
 
-@pytest.mark.parametrize("kind", ["error", "hang", "cut"])
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("when", WHENS)
 async def test_nothing_is_left_of_calls_for_no_app(
-    hasty: ModalConfig, bare: Bare, modal_emulator: ModalEmulator, when: When, kind: str
+    hasty: ModalConfig, bare: Bare, modal_emulator: ModalEmulator, when: When, kind: str, every: bool
 ) -> None:
-    """The same for tokens and greetings, one after the other: whoever calls meets the fault."""
-    for rpc in OF_NO_APP:
+    """The same for tokens and greetings, one after the other: every caller meets the fault."""
+    for rpc in OF_NO_APP if every else some_of(OF_NO_APP, when, kind):
         assert not await _wrong(modal_emulator, hasty, bare, rpc, when, kind, own_app=False)
     assert modal_emulator.containers() == []
 
