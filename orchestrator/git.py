@@ -178,7 +178,7 @@ def _translating(place: Path, writing: Tree | None = None) -> Iterator[None]:
         if writing is not None and _is_full(place, sum(len(file.data) for file in writing.values())):
             raise NoSpace(f"no space left in {place}: free some and resume; nothing was lost") from error
         why = shown(" ".join(str(error).split()), 300)
-        raise GitError(f"the repository {place} can not be used: {why}") from error
+        raise GitError(f"the repository {place} cannot be used: {why}") from error
 
 
 def _is_full(folder: Path, size: int) -> bool:
@@ -280,7 +280,7 @@ def _encoded(path: str) -> bytes:
 
 def _checked_name(name: bytes, path: str) -> bytes:
     if name in (b"", b".", b"..") or b"\0" in name or name.lower() == b".git":
-        raise GitError(f"{shown(path)}: git can not hold a file of this name; rename it")
+        raise GitError(f"{shown(path)}: git cannot hold a file of this name; rename it")
     return name
 
 

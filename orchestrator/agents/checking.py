@@ -23,4 +23,4 @@ async def objection(door: Door, agent: Agent) -> str | None:
         return None
     said = short(outcome.log_tail.decode("utf-8", "replace"), 200) or outcome.why or outcome.ending
     how = "build it anew with scripts/build-images agent" if agent.image == IMAGE else "add it, or change agent.image"
-    return f"the image {agent.image} can not run the agent {agent.name}: {said}; {how}"
+    return f"the image {agent.image} cannot run the agent {agent.name}: {said}; {how}"

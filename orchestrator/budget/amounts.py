@@ -76,7 +76,7 @@ class Amounts:
     def __post_init__(self) -> None:
         for account, units in self.entries:
             if account not in _ORDER:
-                raise ValueError(f"{account} is a memo of what was lost; it can not be spent or reserved")
+                raise ValueError(f"{account} is a memo of what was lost; it cannot be spent or reserved")
             check_units(account, units)
         if len(dict(self.entries)) < len(self.entries):
             raise ValueError("an account is named twice in one sum")

@@ -26,7 +26,7 @@ class Proposal(BaseModel, extra="forbid", frozen=True):
             raise ValueError("a proposal has either params or a text")
         for said in (self.operator, self.description, self.model or "", self.text or ""):
             if not is_text(said):
-                raise ValueError("a proposal is text that can be written down; half a character can not")
+                raise ValueError("a proposal is text that can be written down; half a character cannot")
         return self
 
 

@@ -125,7 +125,7 @@ def tolerate(new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: b
 def objection(new: Verdict, champion: Verdict, *, lower_tier: bool = False) -> str | None:
     """Why a verdict can not make a champion, however good it is."""
     if new.mode is not Mode.SUBMIT:
-        raise NotComparable(f"a {new.mode} verdict can not make a champion; promote the candidate first")
+        raise NotComparable(f"a {new.mode} verdict cannot make a champion; promote the candidate first")
     if not new.valid:
         return "the judge says that it is no solution"
     if new.suspect:

@@ -40,7 +40,7 @@ async def make_or_tell(making: Awaitable[Parts], findings: Findings) -> Parts | 
     try:
         return await making
     except Refused as error:
-        findings.add(Section.WIRING, Sign.FAIL, f"images, inputs or GPUs can not be had: {error}")
+        findings.add(Section.WIRING, Sign.FAIL, f"images, inputs or GPUs cannot be had: {error}")
         return None
 
 
@@ -105,7 +105,7 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
 def _tell_calls(who: str, run: Rehearsal, findings: Findings) -> None:
     """Where a judge is to call, whether it does."""
     if never_called(run):
-        text = f"{who} never calls the candidate: the score can not depend on it"
+        text = f"{who} never calls the candidate: the score cannot depend on it"
         findings.add(Section.WIRING, Sign.FAIL, text, "ask it something: candidate.call, or candidate.time for a time")
 
 

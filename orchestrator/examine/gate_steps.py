@@ -110,7 +110,7 @@ def _why_ended(trial: Trial) -> str:
 
 def _objection(fault: str | None, verdict: Verdict | None) -> str:
     if fault is not None or verdict is None:
-        return f"the judge can not score it: {fault}"
+        return f"the judge cannot score it: {fault}"
     if not verdict.valid:
         return "the judge says that it is no solution"
     if verdict.suspect:

@@ -129,7 +129,7 @@ def _ending(again: Rehearsal) -> str:
     if again.ending is not None:
         return f"{again.ending} ({again.reason})"
     fault = again.judgement.fault if again.judgement else None
-    return f"invalid (the judge can not score it: {fault})" if fault else "judged"
+    return f"invalid (the judge cannot score it: {fault})" if fault else "judged"
 
 
 def _close(old: float | None, new: float | None, tolerance: float) -> bool:

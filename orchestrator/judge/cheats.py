@@ -135,7 +135,7 @@ def _misshapen(baseline: Mapping[str, bytes], documents: Mapping[str, Document])
     cut = "the judge scores what is there of a file that is not whole"
     twice = "the judge counts what is given twice"
     unpickled = "the judge unpickles what the candidate left: that runs the candidate's code beside the answers"
-    deep = "the judge scores a file that it can not have understood"
+    deep = "the judge scores a file that it cannot have understood"
     nested = {name: _DEEP for name, document in documents.items() if isinstance(document, Json)}
     pickles = {name: _EQUAL_TO_ALL for name in baseline if name.lower().endswith(_PICKLE_ENDINGS)}
     arrays = {name: npy_bytes("|O", (1,), _EQUAL_TO_ALL) for name in baseline if name.lower().endswith(".npy")}

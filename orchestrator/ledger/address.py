@@ -29,7 +29,7 @@ class Address:
         authority = re.split("[/?#]", found["rest"], maxsplit=1)[0]
         if found["rest"].count("@") > 1 or ("@" in found["rest"] and "@" not in authority):
             raise LedgerError(
-                f"the ledger's URL can not be read: a name or the password has a bare @, / or ?; {_ADVICE}"
+                f"the ledger's URL cannot be read: a name or the password has a bare @, / or ?; {_ADVICE}"
             )
 
     @property

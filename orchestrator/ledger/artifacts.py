@@ -255,7 +255,7 @@ class Artifacts:
 
 
 def _unreadable(path: Path, error: OSError) -> Corrupt:
-    return Corrupt(f"artifact {path} can not be read: {error.strerror}; go back to a copy")
+    return Corrupt(f"artifact {path} cannot be read: {error.strerror}; go back to a copy")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -83,7 +83,7 @@ def read_head(path: Path) -> Head:
         with path.open(encoding="utf-8") as file:
             value = _parsed(file.read(_HEAD_CHARACTERS))
     except (OSError, UnicodeDecodeError) as error:
-        raise LedgerError(f"the head {path} can not be read: {error}") from error
+        raise LedgerError(f"the head {path} cannot be read: {error}") from error
     if value.get("format") != HEAD_FORMAT:
         raise NotALedger(f"{path} is not a head that blastdoor wrote; name another file")
     _check_version(value, str(path))

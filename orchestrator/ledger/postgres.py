@@ -184,7 +184,7 @@ class Postgres:
             try:
                 return self._once(work)
             except Away as error:
-                line = f"{self.name} can not be reached ({error}); start it, or mend the setting `ledger`"
+                line = f"{self.name} cannot be reached ({error}); start it, or mend the setting `ledger`"
                 raise Away(line) from None
         started = time.monotonic()
         try:
@@ -231,7 +231,7 @@ class Postgres:
         except SQLAlchemyError as error:
             raise LedgerError(f"{self.name}: {redacted(str(error), self._secrets)}") from None
         except UnicodeEncodeError:
-            raise LedgerError(f"{self.name} can not hold text with lone surrogates; escape them first") from None
+            raise LedgerError(f"{self.name} cannot hold text with lone surrogates; escape them first") from None
 
 
 class _Enough(stop_base):
@@ -279,7 +279,7 @@ def _parsed(address: Address) -> dict[str, Any]:
     except psycopg.Error:
         # What the library says may quote the password.
         raise LedgerError(
-            "the ledger's URL can not be read; write it as postgresql://user:password@host:port/database, with"
+            "the ledger's URL cannot be read; write it as postgresql://user:password@host:port/database, with"
             " characters like @ : / ? # % in a name or in the password as %40 and so on"
         ) from None
     if any(not port.isdecimal() for port in str(given.get("port") or "0").split(",") if port):

@@ -35,7 +35,7 @@ def translated(name: str, error: BaseException | None, secrets: Collection[str])
         case "53100":
             return Full(name)
         case "42501" | "25006":
-            return ReadOnly(f"{name} can not be used so: {said}; ask its owner for the right")
+            return ReadOnly(f"{name} cannot be used so: {said}; ask its owner for the right")
         case "3D000":
             return Missing(f"{name}: {said}; make it first")
         case "XX001" | "XX002":

@@ -196,7 +196,7 @@ def translating(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _translated(path, error) from error
     except UnicodeEncodeError as error:
-        raise LedgerError(f"{path} can not hold text with lone surrogates; escape them first") from error
+        raise LedgerError(f"{path} cannot hold text with lone surrogates; escape them first") from error
 
 
 def _translated(path: Path, error: BaseException | None) -> LedgerError:
@@ -212,7 +212,7 @@ def _translated(path: Path, error: BaseException | None) -> LedgerError:
         case sqlite3.SQLITE_NOTADB:
             return NotALedger(f"{path} is not a ledger of blastdoor; name another file")
         case sqlite3.SQLITE_CANTOPEN:
-            return Missing(f"{path} can not be opened; check that it is there and yours")
+            return Missing(f"{path} cannot be opened; check that it is there and yours")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
             return ReadOnly(f"{path} can only be read; check its owner and mode")
     return LedgerError(f"{path}: {error}")

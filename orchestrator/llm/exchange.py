@@ -96,7 +96,7 @@ class Exchange:
         except (ValueError, LookupError, TypeError, RecursionError):
             tokens = None
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-            raise Refused(502, "the provider's count can not be read", {})
+            raise Refused(502, "the provider's count cannot be read", {})
         return asked.counted(tokens)
 
     async def count(self, body: bytes) -> bytes:
@@ -111,7 +111,7 @@ class Exchange:
             async for chunk in answering.chunks():
                 counted += chunk
                 if len(counted) > 1 << 20:
-                    raise Refused(502, "the provider's count can not be read", {})
+                    raise Refused(502, "the provider's count cannot be read", {})
         except Unknown as fault:
             raise Refused(502, str(fault), {}) from None
         finally:

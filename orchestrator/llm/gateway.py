@@ -200,7 +200,7 @@ def _fault_of_the_request() -> Iterator[None]:
         raise
     except Exception as error:
         structlog.get_logger().warning("gateway.not_readable", error=repr(error)[:300])
-        raise Refused(400, "the request can not be read") from error
+        raise Refused(400, "the request cannot be read") from error
 
 
 async def _with_body(line: OpenLine, receive: Receive, work: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:

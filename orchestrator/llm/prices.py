@@ -120,7 +120,7 @@ class Prices:
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadPrices(f"{path}: can not be read: {short(str(error), 200)}") from None
+            raise BadPrices(f"{path}: cannot be read: {short(str(error), 200)}") from None
         own = _parsed(text, str(path))
         taken = {name for first, price in own.models.items() for name in (*price.names, first)}
         kept = {name: _without(price, taken) for name, price in ours.models.items() if name not in taken}

@@ -142,7 +142,7 @@ class Upstream:
         try:
             response = await self._client.send(request, stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise _Again(Unreachable(_told("the provider can not be reached", error))) from None
+            raise _Again(Unreachable(_told("the provider cannot be reached", error))) from None
         except httpx2.HTTPError as error:
             late = isinstance(error, httpx2.TimeoutException)
             raise Unknown(_told("no answer came from the provider", error), late=late) from None

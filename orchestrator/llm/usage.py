@@ -86,9 +86,7 @@ class Usage:
 
     def _count(self, name: str, count: Any, *, may_fall: bool = False) -> None:
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= self._most:
-            self._beyond(
-                "the provider's usage can not be true", f"{name} is no count of tokens that a request can have"
-            )
+            self._beyond("the provider's usage cannot be true", f"{name} is no count of tokens that a request can have")
         elif count < self._counts.get(name, 0) and not may_fall:
             self._doubt(f"{name} went down from {self._counts[name]} to {count}")
         else:

@@ -27,7 +27,7 @@ class Whole:
             for event in events:
                 self._add(event)
         except (KeyError, IndexError, TypeError, ValueError):
-            raise Refused(502, "the provider's stream can not be read") from None
+            raise Refused(502, "the provider's stream cannot be read") from None
 
     def message(self) -> bytes:
         if self._message is None or not self._stopped:

@@ -329,7 +329,7 @@ def _bad(trial: Trial) -> str | None:
     if trial.ending is not None:
         return f"{trial.ending}: {trial.reason}" if trial.reason else str(trial.ending)
     if trial.fault is not None:
-        return f"the judge can not score it: {trial.fault}"
+        return f"the judge cannot score it: {trial.fault}"
     verdict = trial.verdict
     if verdict is None:
         return None

@@ -67,7 +67,7 @@ _CONTROL = End(Ending.SCORED, False, "control: compared in the report, never a p
 def may_be_kept(state: State, node: Node, trial: Trial, rules: Rules) -> Question | End:
     """The end of a node whose submitted trial was judged, or what is still to be asked before there can be one."""
     if trial.fault is not None:
-        return End(Ending.INVALID, False, f"the judge can not score it: {trial.fault}")
+        return End(Ending.INVALID, False, f"the judge cannot score it: {trial.fault}")
     if trial.verdict is None or not trial.verdict.valid:
         return _NO_SOLUTION
     if node.role is Role.CONTROL:

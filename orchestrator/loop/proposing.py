@@ -175,7 +175,7 @@ class Proposing:
             provider = MODEL if found else ""
             raise Free(Ending.STALLED, str(error), found=found, provider=provider, delivered=True) from error
         except ValidationError as error:
-            raise Free(Ending.STALLED, f"what is proposed can not be read ({error.error_count()} faults)") from error
+            raise Free(Ending.STALLED, f"what is proposed cannot be read ({error.error_count()} faults)") from error
 
     def _found(self, stalled: FoundStalled) -> list[e.Event]:
         """What is recorded with the refund."""

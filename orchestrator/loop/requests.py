@@ -34,7 +34,7 @@ class Inbox:
                 answer, events = self._answer(request.id, request.kind, _object(request.body))
             except (KeyError, TypeError, ValueError, RecursionError):
                 # Answered, too: one that nobody can read must not end this session and every one after it.
-                answer, events = f"refused: what is asked for ({request.kind}) can not be read", []
+                answer, events = f"refused: what is asked for ({request.kind}) cannot be read", []
             taken = e.RequestTaken(request=request.id, asked=request.kind, answer=answer)
             self.bench.book.record(*events, taken)
 

@@ -145,7 +145,7 @@ def _told(trial: Trial | None) -> str:
     if trial.ending:
         return trial.ending
     if trial.fault:
-        return "the judge can not score it"
+        return "the judge cannot score it"
     return "scored" if trial.verdict and trial.verdict.valid else "not a solution"
 
 

@@ -190,7 +190,7 @@ def _check_exact(task: Task, key: Key, path: str, files: set[str]) -> Iterator[N
     other = next((name for name in files if folded(name) == folded(path) and name != path), None)
     above = next((name for name in files if path.startswith(f"{name}/")), None)
     if other or above:
-        raise Wrong(key, f'"{path}" can not be there beside the file {other or above}; correct the name')
+        raise Wrong(key, f'"{path}" cannot be there beside the file {other or above}; correct the name')
     close = nearest(path, files)
     hint = f"; did you mean {close}?" if close else ""
     if key[0] == "hidden":
@@ -207,7 +207,7 @@ def _check_parameters_file(task: Task, file: str) -> None:
     try:
         task.policy().check(file)
     except Refusal as refusal:
-        text = f'"{file}" can not be written ({refusal.reason}); add it to editable'
+        text = f'"{file}" cannot be written ({refusal.reason}); add it to editable'
         raise Wrong(("parameters", "file"), text) from None
 
 
@@ -311,7 +311,7 @@ def _weights_without_effect(task: Task) -> Iterator[Notice]:
 def _too_few_repeats(task: Task) -> Iterator[Notice]:
     certify = task.certify.certify()
     if certify.noisy and certify.repeats < (used := EACH * certify.least) - EACH + 1:
-        text = f"{certify.repeats} can not prove anything at an error of {certify.error:g}; {used} are used"
+        text = f"{certify.repeats} cannot prove anything at an error of {certify.error:g}; {used} are used"
         yield ("certify", "repeats"), text
 
 

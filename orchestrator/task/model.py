@@ -140,7 +140,7 @@ class Task(Section):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise TaskError(f"the stored task can not be read ({where}: {first['msg']}); start a new run") from None
+            raise TaskError(f"the stored task cannot be read ({where}: {first['msg']}); start a new run") from None
 
     @property
     def digest(self) -> str:

@@ -35,7 +35,7 @@ def load_task(folder: Path, *, searches: bool = True) -> Task:
         raise TaskError(f"{file}: is nested too deeply; write it flatter") from None
     except OSError as error:
         raise TaskError(
-            f"{error.filename or file}: can not be read ({error.strerror}); check the name and rights"
+            f"{error.filename or file}: cannot be read ({error.strerror}); check the name and rights"
         ) from None
     return task.with_warnings(tuple(_located(key, noticed, text, file) for key, noticed in warnings))
 
@@ -50,7 +50,7 @@ def _read(file: Path) -> str:
         with file.open("rb") as stream:
             data = stream.read(FILE_BYTES + 1)
     except OSError as error:
-        raise TaskError(f"{file}: can not be read ({error.strerror}); check its rights") from None
+        raise TaskError(f"{file}: cannot be read ({error.strerror}); check its rights") from None
     if len(data) > FILE_BYTES:
         raise TaskError(f"{file}: has more than 1MiB; put large texts into files")
     try:

@@ -44,7 +44,7 @@ def snapshot(task: Task, folder: Path) -> Snapshot:
         raise TaskError(f"{folder / FILE}: {dotted(wrong.key)}: {wrong.text}") from None
     except OSError as error:
         raise TaskError(
-            f"{error.filename or folder}: can not be read ({error.strerror}); check the name and rights"
+            f"{error.filename or folder}: cannot be read ({error.strerror}); check the name and rights"
         ) from None
 
 

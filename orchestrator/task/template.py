@@ -32,7 +32,7 @@ def write_template(folder: Path) -> None:
             path.write_text(text.replace(_NAME, f'name = "{_name_of(folder)}"'), encoding="utf-8")
     except OSError as error:
         raise TaskError(
-            f"{error.filename or folder}: can not be written ({error.strerror}); name another folder"
+            f"{error.filename or folder}: cannot be written ({error.strerror}); name another folder"
         ) from None
 
 

@@ -115,7 +115,7 @@ def floor_warnings(campaign: Path, config: Config, command: str) -> list[str]:
     unreadable: list[str] = []
     well = [replay(it, config) for it in _newest(campaign, unreadable) if it.outcome is Outcome.WELL]
     ended = [it for it in well if it.stalled]
-    lines = [f"one of the recorded streams can not be read: {unreadable[0]}"] if unreadable else []
+    lines = [f"one of the recorded streams cannot be read: {unreadable[0]}"] if unreadable else []
     if ended:
         first = ended[0]
         key, value = _culprit(first, config)

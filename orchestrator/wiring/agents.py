@@ -35,7 +35,7 @@ async def make_agent(
         image = await home.bake(task.image.model_copy(update={"base": agent.image}))
     except Refused as error:
         hint = "; build it with scripts/build-images agent" if agent.image == IMAGE else ""
-        raise TaskError(f"the agent's image can not be had: {error}{hint}") from None
+        raise TaskError(f"the agent's image cannot be had: {error}{hint}") from None
     agent = replace(agent, image=image.name)
     door = make_door(home, image, task.stall.provision, parts.home.awake)
     if why := await objection(door, agent):

@@ -48,7 +48,7 @@ def check_site(task: Task, site: Site) -> None:
         (task.trial.steps is not None and not relays(task), "trial.steps"),
     ):
         if wanted and not (can.stop and can.live_log):
-            raise TaskError(f"{name} needs a backend that can stop a trial, which {site.name} can not; take it out")
+            raise TaskError(f"{name} needs a backend that can stop a trial, which {site.name} cannot; take it out")
     if relays(task) and not can.relay:
         where = f"this backend ({can.boundary}) has no relay"
         raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')

@@ -40,7 +40,7 @@ def modal_rates(path: Path | None) -> Rates:
     try:
         own = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig"))).modal
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{path}: can not be read: {short(str(error), 200)}") from None
+        raise Refused(f"{path}: cannot be read: {short(str(error), 200)}") from None
     except tomllib.TOMLDecodeError as error:
         raise Refused(f"{path}: is no TOML: {short(str(error), 200)}") from None
     except ValidationError as error:

@@ -215,7 +215,7 @@ def _parse_page(raw: bytes) -> Greeted | Missing | Failed | Ended:
         page = _PAGE.validate_python(_with_ending(found))
     except (ValueError, RecursionError, ValidationError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else type(error).__name__
-        raise WireFault(Fault.OUT_OF_TURN, f"the page of the report can not be read ({why})") from None
+        raise WireFault(Fault.OUT_OF_TURN, f"the page of the report cannot be read ({why})") from None
     if isinstance(page, Ended) and page.ending in _OURS_TO_SAY:
         raise WireFault(Fault.OUT_OF_TURN, f"the machine says {page.ending}, and nobody gave that order")
     if isinstance(page, Ended) and not all(math.isfinite(value) for value in page.measured.model_dump().values()):

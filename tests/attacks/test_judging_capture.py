@@ -156,7 +156,7 @@ def lax(tmp_path_factory: pytest.TempPathFactory) -> Fought:
 @pytest.mark.parametrize("name", ["NaN", "infinity"])
 def test_t38_a_score_that_is_no_number(lax: Fought, name: str) -> None:
     """The schema refuses it. The judge is well on the baseline, so whoever left the number pays."""
-    assert ending(lax, name) == (Ending.INVALID, False, "the judge can not score it: score is not finite")
+    assert ending(lax, name) == (Ending.INVALID, False, "the judge cannot score it: score is not finite")
     assert lax.nodes[name].verdict is None
 
 

@@ -103,7 +103,7 @@ def test_t45_error_text_of_the_judge(searched: Searched) -> None:
     """The judge broke and said the answers; what is kept of it is a code, and the candidate pays."""
     node = searched.fought.nodes["T45 breaks the judge"]
     assert (node.ending, node.kept) == (Ending.INVALID, False)
-    assert node.why == "the judge can not score it: judge failed"
+    assert node.why == "the judge cannot score it: judge failed"
     with read_campaign(searched.fought.folder) as reading:
         judged = [record.body for record in reading.ledger.read(kinds=["judging ended"])]
     assert any('"fault":"judge failed"' in body for body in judged)
@@ -217,7 +217,7 @@ async def test_t45_the_gate_quotes_no_judge(tmp_path: Path) -> None:
     task = write_task(tmp_path, METRIC, files=gold)
     text = whole(BREAKS).encode()
     report = await run_gate(task, Change(text, "0" * 64, len(text)), Settings(), Stage().site)
-    assert report.gated.why == "invalid: the judge can not score it: judge failed"
+    assert report.gated.why == "invalid: the judge cannot score it: judge failed"
     for form, document in documents(report).items():
         assert canary not in document, form
         assert "RuntimeError" not in document, form

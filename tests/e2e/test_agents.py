@@ -372,9 +372,9 @@ async def test_an_image_without_the_agent(tmp_path: Path, messages_server: Messa
     """One line, before anything is charged or asked."""
     agent = '[agent]\nname = "claude-code"\nimage = "blastdoor-trial:latest"\n'
     campaign = Campaign(write_task(tmp_path / "hill", agent=agent), messages_server)
-    with pytest.raises(TaskError, match="can not run the agent claude-code: it has no claude"):
+    with pytest.raises(TaskError, match="cannot run the agent claude-code: it has no claude"):
         await campaign.run()
     missing = Campaign(write_task(tmp_path / "other", agent='[agent]\nimage = "no-such-image:1"\n'), messages_server)
-    with pytest.raises(TaskError, match=r"the agent's image can not be had: .*missing on the engine"):
+    with pytest.raises(TaskError, match=r"the agent's image cannot be had: .*missing on the engine"):
         await missing.run()
     assert not messages_server.requests

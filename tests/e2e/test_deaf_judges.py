@@ -52,7 +52,7 @@ async def test_a_judge_that_never_looks(tmp_path: Path, mode: str) -> None:
 async def test_a_judge_that_never_calls(tmp_path: Path) -> None:
     """Where it is to call, that alone is a failure."""
     [row] = await failures(write(tmp_path / "task", NO_CEILING, NEVER_CALLS), tmp_path / "cache")
-    assert row.text == "the judge never calls the candidate: the score can not depend on it"
+    assert row.text == "the judge never calls the candidate: the score cannot depend on it"
 
 
 @pytest.mark.parametrize("mode", modes("relay"))

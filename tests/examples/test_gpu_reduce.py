@@ -169,7 +169,7 @@ def test_check_up_to_the_missing_gpu(tmp_path: Path) -> None:
     (folder / "blastdoor.toml").write_text(text.replace("blastdoor-cuda:latest", "blastdoor-trial:latest"))
     ran = completed("check", folder, env={**os.environ, "XDG_CONFIG_HOME": "/nonexistent"})
     assert ran.returncode == 1, ran.stderr
-    assert "✗ images, inputs or GPUs can not be had" in ran.stdout
+    assert "✗ images, inputs or GPUs cannot be had" in ran.stdout
     assert "the engine has no GPU runtime; install the NVIDIA container toolkit" in ran.stdout
 
 

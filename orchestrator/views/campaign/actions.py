@@ -160,7 +160,7 @@ def _read_change(source: str) -> str:
             with Path(source).open("rb") as stream:
                 data = stream.read(cap + 1)
     except OSError as error:
-        raise click.UsageError(f"{source} can not be read ({error.strerror})") from None
+        raise click.UsageError(f"{source} cannot be read ({error.strerror})") from None
     if len(data) > cap:
         raise click.UsageError(f"{source} has more than {cap:,} bytes, the most that a change may have")
     try:

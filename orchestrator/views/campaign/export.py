@@ -89,6 +89,6 @@ def writing(path: Path) -> Iterator[TextIO]:
             os.fsync(out.fileno())
         beside.replace(path)
     except OSError as error:
-        raise click.UsageError(f"{path} can not be written ({error.strerror})") from None
+        raise click.UsageError(f"{path} cannot be written ({error.strerror})") from None
     finally:
         beside.unlink(missing_ok=True)

@@ -68,7 +68,7 @@ def doubt_of(node: Node, found: Headline | None) -> str:
     if found is None:
         return node.verdict.notes if node.ending is Ending.INVALID and node.verdict else ""
     names = ", ".join(found.at_most)
-    return f"{names} may be less: the channel can not tell a shorter call from none" if names else ""
+    return f"{names} may be less: the channel cannot tell a shorter call from none" if names else ""
 
 
 def legend(looks: Iterable[Look], unicode: bool, width: int, more: Sequence[Text] = ()) -> list[Text]:

@@ -70,9 +70,7 @@ def read_file(top: int, path: str) -> Present | None:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise NotPlaced(
-                f"{printable(path)} is a link or can not be read ({error.strerror}); move it away"
-            ) from None
+            raise NotPlaced(f"{printable(path)} is a link or cannot be read ({error.strerror}); move it away") from None
         with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
@@ -151,7 +149,7 @@ def _write(top: int, changes: Mapping[str, File | None], modes: Mapping[str, int
                 if file is not None:
                     beside[path] = _write_beside(stack, folder, file, modes[path])
             except OSError as error:
-                raise NotPlaced(f"{printable(path)} can not be written ({error.strerror}); nothing was") from None
+                raise NotPlaced(f"{printable(path)} cannot be written ({error.strerror}); nothing was") from None
         done: list[str] = []
         for path in changes:
             _exchange(folders[path], path, beside.get(path), done)
@@ -202,5 +200,5 @@ def _exchange(folder: int, path: str, beside: str | None, done: list[str]) -> No
             os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as error:
         written = f"written before it: {', '.join(map(printable, done))}" if done else "nothing was written"
-        raise NotPlaced(f"{printable(path)} can not be replaced ({error.strerror}); {written}") from None
+        raise NotPlaced(f"{printable(path)} cannot be replaced ({error.strerror}); {written}") from None
     done.append(path)

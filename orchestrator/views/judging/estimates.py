@@ -158,7 +158,7 @@ def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Fin
     _tell_share(findings, "outputs", outputs, limits.output_bytes, _size, "raise limits.output_bytes")
     log = max(run.usage.log_bytes for run in found.runs)
     _tell_share(findings, "log", log, limits.log_bytes, _size, "raise limits.log_bytes, or print less")
-    gpu = "; a GPU is asked for, but how busy it is can not be seen from here" if limits.gpu else ""
+    gpu = "; a GPU is asked for, but how busy it is cannot be seen from here" if limits.gpu else ""
     if expected.shape:
         findings.add(
             Section.PROFILE, Sign.OK, f"a search takes {expected.shape.why}{gpu}", facts={"width": expected.shape.width}

@@ -227,7 +227,7 @@ def read_change(source: str) -> Change:
                 kept += piece[: cap + 1 - len(kept)]
                 size += len(piece)
     except OSError as error:
-        raise click.UsageError(f"{printable(source)} can not be read ({error.strerror})") from None
+        raise click.UsageError(f"{printable(source)} cannot be read ({error.strerror})") from None
     return Change(kept, seal.hexdigest(), size)
 
 

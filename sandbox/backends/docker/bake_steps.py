@@ -123,7 +123,7 @@ class Baker:
             short = " ".join(line.split())[:100]
             self._progress(f"running: {short}")
             await self._step(["sh", "-c", line], f"the run line {short!r} failed")
-        await self._step(["sh", "-c", FINISH], "the image can not be used")
+        await self._step(["sh", "-c", FINISH], "the image cannot be used")
 
     async def _install_debian(self, base_id: str, archive: Path) -> None:
         self._progress(f"fetching Debian packages: {' '.join(self._spec.apt)}")

@@ -102,7 +102,7 @@ class Engine:
 
     def __init__(self, host: str, threads: int = THREADS, timeout: float = CALL_TIMEOUT_S) -> None:
         if not host.startswith(("unix://", "tcp://", "http://")):
-            raise Refused(f"DOCKER_HOST {host!r} can not be used; forward the socket and name it as unix:// or tcp://")
+            raise Refused(f"DOCKER_HOST {host!r} cannot be used; forward the socket and name it as unix:// or tcp://")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="docker")
         with translating_docker_errors("connect"):
             self._api = docker.APIClient(

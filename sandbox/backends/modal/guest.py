@@ -28,7 +28,7 @@ CAVEATS = (
     "The root folder is writable by root only, and read-only only where Modal's kernel lets the sandbox mount;"
     " /tmp and /work share one disk with it, and nobody limits their size and number of files where it does not.",
     "Processes and open files are limited by the sandbox's own kernel per user (rlimits), not by Modal.",
-    "There is no seccomp profile of ours, and loopback sockets can not be taken away:"
+    "There is no seccomp profile of ours, and loopback sockets cannot be taken away:"
     " the boundary is Modal's own sandbox.",
     "That the network is blocked is Modal's word; what the sandbox sees of it is a fact of the chamber.",
     "A GPU is compared with what was asked for only where the sandbox's own tools report one.",

@@ -42,7 +42,7 @@ def bounded_output(command: str, cap: int, run: Callable[[str, Path], int]) -> t
         finally:
             reader.finish()
     if not reader.greeted:
-        raise Unavailable(f"the machine can not be reached (exit code {code})")
+        raise Unavailable(f"the machine cannot be reached (exit code {code})")
     data, told = _decoded(reader.output)
     return (BROKEN if told is None else told), data[:cap]
 

@@ -35,7 +35,7 @@ _IDENTITY = (
     "who breaks out of the chamber has it too"
 )
 _KEYS = "SkyPilot copies the account's API key to the machine there, and has no switch against it"
-_NO_END = "SkyPilot can not have a machine end itself there, so nothing would end one that we lost"
+_NO_END = "SkyPilot cannot have a machine end itself there, so nothing would end one that we lost"
 _ENDS_BY_KEY = (
     "SkyPilot has a machine end itself there with the account's own key, which no machine of ours gets, "
     "so nothing would end one that we lost"

@@ -85,7 +85,7 @@ def refuse_forwarding() -> None:
     lines = [line.partition(" ") for line in told.stdout.splitlines()]
     answers = {setting: value for setting, _, value in lines}
     if told.returncode or "forwardagent" not in answers:
-        raise Refused("ssh can not read its settings; run ssh -G example to see why")
+        raise Refused("ssh cannot read its settings; run ssh -G example to see why")
     for setting, (kept, what, name) in _FORWARDED.items():
         if answers.get(setting, kept) != kept:
             raise Refused(

@@ -23,11 +23,11 @@ async def test_what_is_missing_is_said() -> None:
     door = replace(Scene().proposer().door, backend=FakeBackend(_lacking))
     said = await objection(door, agent_of(AgentSpec()))
     assert said == (
-        "the image blastdoor-agent:latest can not run the agent claude-code: it has no claude; "
+        "the image blastdoor-agent:latest cannot run the agent claude-code: it has no claude; "
         "build it anew with scripts/build-images agent"
     )
     own = await objection(door, agent_of(AgentSpec(name="mine", image="mine:1", command=("run",))))
-    assert own == "the image mine:1 can not run the agent mine: it has no run; add it, or change agent.image"
+    assert own == "the image mine:1 cannot run the agent mine: it has no run; add it, or change agent.image"
 
 
 async def test_a_well_made_image() -> None:

@@ -196,7 +196,7 @@ async def test_a_judge_that_never_calls(tmp_path: Path, cheats: bool) -> None:
     [row] = [row for row in findings.rows if row.sign is Sign.FAIL]
     assert (row.section, row.text) == (
         Section.WIRING,
-        "the judge never calls the candidate: the score can not depend on it",
+        "the judge never calls the candidate: the score cannot depend on it",
     )
     assert "candidate.call" in row.advice
     assert not any("blastdoor_cheat" in job for job in stage.jobs), "no cheat tells more than that"
@@ -211,7 +211,7 @@ async def test_a_judge_that_does_not_call_elsewhere(tmp_path: Path, section: str
     more = f'[{section}]\n{keys}\njudge = ["python3", "judge.py", "--other"]\n'
     findings = await examined(write(tmp_path, NO_CEILING + more, judge))
     (text,) = texts(findings, Section.WIRING, Sign.FAIL)
-    assert text.endswith("the judge never calls the candidate: the score can not depend on it")
+    assert text.endswith("the judge never calls the candidate: the score cannot depend on it")
 
 
 async def test_a_judge_that_ignores_the_answer(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ class MemoryLedger(Ledger):
         try:
             "".join(texts).encode()
         except UnicodeEncodeError as error:
-            raise LedgerError(f"{self.where} can not hold text with lone surrogates; escape them first") from error
+            raise LedgerError(f"{self.where} cannot hold text with lone surrogates; escape them first") from error
 
 
 def keep_ledgers_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -357,7 +357,7 @@ def test_gc_beside_what_cannot_be_read(store: Artifacts, folder: Path) -> None:
     kept, other = store.put(b"kept"), store.put(b"other")
     stored(folder, kept).unlink()
     stored(folder, kept).mkdir()
-    with pytest.raises(Corrupt, match="can not be read"):
+    with pytest.raises(Corrupt, match="cannot be read"):
         store.gc({kept}, age=0, now=2e10)
     assert store.get(other) == b"other"
 

@@ -165,7 +165,7 @@ def test_head_file(filled: Ledger, tmp_path: Path) -> None:
 def test_other_head_files(tmp_path: Path) -> None:
     """What is no head is refused in one line."""
     path = tmp_path / "head"
-    with pytest.raises(LedgerError, match="can not be read"):
+    with pytest.raises(LedgerError, match="cannot be read"):
         read_head(path)
     for data in (b"", b"{}", b"\xff", b'{"format":"blastdoor head","version":1,"seq":"1","hash":"x"}'):
         path.write_bytes(data)

@@ -206,7 +206,7 @@ def test_stays_away(filled: Ledger, postgres_server: PrivatePostgres, monkeypatc
             assert "went away and was not back after " in line
             assert line.endswith("is lost: once it is back, go on with blastdoor resume")
             assert "\n" not in line
-        with pytest.raises(Away, match="can not be reached"):
+        with pytest.raises(Away, match="cannot be reached"):
             Ledger.open(filled.where)
     finally:
         postgres_server.start()

@@ -453,7 +453,7 @@ async def test_no_connection(gateway: Gateway, ear: Listener) -> None:
     """Where nobody listens, it is tried again and then said; nothing is booked."""
     upstream = Upstream("http://127.0.0.1:9", SecretStr("k"), QUICK)
     async with Gateway(upstream, PRICES) as nowhere, nowhere.open_line(DOLLAR, ear) as line:
-        with pytest.raises(anthropic.InternalServerError, match="can not be reached"):
+        with pytest.raises(anthropic.InternalServerError, match="cannot be reached"):
             await create(client_of(line))
     assert (ear.used.ending, ear.used.spent, ear.kinds.count(Kind.WAITING)) == (CallEnding.FAILED, NOTHING, 3)
 

@@ -96,5 +96,5 @@ def test_bad_file(tmp_path: Path, text: str, said: str) -> None:
 
 def test_missing_file(tmp_path: Path) -> None:
     """A file that is not there is said, not passed over."""
-    with pytest.raises(BadPrices, match="can not be read"):
+    with pytest.raises(BadPrices, match="cannot be read"):
         Prices.load(tmp_path / "none.toml")

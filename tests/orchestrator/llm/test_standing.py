@@ -83,7 +83,7 @@ async def test_counts_that_can_not_be(
     messages_server.play(counting(input_tokens=count))
     assert [await post(line), await post(line)] == [200, 401]
     assert ear.used.spent == ear.intents[0].worst
-    assert "usage can not be true: input is no count" in str(gateway.unusable)
+    assert "usage cannot be true: input is no count" in str(gateway.unusable)
 
 
 async def test_a_little_too_much_output(gateway: Gateway, messages_server: MessagesServer, line: OpenLine) -> None:

@@ -246,7 +246,7 @@ def _refuse(*_: object) -> None:
 async def test_an_image_without_what_it_needs(tmp_path: Path, messages_server: MessagesServer) -> None:
     """One line before anything is charged, reserved or even begun."""
     folder = write_task(tmp_path, AGENT, MODEL)
-    with pytest.raises(TaskError, match="can not run the agent ours: it has no python3"):
+    with pytest.raises(TaskError, match="cannot run the agent ours: it has no python3"):
         async with campaign(folder, messages_server, WithAgents(has=False)):
             pass
     unknown: Sequence[str] = ("nobody",)

@@ -231,7 +231,7 @@ async def test_use_an_older_one(folder: Path) -> None:
     [
         ("playbook use", {"version": 7}, "there is no version 7"),
         ("playbook use", {"version": 1}, "version 1 is the present one"),
-        ("playbook use", {"version": "x"}, "can not be read"),
+        ("playbook use", {"version": "x"}, "cannot be read"),
         ("playbook correct", {"text": " "}, "one line of 1 to 500"),
         ("playbook correct", {"text": "be nice", "drop": True}, "there is no correction"),
     ],

@@ -164,7 +164,7 @@ async def test_t79_the_judge_breaks(tmp_path: Path, does: str, fault: str) -> No
         await session.run()
         node, trial = session.bench.state.nodes["1.1"], session.bench.state.trials["1.1-1"]
         assert (node.ending, session.charged) == (Ending.INVALID, 1)
-        assert node.why == f"the judge can not score it: {fault}"
+        assert node.why == f"the judge cannot score it: {fault}"
         assert script.commands == ["judge", "trial"] * 3
         [control] = [event for event in session.of(e.JudgingEnded) if event.on_baseline]
         assert control.fault is None
@@ -348,7 +348,7 @@ async def test_t80_the_other_sides_time(task: Path) -> None:
 
 
 SECONDS = '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
-MAY_BE_LESS = "seconds may be less: the channel can not tell a shorter call from none"
+MAY_BE_LESS = "seconds may be less: the channel cannot tell a shorter call from none"
 
 
 @pytest.mark.parametrize("jitter_ms", [0.02, 1.0, 20.0])

@@ -57,7 +57,7 @@ async def test_bar_is_the_worse_score(folder: Path) -> None:
     [
         ('{"do": "failed"}', "failed: "),
         ('{"judge": "no solution"}', "no solution"),
-        ('{"judge": "nan"}', "can not score it"),
+        ('{"judge": "nan"}', "cannot score it"),
     ],
 )
 async def test_does_not_run_again(folder: Path, again: str, why: str) -> None:

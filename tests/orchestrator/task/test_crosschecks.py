@@ -176,8 +176,8 @@ def edited(make: Make, names: str, hidden: str = "[]") -> Path:
     ("name", "message"),
     [
         ("lib", '"lib" is a folder; write lib/** for all that is in it'),
-        ("solve.py/x", '"solve.py/x" can not be there beside the file solve.py; correct the name'),
-        ("Solve.py", '"Solve.py" can not be there beside the file solve.py; correct the name'),
+        ("solve.py/x", '"solve.py/x" cannot be there beside the file solve.py; correct the name'),
+        ("Solve.py", '"Solve.py" cannot be there beside the file solve.py; correct the name'),
     ],
 )
 def test_editable_names_that_can_not_be(make: Make, name: str, message: str) -> None:
@@ -224,7 +224,7 @@ def test_files_of_tools_do_not_count(make: Make) -> None:
 def test_parameters_file_is_not_editable(make: Make, file: str) -> None:
     """A proposer may write only what an agent may."""
     assert told(make(PARAMETERS.format(file=file))) == (
-        f'blastdoor.toml:{NEXT + 1}: parameters.file: "{file}" can not be written (not editable); add it to editable'
+        f'blastdoor.toml:{NEXT + 1}: parameters.file: "{file}" cannot be written (not editable); add it to editable'
     )
 
 
@@ -266,7 +266,7 @@ def test_noisy_needs_one_order(make: Make) -> None:
 def test_repeats_that_can_prove_nothing(make: Make) -> None:
     """Too few measurements would let nothing through, however good: more are made, and that is said."""
     (warning,) = load_task(make("[certify]\nrule = 'noisy'\nrepeats = 4\nchampion = 3")).warnings
-    told = "certify.repeats: 4 can not prove anything at an error of 0.05; 6 are used"
+    told = "certify.repeats: 4 cannot prove anything at an error of 0.05; 6 are used"
     assert warning.endswith(f"blastdoor.toml:{NEXT + 2}: {told}")
     assert not load_task(make("[certify]\nrule = 'noisy'\nrepeats = 5")).warnings
 

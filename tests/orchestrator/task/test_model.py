@@ -104,7 +104,7 @@ def test_rate_round_trip(make: Make) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"name": "x"}', TASK.canonical()[:-1]])
 def test_what_is_no_stored_task(text: str) -> None:
     """A damaged record is one line, not a trace."""
-    with pytest.raises(TaskError, match=r"^the stored task can not be read .*; start a new run$"):
+    with pytest.raises(TaskError, match=r"^the stored task cannot be read .*; start a new run$"):
         Task.from_canonical(text)
 
 

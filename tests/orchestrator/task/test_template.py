@@ -154,7 +154,7 @@ def test_folder_in_use(written: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TaskError, match="file: exists and is not an empty folder"):
         write_template(tmp_path / "file")
-    with pytest.raises(TaskError, match="can not be written"):
+    with pytest.raises(TaskError, match="cannot be written"):
         write_template(tmp_path / "file" / "beneath")
     (tmp_path / "empty").mkdir()
     write_template(tmp_path / "empty")

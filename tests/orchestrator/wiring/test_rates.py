@@ -59,7 +59,7 @@ def test_reserved_by_it(file: Path) -> None:
         ("[modal]\ngpu = { A10 = true }", "modal.gpu.A10: "),
         ("[modl]\ncpu = 1", "modl: "),
         ("[modal", "is no TOML"),
-        (None, "can not be read"),
+        (None, "cannot be read"),
     ],
 )
 def test_one_line_for_what_can_not_be_used(tmp_path: Path, text: str | None, says: str) -> None:

@@ -36,7 +36,7 @@ def test_a_machine_that_never_stops_writing_is_cut_off() -> None:
 
 def test_a_connection_that_fails_at_once() -> None:
     """Nobody waits for a writer that never comes."""
-    with pytest.raises(Unavailable, match="can not be reached"):
+    with pytest.raises(Unavailable, match="cannot be reached"):
         bounded_output("echo hi", 100, lambda line, path: 255)
 
 

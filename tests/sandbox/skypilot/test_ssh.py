@@ -82,7 +82,7 @@ async def test_no_connection_of_ours_forwards_anything(hostile_ssh: Any, tmp_pat
         ("forwardagent yes\nforwardx11 no", "hand your agent"),
         ("forwardagent no\nforwardx11 yes", "hand your display"),
         ("forwardagent no\nremoteforward 9000 [localhost]:5432", "hand a port of yours"),
-        ("user nobody", "can not read its settings"),
+        ("user nobody", "cannot read its settings"),
     ],
 )
 def test_what_ssh_forwards_to_every_host(

@@ -141,7 +141,7 @@ class Away(PaperMachine):
     async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
         if "exec tar" in command and self._submitted and self._looks:
             self._looks -= 1
-            raise Unavailable("the machine can not be reached (exit code 255)")
+            raise Unavailable("the machine cannot be reached (exit code 255)")
         return await super().call(command, cap, timeout)
 
 

@@ -71,7 +71,7 @@ def test_inject_refuses(stage: Stage, tmp_path: Path, text: str, words: tuple[st
 
 def test_inject_needs_a_file(stage: Stage) -> None:
     """A file that is not there is named."""
-    assert "nowhere.diff can not be read" in stage.refused("inject", "--diff", "nowhere.diff")
+    assert "nowhere.diff cannot be read" in stage.refused("inject", "--diff", "nowhere.diff")
 
 
 def test_cancel_what_is_under_way(stage: Stage) -> None:

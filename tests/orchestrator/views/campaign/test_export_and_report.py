@@ -106,7 +106,7 @@ def test_what_to_export_must_be_said(stage: Stage) -> None:
 
 def test_a_file_that_can_not_be_written(stage: Stage, tmp_path: Path) -> None:
     """One line; nothing is left."""
-    assert "can not be written" in stage.refused("export", "--csv", str(tmp_path / "nowhere" / "x.csv"))
+    assert "cannot be written" in stage.refused("export", "--csv", str(tmp_path / "nowhere" / "x.csv"))
 
 
 def test_a_winner_as_a_folder(stage: Stage, tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def test_a_long_change_is_not_held(tmp_path: Path) -> None:
 
 def test_a_change_that_is_not_there(tmp_path: Path) -> None:
     """Bad input, in one line."""
-    with pytest.raises(click.UsageError, match="can not be read"):
+    with pytest.raises(click.UsageError, match="cannot be read"):
         read_change(str(tmp_path / "nowhere"))
 
 
