@@ -1,0 +1,51 @@
+"""search(): a proposer by its name, or an instance of somebody's own."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from orchestrator import api
+from orchestrator.api import How, read_campaign, search
+from orchestrator.wiring import CannotOpen, Site
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import Proposing, make_site, write_task
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A task whose chambers are scripted, wherever they are asked for."""
+
+    @asynccontextmanager
+    async def site(*_: object) -> AsyncIterator[Site]:
+        made = make_site(Script())
+        try:
+            yield made
+        finally:
+            await made.backend.close()
+
+    monkeypatch.setattr(api, "open_site", site)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+    return write_task(tmp_path / "task")
+
+
+async def test_an_instance(folder: Path) -> None:
+    """It searches, stands in the ledger under its class's name, and goes on where it is handed over again."""
+    points = [{"value": value} for value in (3, 5, 7)]
+    finished = await search(folder, proposer=Proposing(*points), attempts=2, rate=1e6)
+    assert finished.champion
+    assert finished.champion.params == {"value": 5}
+    with read_campaign(folder) as campaign:
+        assert campaign.state.run.proposer == "Proposing"
+    finished = await search(folder, how=How.RESUME, proposer=Proposing(*points), attempts=3)
+    assert finished.champion
+    assert finished.champion.params == {"value": 7}
+
+
+async def test_by_name(folder: Path) -> None:
+    """A text is the name of one that is known; a run does not go on with another."""
+    finished = await search(folder, proposer="grid", attempts=1, rate=1e6)
+    assert finished.reason == "1 of 1 attempt is used"
+    with pytest.raises(CannotOpen, match="run 1 was begun with the proposer grid, not random; go on with that one, or"):
+        await search(folder, how=How.RESUME, proposer="random")
