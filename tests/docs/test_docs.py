@@ -11,6 +11,7 @@ import pytest
 
 import reference
 from orchestrator.budget import Account
+from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import FIELDS
 from orchestrator.domain.verdict import Mode
@@ -19,6 +20,7 @@ from orchestrator.judge import guest
 from orchestrator.judge.bounds import ResultFault
 from orchestrator.judge.data import contract_variables
 from orchestrator.judge.guest import blastdoor_judge
+from orchestrator.registry import Kind
 from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging.gate import _EXITS, _FORMS
@@ -223,6 +225,12 @@ def test_judge_in_a_shell() -> None:
 def test_flags_of_search() -> None:
     """The page on Python names every keyword of search()."""
     assert set(Flags.__dataclass_fields__) <= set(spans(PYTHON))
+
+
+@pytest.mark.parametrize("kind", [PROPOSERS, AGENTS, PRUNERS], ids=lambda kind: kind.group)
+def test_names_to_choose_from(kind: Kind) -> None:
+    """The page on the task file has every name that is built in."""
+    assert set(kind.built_in) <= {span.strip('"') for span in spans(TASK)}
 
 
 @pytest.mark.parametrize("page", DOCS, ids=named)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
-from orchestrator.registry import ChoiceError, Kind
+from orchestrator.registry import ChoiceError, Kind, listed
 from tests.plugins import COUNTING, PROPOSER, Packages
 
 
@@ -34,7 +34,8 @@ def test_a_package_brings_a_name(packages: Packages) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("ranndom", 'not "ranndom"; did you mean "random"?'), ("xyzzy", '"inject", not "xyzzy"')]
+    ("name", "says"),
+    [("ranndom", 'not "ranndom"; did you mean "random"?'), ("xyzzy", f'{listed([*PROPOSERS.built_in])}, not "xyzzy"')],
 )
 def test_a_name_that_nothing_has(name: str, says: str) -> None:
     """All names, and the nearest one where one is near."""

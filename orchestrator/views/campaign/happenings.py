@@ -81,7 +81,9 @@ def _verdict(verdict: Verdict | None) -> str:
 
 def _run_started(event: e.RunStarted) -> str:
     beside = f" beside the control {event.control}" if event.control else ""
-    return f"run {event.run} starts: {event.proposer}{beside}; width {event.width}, depth {event.depth} ({event.why})"
+    whose = "".join(f" with the {it.kind} {it.name} of {it.package or 'a caller'} {it.version}" for it in event.brought)
+    who = f"{event.proposer}{beside}{whose.rstrip()}"
+    return f"run {event.run} starts: {who}; width {event.width}, depth {event.depth} ({event.why})"
 
 
 def _proposed(event: e.Proposed) -> str:

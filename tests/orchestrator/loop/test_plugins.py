@@ -267,8 +267,9 @@ async def test_looking_without_the_package(folder: Path, packages: Packages) -> 
     async with scripted(task, attempts=1) as session:
         await session.run()
     packages.remove(place)
-    for words in (["status"], ["tree"], ["report"], ["show", "1.1"], ["logs"]):
+    for words in (["status"], ["tree"], ["report"], ["show", "1.1"], ["logs", "--lines", "99"]):
         assert (ran := runner().invoke(cli, [*words, str(task)])).exit_code == 0, ran.output
+    assert "with the proposer counting of blastdoor-counting 1.2; width 1" in ran.output
     packages.install("import nosuchthing")
     assert (ran := runner().invoke(cli, ["status", str(task)])).exit_code == 0, ran.output
 

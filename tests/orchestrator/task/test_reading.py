@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.choices import PROPOSERS
+from orchestrator.registry import listed
 from orchestrator.task import Task, TaskError, load_task, write_template
 from orchestrator.wiring import campaign_folder
 from tests.orchestrator.task.conftest import NEXT, Make
@@ -217,8 +219,8 @@ BAD_VALUES = [
     ("[budget]\ntokens = 0x" + "f" * 5000, 1, "budget.tokens: is too large a number; write a smaller one"),
     ("[search]\nsaturates = ['disk']", 1, 'search.saturates[0]: must be "gpu", "memory", "port", "database", "api" or '
      '"cpu", not "disk"'),
-    ("[search]\nproposer = 'gpt'", 1, 'search.proposer: must be "grid", "random", "tpe", "cmaes", "gp", "operators", '
-     '"mixed", "llm", "llm-params", "agent" or "inject", not "gpt"; did you mean "gp"?'),
+    ("[search]\nproposer = 'gpt'", 1,
+     f'search.proposer: must be {listed([*PROPOSERS.built_in])}, not "gpt"; did you mean "gp"?'),
     ("[inputs]\n'../x' = 'data'", 1, 'inputs."../x": "../x" is not a name; use letters, digits, ., _ and -, with a '
      "letter or digit first"),
     ("[image]\npip = ['-r x']", 1, 'image.pip[0]: "-r x" looks like an option; name the thing itself'),
