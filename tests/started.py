@@ -30,7 +30,7 @@ WARM = ("orchestrator.views.failing", *(f"orchestrator.views.{it.code.partition(
 WITH_MODELS = (*WARM, "orchestrator.llm.asking")  # as much again, and few need it
 WITH_MODAL = (*WARM, "sandbox.backends.modal.engine")
 FRESH = (sys.executable, "-c", "from orchestrator.views.cli import main; main()")
-HANG_S = 240.0
+HANG_S = 600.0
 _LONGEST = 1 << 20  # bytes of words and environment
 _STREAMS = (0, 1, 2)
 

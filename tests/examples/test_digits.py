@@ -143,7 +143,7 @@ async def test_in_the_baked_image(tmp_path: Path) -> None:
                 command=("sh", "-c", script),
                 image=image.name,
                 env=task.trial.env | {"BLASTDOOR_MODE": mode},
-                limits=Limits(wall=60),
+                limits=Limits(wall=600),
                 inputs=inputs,
             )
             async with await backend.open(job) as chamber:
