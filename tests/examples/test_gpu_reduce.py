@@ -197,7 +197,7 @@ async def test_kernels_compile_without_a_gpu() -> None:
     files: Any = {name: (FOLDER / "workspace" / name).read_text() for name in ("cuda.py", "kernel.cu")}
     backend = await DockerConfig().connect()
     try:
-        job = Job(command=("python3", "compile.py"), image=image, limits=Limits(wall=60, memory="512MiB"))
+        job = Job(command=("python3", "compile.py"), image=image, limits=Limits(wall=600, memory="512MiB"))
         async with await backend.open(job) as chamber:
             outcome = await chamber.run(Bundle.of(**files, **{"compile.py": COMPILE}))
     finally:
