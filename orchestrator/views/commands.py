@@ -34,7 +34,7 @@ COMMANDS = {
     "stalls": Place("campaign.stalls", "Show which agents stalled, and what that cost and saved."),
     "export": Place("campaign.export", "Write a campaign, or one of its nodes, to files."),
     "apply": Place("campaign.apply", "Write the changes of NODE into your own workspace."),
-    "ledger": Place("campaign.ledger", "List, verify and clean the record of a campaign, or print its head."),
+    "ledger": Place("campaign.ledger", "List, verify and clean the record of a campaign."),
     "playbook": Place("campaign.playbook", "Show and choose the playbook that agents work with."),
     "pause": Place("campaign.actions:pause", "Start no new attempts; those at work end as usual."),
     "inject": Place("campaign.actions:inject", "Add a change of your own to the tree as a node."),
