@@ -20,7 +20,7 @@ def check_gold(parts: Parts, found: Checkup, findings: Findings) -> None:
     copies = copies_of_gold(parts.jobs.snapshot.gold, _within_reach(parts))
     for name, place in copies:
         text = f"{short(name, 80)} is gold, and the same file lies within the candidate's reach: {short(place, 80)}"
-        findings.add(Section.GOLD, Sign.FAIL, text, "take it out there: whoever reads it has the answers")
+        findings.add(Section.GOLD, Sign.FAIL, text, "take it out there: a program that reads it has the answers")
     if not parts.jobs.snapshot.gold:
         text = f"there is no gold: {parts.task.judge.folder}/gold does not exist and judge.gold names nothing"
         findings.add(Section.GOLD, Sign.NOTE, text, "right where the judge needs no answers; else name it")

@@ -46,7 +46,7 @@ class DockerHold:
             return await self._cause_of_death(timeout)
         except Lost as error:
             if self._unprotected():
-                raise TakenAway(f"{error}; our lease had lapsed, and whoever came reaped") from error
+                raise TakenAway(f"{error}; our lease had lapsed, and another owner reaped it") from error
             raise
 
     async def _cause_of_death(self, timeout: float) -> Death:
