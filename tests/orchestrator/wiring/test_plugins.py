@@ -54,9 +54,7 @@ def test_two_packages_bring_it_now(packages: Packages) -> None:
     packages.install()
     packages.install(package="another", version="3")
     brought = Brought(kind="proposer", name="counting", package="blastdoor-counting", version="1.2")
-    with pytest.raises(
-        TaskError, match=r"counting 1\.2, which cannot be used here \(.* two packages, another 3"
-    ):
+    with pytest.raises(TaskError, match=r"counting 1\.2, which cannot be used here \(.* two packages, another 3"):
         refuse_missing(run_with(brought))
 
 
