@@ -4,7 +4,7 @@ import os
 import tomllib
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
 from pydantic_settings import (
@@ -15,7 +15,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from orchestrator.choices import PROPOSERS
+from orchestrator.choices import BACKENDS, PROPOSERS
 from sandbox.units import Duration, Size
 
 
@@ -47,6 +47,11 @@ def _of_postgres(url: SecretStr) -> SecretStr:
     return url
 
 
+def _backend(name: str) -> str:
+    BACKENDS.find(name)
+    return name
+
+
 def _proposer(name: str) -> str:
     PROPOSERS.find(name)
     return name
@@ -64,8 +69,10 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    backend: Literal["docker", "modal", "skypilot"] = Field(
-        default="docker", description="where candidates run (docs/backends.md)"
+    backend: Annotated[str, AfterValidator(_backend)] = Field(
+        default="docker",
+        description="where candidates run (docs/backends.md)",
+        json_schema_extra={"choices": list(BACKENDS.built_in)},
     )
     gpu: str | None = Field(
         default=None, description="GPU of a trial, kind and count, like `A10` or `A100-80GB:2`; `none` for none"

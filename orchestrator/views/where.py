@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from orchestrator.choices import BACKENDS
 from orchestrator.text import printable
-from orchestrator.wiring import BACKENDS, Flags
+from orchestrator.views.parsing import Named
+from orchestrator.wiring import Flags
 
 _OPTIONS = {
-    "backend": click.option(
-        "--backend", type=click.Choice(BACKENDS), help="Where candidates run; the judge stays here."
-    ),
+    "backend": click.option("--backend", type=Named(BACKENDS), help="Where candidates run; the judge stays here."),
     "gpu": click.option(
         "--gpu", metavar="KIND", help="GPU of a candidate, kind and count, like A10 or A100-80GB:2; or none."
     ),

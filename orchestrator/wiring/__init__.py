@@ -1,7 +1,7 @@
 """The only place that constructs: from settings and a task folder to working parts."""
 
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.choice import BACKENDS, NO_GPU, SiteChoice
+from orchestrator.wiring.choice import NO_GPU, SiteChoice
 from orchestrator.wiring.engine import docker_config, docker_site
 from orchestrator.wiring.ledgers import campaign_lock
 from orchestrator.wiring.models import models_lines, watch_config
@@ -13,7 +13,6 @@ from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import backend_config, open_site, price_of, site_name
 
 __all__ = [
-    "BACKENDS",
     "NO_GPU",
     "CannotOpen",
     "Flags",

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.choices import BACKENDS
+from orchestrator.registry import ChoiceError, UnknownName
 from orchestrator.task import TaskError
 from sandbox import Gpu
 
-BACKENDS = ("docker", "modal", "skypilot")
 # Kept with a run whatever said them, so that a resume goes on where it was begun.
 OF_A_SITE = ("backend", "gpu", "infra", "runtime", "standing")
 NO_GPU = "none"
@@ -67,8 +68,12 @@ def settle(values: dict[str, Any], sources: Mapping[str, str], *, anywhere: bool
     missing; `anywhere` where no place has to be named.
     """
     backend = values["backend"]
-    if backend not in BACKENDS:
-        raise TaskError(f"backend {backend} is not known; use one of {', '.join(BACKENDS)}")
+    try:
+        BACKENDS.find(backend)
+    except UnknownName:
+        raise TaskError(f"backend {backend} is not known; use one of {', '.join(BACKENDS.names())}") from None
+    except ChoiceError as error:
+        raise TaskError(str(error)) from None
     for (other, name), line in _MEANINGLESS.items():
         if other == backend and values[name] is not None:
             if sources[name] == "flag":

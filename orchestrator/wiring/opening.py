@@ -102,7 +102,7 @@ async def open_campaign(
             options = resolve(flags, task, settings, _kept(book, how))
             notes = tuple(faults())
             if how is How.RESUME:
-                refuse_missing(book.state.run)
+                refuse_missing(book.state.run, backend=flags.backend)
                 _refuse_another(book.state.run, options)
                 _check_unchanged(book.state.run, artifacts, task, taken)
                 notes += _overruled(options, _task_of(book.state.run, artifacts), task)
@@ -234,7 +234,7 @@ def site_of_campaign(
         return resolve(flags, load_task(task_folder_of(folder)), settings).site
     with read_campaign(folder, settings) as reading:
         if proposer is None:
-            refuse_missing(reading.state.run)
+            refuse_missing(reading.state.run, backend=flags.backend)
         task = load_task(task_folder_of(folder), searches=proposer is None)
         return site_of_run(reading.state.run, task, flags, settings)
 

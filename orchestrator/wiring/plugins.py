@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
+from orchestrator.choices import AGENTS, BACKENDS, PROPOSERS, PRUNERS
 from orchestrator.domain.records import Brought, Run
 from orchestrator.proposers import Proposer, ProposerFailed
 from orchestrator.registry import ChoiceError, Kind, UnknownName, told
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.options import Options
 
-_KINDS = (PROPOSERS, AGENTS, PRUNERS)
+_KINDS = (PROPOSERS, AGENTS, PRUNERS, BACKENDS)
 
 
 def make_by_name(kind: Kind, name: str, context: object, outside: Callable[[Any, str], Any]) -> Any:
@@ -53,11 +53,17 @@ def _chosen(options: Options, task: Task) -> Iterator[tuple[Kind, str]]:
         yield AGENTS, agent
     if task.pruning:
         yield PRUNERS, task.pruning.rule
+    yield BACKENDS, options["backend"]
 
 
-def refuse_missing(run: Run) -> None:
-    """Raises TaskError where what the run was begun with is not here, and says who would bring it."""
+def refuse_missing(run: Run, *, backend: str | None = None, searches: bool = True) -> None:
+    """Raises TaskError where what the run was begun with is not here, and says who would bring it.
+
+    With another `backend` that of the run is not needed; where nobody `searches`, nothing but the backend is.
+    """
     for it in run.brought:
+        if backend not in (None, it.name) if it.kind == BACKENDS.noun else not searches:
+            continue
         what = f'run {run.number} was begun with the {it.kind} "{it.name}"'
         kind = next(kind for kind in _KINDS if kind.noun == it.kind)
         try:
@@ -80,7 +86,10 @@ def changed_since(run: Run) -> list[str]:
     """Notes for a person: a package is there in another version, or what brings a name is another package."""
     notes = []
     for it in run.brought:
-        now = next(kind for kind in _KINDS if kind.noun == it.kind).find(it.name)
+        kind = next(kind for kind in _KINDS if kind.noun == it.kind)
+        if it.name not in kind.names():
+            continue  # the run goes on elsewhere, or with what was handed over again
+        now = kind.find(it.name)
         if it.package and (now.package, now.version) != (it.package, it.version):
             was, present = f"{it.package} {it.version}", f"{now.package} {now.version}".strip() or "this program itself"
             notes.append(

@@ -1,11 +1,15 @@
 """Where chambers run, with all that a campaign needs to know of it."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from orchestrator.loop.jobs import Image
+from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
+from orchestrator.wiring.choice import SiteChoice
 from sandbox import FREE, Backend, Gpu, Input, Limits, Purse, Terms
 
 
@@ -26,6 +30,24 @@ async def _nothing_to_ask(asked: Iterable[Limits]) -> None:
 async def _nothing_to_copy(realms: Iterable[tuple[str, str]]) -> None:
     """Chambers share no files there, or the provider keeps them apart."""
     del realms
+
+
+@dataclass(frozen=True)
+class BackendContext:
+    """What a backend is made of: the user's settings, and what was chosen beside its name."""
+
+    settings: Settings
+    choice: SiteChoice
+
+
+class Provider(Protocol):
+    """A backend by its name, before anything of it is opened."""
+
+    def planned(self) -> "Site":
+        """What is known of the site beforehand: name, prices, terms. Nothing is started or asked for."""
+
+    def open(self, progress: Callable[[str], None]) -> AbstractAsyncContextManager["Site"]:
+        """The site at work; all that it still holds is ended when it is left. Raises the sandbox's errors."""
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,21 @@
 """The site that was chosen, open: one's own engine, or a rented place for candidates with the engine as its home."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Protocol, cast
 
+from orchestrator.choices import BACKENDS
 from orchestrator.loop.jobs import Image
+from orchestrator.registry import told
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.engine import docker_config, docker_site, site_of_engine, spare_of
+from orchestrator.wiring.plugins import make_by_name
 from orchestrator.wiring.rates import modal_rates
-from orchestrator.wiring.site import Site
+from orchestrator.wiring.site import BackendContext, Provider, Site
 from sandbox import (
     Backend,
     BackendConfig,
@@ -24,7 +27,9 @@ from sandbox import (
     ModalConfig,
     Purse,
     Refused,
+    SandboxError,
     SkyPilotConfig,
+    Unavailable,
 )
 from sandbox import ImageSpec as BakeSpec
 
@@ -32,6 +37,8 @@ from sandbox import ImageSpec as BakeSpec
 _WIDTH_ON_MODAL = 10
 _PACKAGES = {"modal": "modal", "skypilot": "sky"}
 Progress = Callable[[str], None]
+# What an engine can do that nobody has asked yet.
+_ANY = Capabilities("an engine, not opened", relay=True, live_log=True, stop=True)
 
 
 class _Rented(Backend, Protocol):
@@ -56,6 +63,9 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
     """Raises Refused when the backend's package is not installed, it has no such GPU, or the place is no boundary."""
     if choice.backend == "docker":
         return docker_config(settings, runtime=choice.runtime)
+    if choice.backend not in _PACKAGES:
+        whose = BACKENDS.find(choice.backend)
+        raise Refused(f'this command cannot open the backend "{choice.backend}"{whose}; use `run`, or another backend')
     if find_spec(_PACKAGES[choice.backend]) is None:
         raise Refused(
             f"--backend {choice.backend} needs a package more; install blastdoor with its extra {choice.backend} "
@@ -83,25 +93,6 @@ def backend_config(settings: Settings, choice: SiteChoice) -> BackendConfig:
     )
     rented.admit(choice.gpu)
     return rented
-
-
-@asynccontextmanager
-async def open_site(settings: Settings, choice: SiteChoice, progress: Progress = lambda _: None) -> AsyncIterator[Site]:
-    """Where the candidates run; its `home` is always the local engine. All that it still holds is ended when left."""
-    config = backend_config(settings, choice)
-    if isinstance(config, DockerConfig):
-        async with docker_site(config, settings.image, progress) as site:
-            yield replace(site, gpu=choice.gpu, without_gpu=choice.without_gpu)
-        return
-    if isinstance(config, SkyPilotConfig):
-        config.refuse_without_programs()
-    async with docker_site(docker_config(settings), settings.image, progress) as home:
-        backend = cast(_Rented, await config.connect())
-        try:
-            site = _rented_site(config, choice, settings, backend, home, progress)
-            yield _quoted(site, cast(_Quoting, backend)) if isinstance(config, SkyPilotConfig) else site
-        finally:
-            await backend.close()
 
 
 def _quoted(site: Site, backend: _Quoting) -> Site:
@@ -140,15 +131,103 @@ class _Unopened:
         """There is nothing to end."""
 
 
+class OwnEngine:
+    """One's own Docker engine."""
+
+    def __init__(self, context: BackendContext) -> None:
+        self._settings, self._choice = context.settings, context.choice
+
+    def planned(self) -> Site:
+        config = docker_config(self._settings, runtime=self._choice.runtime)
+        return self._with_gpu(site_of_engine(config, _Unopened(_ANY), self._settings.image))
+
+    @asynccontextmanager
+    async def open(self, progress: Progress) -> AsyncIterator[Site]:
+        config = docker_config(self._settings, runtime=self._choice.runtime)
+        async with docker_site(config, self._settings.image, progress) as site:
+            yield self._with_gpu(site)
+
+    def _with_gpu(self, site: Site) -> Site:
+        return replace(site, gpu=self._choice.gpu, without_gpu=self._choice.without_gpu)
+
+
+class Rented:
+    """A rented place for candidates, with one's own engine as its home."""
+
+    def __init__(self, context: BackendContext) -> None:
+        self._settings, self._choice = context.settings, context.choice
+
+    def planned(self) -> Site:
+        settings, choice = self._settings, self._choice
+        config = backend_config(settings, choice)
+        if isinstance(config, DockerConfig):
+            raise AssertionError("one's own engine is not rented")
+        home = site_of_engine(docker_config(settings), _Unopened(_ANY), settings.image)
+        return _rented_site(config, choice, settings, _Unopened(config.admit(choice.gpu)), home, lambda _: None)
+
+    @asynccontextmanager
+    async def open(self, progress: Progress) -> AsyncIterator[Site]:
+        settings, choice = self._settings, self._choice
+        config = backend_config(settings, choice)
+        if isinstance(config, DockerConfig):
+            raise AssertionError("one's own engine is not rented")
+        if isinstance(config, SkyPilotConfig):
+            config.refuse_without_programs()
+        async with docker_site(docker_config(settings), settings.image, progress) as home:
+            backend = cast(_Rented, await config.connect())
+            try:
+                site = _rented_site(config, choice, settings, backend, home, progress)
+                yield _quoted(site, cast(_Quoting, backend)) if isinstance(config, SkyPilotConfig) else site
+            finally:
+                await backend.close()
+
+
+class _Outside:
+    """A backend that others wrote: what goes wrong while it is opened is told with its name."""
+
+    def __init__(self, provider: Provider, who: str) -> None:
+        self._provider = provider
+        self._who = who
+        if missing := [name for name in ("planned", "open") if not hasattr(provider, name)]:
+            raise TypeError(f"it has no {missing[0]}, which a backend needs")
+
+    def planned(self) -> Site:
+        with self._blamed():
+            return self._provider.planned()
+
+    @asynccontextmanager
+    async def open(self, progress: Progress) -> AsyncIterator[Site]:
+        async with AsyncExitStack() as stack:
+            with self._blamed():
+                site = await stack.enter_async_context(self._provider.open(progress))
+            yield site
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except SandboxError:
+            raise
+        except Exception as error:
+            raise Unavailable(f"{self._who} failed: {told(error)}") from error
+
+
+def _provider(settings: Settings, choice: SiteChoice) -> Provider:
+    """Raises TaskError for a name that nothing has, and for what cannot be made."""
+    found: Provider = make_by_name(BACKENDS, choice.backend, BackendContext(settings, choice), _Outside)
+    return found
+
+
+@asynccontextmanager
+async def open_site(settings: Settings, choice: SiteChoice, progress: Progress = lambda _: None) -> AsyncIterator[Site]:
+    """Where the candidates run, by the name of its backend. All that it still holds is ended when left."""
+    async with _provider(settings, choice).open(progress) as site:
+        yield site
+
+
 def planned_site(settings: Settings, choice: SiteChoice) -> Site:
     """The site as far as it is known before it is opened: names, prices, terms. Raises Refused like backend_config."""
-    config = backend_config(settings, choice)
-    nobody = _Unopened(Capabilities("an engine, not opened", relay=True, live_log=True, stop=True))
-    if isinstance(config, DockerConfig):
-        return replace(site_of_engine(config, nobody, settings.image), gpu=choice.gpu, without_gpu=choice.without_gpu)
-    home = site_of_engine(docker_config(settings), nobody, settings.image)
-    can = config.admit(choice.gpu)
-    return _rented_site(config, choice, settings, _Unopened(can), home, lambda _: None)
+    return _provider(settings, choice).planned()
 
 
 def site_name(settings: Settings, choice: SiteChoice) -> str:
@@ -158,6 +237,8 @@ def site_name(settings: Settings, choice: SiteChoice) -> str:
         return f"modal/{kind}" if kind else "modal"
     if choice.backend == "skypilot":
         return f"skypilot/{choice.infra}/{'warm' if choice.standing else 'fresh'}"
+    if choice.backend != "docker":
+        return planned_site(settings, choice).name
     return f"docker/{choice.runtime or settings.runtime}"
 
 

@@ -11,8 +11,21 @@ from pathlib import Path
 import pytest
 
 from orchestrator.views.cli import cli
+from orchestrator.wiring import read_campaign
 from tests.clicking import runner
 
+TASK = """
+name = "nine"
+statement = "Come near to nine."
+editable = ["params.json"]
+trial = {command = ["python3", "solve.py"]}
+judge = {command = ["python3", "judge.py"]}
+metrics = [{name = "score", goal = "lower"}]
+
+[parameters]
+file = "params.json"
+space = {value = {type = "int", low = 1, high = 20}}
+"""
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
 OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet")
 
@@ -34,6 +47,34 @@ def test_names_on_the_command_line(installed: Path, monkeypatch: pytest.MonkeyPa
     said = "".join(runner().invoke(cli, ["run", "--help"]).output.split())
     assert "|inject|neighbour]" in said
     assert "|mini-swe-agent|scribe]" in said
+    assert "[docker|modal|skypilot|pretend]" in said
+
+
+def test_a_campaign_by_the_command_line(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From `run` to `resume` with its proposer on its backend: no engine is asked for."""
+    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    files = {"blastdoor.toml": TASK, "workspace/params.json": '{"value": 4}\n', "judge/judge.txt": "pretended\n"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    words = ["--proposer", "neighbour", "--backend", "pretend", "--attempts", "2", "--rate", "1000/s"]
+    assert runner().invoke(cli, ["run", *words, "--dry-run", str(tmp_path)]).exit_code == 0
+    ran = runner().invoke(cli, ["run", *words, str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    assert "proposer neighbour (flag)" in ran.output
+    assert runner().invoke(cli, ["resume", "--attempts", "3", str(tmp_path)]).exit_code == 0
+    assert runner().invoke(cli, ["replay", "best", str(tmp_path)]).exit_code == 0
+    with read_campaign(tmp_path) as campaign:
+        found = [(it.kind, it.name, it.package, it.version) for it in campaign.state.run.brought]
+        assert found == [
+            ("proposer", "neighbour", "blastdoor-example", "0.1.0"),
+            ("backend", "pretend", "blastdoor-example", "0.1.0"),
+        ]
+    monkeypatch.undo()
+    refused = runner().invoke(cli, ["replay", "best", str(tmp_path)])
+    assert 'run 1 was begun with the backend "pretend" of the package blastdoor-example 0.1.0' in str(refused.exception)
 
 
 def test_its_own_tests(installed: Path, tmp_path: Path) -> None:

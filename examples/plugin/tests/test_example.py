@@ -1,24 +1,21 @@
 """The package's own tests: they need Blastdoor and pytest, and neither an engine nor a model."""
 
 import asyncio
-import json
 import random
 from pathlib import Path
 
 import pytest
 from blastdoor_example.agent import SCRIBE
+from blastdoor_example.backend import Pretend
 from blastdoor_example.proposer import beside
 from blastdoor_example.rule import Behind
 
 from orchestrator.agents.presets import Told
-from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
+from orchestrator.api import read_campaign, search
+from orchestrator.choices import AGENTS, BACKENDS, PROPOSERS, PRUNERS
 from orchestrator.domain.metric import Goal
-from orchestrator.loop.jobs import Image
 from orchestrator.pruning import Peer, Peers, RuleContext
 from orchestrator.task import Bool, Choice, Float, Int, PruningSpec
-from orchestrator.wiring import Flags, Site, open_campaign, read_campaign
-from sandbox import Input
-from sandbox.backends.fake.backend import FakeBackend, Guest
 
 TASK = """
 name = "nine"
@@ -42,55 +39,29 @@ space = {neighbours = {type = "int", low = 1, high = 20}}
 [search]
 proposer = "neighbour"
 """
+BROUGHT = [("proposer", "neighbour"), ("backend", "pretend")]
 
 
-async def program(guest: Guest) -> int:
-    """Plays the candidate and its judge: the distance from nine."""
-    if guest.job.command == ("python3", "solve.py"):
-        guest.out["answer.json"] = guest.files["params.json"]
-    elif guest.job.command == ("python3", "judge.py"):
-        answer = json.loads(guest.files["outputs/answer.json"])
-        guest.out["result.json"] = json.dumps({"score": abs(answer["neighbours"] - 9)}).encode()
-    return 0
-
-
-async def bake(_: object) -> Image:
-    return Image("none", "none")
+def write_task(folder: Path) -> Path:
+    files = {"blastdoor.toml": TASK, "workspace/params.json": '{"neighbours": 4}\n', "judge/judge.txt": "pretended\n"}
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
 
 
 def test_a_campaign(tmp_path: Path) -> None:
-    """On the fake backend: it gets nearer to nine, and the ledger names the package."""
-    for name, text in {
-        "blastdoor.toml": TASK,
-        "workspace/params.json": '{"neighbours": 4}\n',
-        "judge/judge.txt": "pretended\n",
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-
-    async def search() -> None:
-        site = Site(
-            name="fake",
-            backend=FakeBackend(program),
-            bake=bake,
-            add_input=lambda name, _: Input(name=name, digest="0" * 64),
-            usd_per_second=lambda _: 0.0,
-            ceiling=lambda _: 4,
-        )
-        try:
-            async with open_campaign(tmp_path, site, flags=Flags(attempts=6, seed=1, rate=1e6)) as opened:
-                await opened.campaign.run()
-        finally:
-            await site.backend.close()
-
-    asyncio.run(search())
+    """It gets nearer to nine, and the ledger names the package."""
+    finished = asyncio.run(search(write_task(tmp_path), backend="pretend", attempts=6, seed=1, rate=1e6))
+    assert finished.best
+    assert finished.best.metrics["score"] < 5
     with read_campaign(tmp_path) as campaign:
-        run, best = campaign.state.run, campaign.state.champion()
+        run = campaign.state.run
         assert run.proposer == "neighbour"
-        assert [(it.kind, it.package) for it in run.brought] == [("proposer", "blastdoor-example")]
-        assert best
-        assert best.verdict
-        assert best.verdict.metrics["score"] < 5
+        assert run.site
+        assert run.site.backend == "pretend"
+        found = [(it.kind, it.name, it.package) for it in run.brought]
+        assert found == [(kind, name, "blastdoor-example") for kind, name in BROUGHT]
 
 
 @pytest.mark.parametrize(
@@ -130,3 +101,4 @@ def test_all_are_found() -> None:
     assert PROPOSERS.find("neighbour").package == "blastdoor-example"
     assert AGENTS.load("scribe") is SCRIBE
     assert PRUNERS.load("behind") is Behind
+    assert BACKENDS.load("pretend") is Pretend

@@ -17,6 +17,7 @@ from orchestrator.views.campaign.opening import chosen_node
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.where import say
 from orchestrator.wiring import Flags, Reading, open_site, parts_of_run, site_of_run, task_folder_of
+from orchestrator.wiring.plugins import refuse_missing
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ async def open_place(settings: Settings, task: Path, name: str, flags: Flags) ->
             raise click.UsageError(f"{node.id} has no candidate: nothing of it was promoted")
         number = run_of(node.id)
         loaded = load_task(task_folder_of(task), searches=False)
+        refuse_missing(reading.state.runs[str(number)], backend=flags.backend, searches=False)
         chosen = site_of_run(reading.state.runs[str(number)], loaded, flags, settings)
         async with open_site(settings, chosen, say) as site:
             if site.judging:
