@@ -34,7 +34,7 @@ async def search(
     `proposer` is one by its name, or an instance: it stands in the ledger under its `name`, or that of its class, and a
     resume needs it again. `observer` is called with every event and its time, after it is on disk.
 
-    Raises TaskError, LedgerError, CannotOpen, ProposerFailed and BaselineFailed with one line for a person, and the
+    Raises TaskError, LedgerError, CannotOpen, PluginFailed and BaselineFailed with one line for a person, and the
     sandbox's errors when the engine fails.
     """
     settings = settings or Settings()

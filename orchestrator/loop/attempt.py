@@ -30,7 +30,7 @@ from orchestrator.loop.tuning import Tuning, draft_tree
 from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.offload import offload
-from orchestrator.proposers import Exhausted, ProposerFailed, Unanswered
+from orchestrator.proposers import Exhausted, PluginFailed, Unanswered
 from orchestrator.watch.pulse import Cause
 
 # Stalls that say nothing of the provider.
@@ -84,7 +84,7 @@ class Attempt:
         except Unusable as error:
             self._cancel(str(error))
             raise
-        except ProposerFailed as error:
+        except PluginFailed as error:
             interrupt(self._bench, self._name, why=str(error))
             raise
         except Exhausted as error:

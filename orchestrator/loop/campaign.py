@@ -24,7 +24,7 @@ from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.verifying import Holds
 from orchestrator.loop.workbench import BaselineFailed, Workbench
-from orchestrator.proposers import ProposerFailed
+from orchestrator.proposers import PluginFailed
 from sandbox import Refused, SandboxError, Unavailable
 
 _log = structlog.get_logger()
@@ -88,7 +88,7 @@ class Campaign:
 
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands, Unusable when a provider takes nothing,
-        ProposerFailed when the proposer's own code is at fault.
+        PluginFailed when the code of a plugin is at fault.
         """
         reconcile(self._bench)
         self._bench.breaker.begin(self._width)
@@ -98,7 +98,7 @@ class Campaign:
         try:
             reason = await self._loop()
             errors = await self._end_all()
-        except (Unusable, Refused, Unavailable, BaselineFailed, ProposerFailed) as refused:
+        except (Unusable, Refused, Unavailable, BaselineFailed, PluginFailed) as refused:
             await self._end_all()
             self._stopped(str(refused))
             raise

@@ -25,9 +25,9 @@ class Barred(Stalled):
     """No question of the proposer's can ever pass, as its first one shows. One line, with what to change."""
 
 
-class ProposerFailed(Exception):
-    """The code of a proposer is wrong: nobody can go on before it is mended. One line that says whose it is; the
-    attempt is not charged, and waits for a resume.
+class PluginFailed(Exception):
+    """Code of others is wrong, of a proposer, an agent or a backend: nobody can go on before it is mended. One line
+    that says whose it is; the attempt is not charged, and waits for a resume.
     """
 
 

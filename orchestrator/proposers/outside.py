@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pydantic import ValidationError
 
 from orchestrator.domain.proposal import Proposal
-from orchestrator.proposers.base import Brief, Proposer, ProposerFailed
+from orchestrator.proposers.base import Brief, PluginFailed, Proposer
 from orchestrator.registry import told
 
 _OURS = ("orchestrator", "sandbox")
@@ -15,7 +15,7 @@ _PARTS = ("serial", "branching", "exhausted", "propose")
 
 
 class Outside:
-    """`who` names it in a sentence. Raises ProposerFailed for what is no proposer, and for all that is not said to be
+    """`who` names it in a sentence. Raises PluginFailed for what is no proposer, and for all that is not said to be
     raised by one.
     """
 
@@ -23,7 +23,7 @@ class Outside:
         self._proposer = proposer
         self._who = who
         if missing := [name for name in _PARTS if not hasattr(proposer, name)]:
-            raise ProposerFailed(f"{who} has no {missing[0]}, which a proposer needs; see docs/plugins.md")
+            raise PluginFailed(f"{who} has no {missing[0]}, which a proposer needs; see docs/plugins.md")
         with blamed(self._who):
             self.serial, self.branching = bool(proposer.serial), bool(proposer.branching)
 
@@ -58,5 +58,5 @@ def blamed(who: str) -> Iterator[None]:
         raise _failed(who, error) from error
 
 
-def _failed(who: str, error: BaseException) -> ProposerFailed:
-    return ProposerFailed(f"{who} failed: {told(error)}; nothing is lost, and a resume asks it again")
+def _failed(who: str, error: BaseException) -> PluginFailed:
+    return PluginFailed(f"{who} failed: {told(error)}; nothing is lost, and a resume asks it again")

@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.choices import AGENTS, BACKENDS, PROPOSERS, PRUNERS
 from orchestrator.domain.records import Brought, Run
-from orchestrator.proposers import Proposer, ProposerFailed
+from orchestrator.proposers import PluginFailed, Proposer
 from orchestrator.registry import ChoiceError, Kind, UnknownName, told
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.options import Options
@@ -30,7 +30,7 @@ def make_by_name(kind: Kind, name: str, context: object, outside: Callable[[Any,
     who = f'the {kind.noun} "{name}"{entry}'
     try:
         return outside(made if entry.lent is not None else made(context), who)
-    except (TaskError, ProposerFailed) as error:
+    except (TaskError, PluginFailed) as error:
         raise TaskError(str(error)) from error
     except Exception as error:  # whatever somebody else's code does: nothing has begun yet
         raise TaskError(f"{who} cannot be made ({told(error)}); mend or remove it") from error

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from orchestrator.choices import BACKENDS
 from orchestrator.loop.jobs import Image
+from orchestrator.proposers.outside import blamed
 from orchestrator.registry import told
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
@@ -183,7 +184,7 @@ class Rented:
 
 
 class _Outside:
-    """A backend that others wrote: what goes wrong while it is opened is told with its name."""
+    """A backend that others wrote: what goes wrong in its code is told with its name."""
 
     def __init__(self, provider: Provider, who: str) -> None:
         self._provider = provider
@@ -200,7 +201,21 @@ class _Outside:
         async with AsyncExitStack() as stack:
             with self._blamed():
                 site = await stack.enter_async_context(self._provider.open(progress))
+            self._guard(site.backend, "open")
             yield site
+
+    def _guard(self, thing: Any, method: str) -> None:
+        """In its place, the same method with its faults told: whatever else it is must stay what it is."""
+        original = getattr(thing, method)
+
+        async def guarded(*words: Any, **more: Any) -> Any:
+            with blamed(self._who):
+                result = await original(*words, **more)
+                if method == "open":
+                    self._guard(result, "run")
+                return result
+
+        setattr(thing, method, guarded)
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:

@@ -5,8 +5,8 @@ from typing import Any
 import click
 import pytest
 
+from orchestrator.choices import BACKENDS
 from orchestrator.settings import Settings
-from orchestrator.wiring import BACKENDS
 from sandbox import Capabilities, Enforcer, SkyPilotConfig
 from sandbox.backends.docker import backend as docker
 from sandbox.backends.modal import guest as modal_guest
@@ -14,6 +14,7 @@ from sandbox.posture import FULL
 from tests.clicking import every_command
 from tests.docs.pages import ROOT, code_of, table
 
+NAMES = list(BACKENDS.built_in)
 PAGE = ROOT / "docs" / "backends.md"
 ALL = ("run", "resume", "check", "gate", "replay", "guards", "shell")
 
@@ -29,14 +30,14 @@ def capabilities(backend: str) -> Capabilities:
 @pytest.mark.parametrize("header", [("backend", "take it when"), ("backend", "boundary"), ("backend", "how")])
 def test_every_backend(header: tuple[str, ...]) -> None:
     """Each table of the page has a row for each backend."""
-    assert [code_of(cell) for cell in table(PAGE, *header).column("backend")] == [[name] for name in BACKENDS]
+    assert [code_of(cell) for cell in table(PAGE, *header).column("backend")] == [[name] for name in NAMES]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", NAMES)
 def test_what_a_backend_can(backend: str) -> None:
     """Relay, live log and stop are what the code says, and so are the limits that a wrapper or nobody holds."""
     found = table(PAGE, "backend", "boundary")
-    row = dict(zip(found.header, found.rows[BACKENDS.index(backend)], strict=True))
+    row = dict(zip(found.header, found.rows[NAMES.index(backend)], strict=True))
     can = capabilities(backend)
     word = {True: "yes", False: "no"}
     assert [row[name] for name in ("relay", "live log", "stop")] == [

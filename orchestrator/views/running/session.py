@@ -15,7 +15,7 @@ from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.workbench import BaselineFailed, Workbench
-from orchestrator.proposers import ProposerFailed
+from orchestrator.proposers import PluginFailed
 from orchestrator.settings import Settings
 from orchestrator.text import printable, short
 from orchestrator.views.campaign.opening import typed
@@ -82,7 +82,7 @@ async def _follow(opened: Opened, task: Path, quiet: bool) -> Finished:
             else "nothing was charged"
         )
         raise CannotOpen(printable(f"{error}; {told}")) from error
-    except ProposerFailed as error:
+    except PluginFailed as error:
         raise CannotOpen(printable(str(error))) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.agents.presets import IMAGE, Told, agent_of
 from orchestrator.choices import AGENTS
-from orchestrator.proposers import ProposerFailed
+from orchestrator.proposers import PluginFailed
 from orchestrator.task import AgentSpec, TaskError
 from tests.plugins import Packages
 
@@ -76,5 +76,5 @@ def test_it_cannot_be_used(packages: Packages, code: str, says: str) -> None:
 def test_it_fails_when_it_is_started(packages: Packages, body: str) -> None:
     """The session ends with one line that names it."""
     packages.install(PRESET.replace("    return Start", f"    {body}\n    return Start"), POLITE)
-    with pytest.raises(ProposerFailed, match=r'the agent "polite" of the package .* failed: '):
+    with pytest.raises(PluginFailed, match=r'the agent "polite" of the package .* failed: '):
         agent_of(AgentSpec(name="polite")).start(TOLD)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Brought, Phase
-from orchestrator.proposers import Brief, Exhausted, ProposerFailed
+from orchestrator.proposers import Brief, Exhausted, PluginFailed
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task
 from orchestrator.views.cli import cli
@@ -72,13 +73,14 @@ async def test_it_raises_in_the_middle(folder: Path, packages: Packages) -> None
     """One line with the package; what was done stays, the attempt is not charged, and a mended one goes on."""
     broken = packages.install(BROKEN)
     async with scripted(folder, proposer="counting") as session:
-        with pytest.raises(ProposerFailed) as caught:
+        with pytest.raises(PluginFailed) as caught:
             await session.run()
         said = str(caught.value)
         assert said.startswith('the proposer "counting" of the package blastdoor-counting 1.2 failed: KeyError: ')
         assert "\n" not in said
         assert session.charged == 1
         assert session.bench.state.campaign.stopped == said
+        assert [it.why for it in session.of(e.AttemptRequeued)] == [said]
         assert session.bench.state.nodes["1.2"].phase is Phase.QUEUED
     packages.remove(broken)
     packages.install(version="1.3")
@@ -165,7 +167,7 @@ async def test_an_instance_with_a_taken_name(folder: Path) -> None:
 async def test_whatever_it_raises(folder: Path, fault: BaseException) -> None:
     """Also what would end the program, or look like a deadline of ours."""
     async with scripted(folder, instance=Mine(fault)) as session:
-        with pytest.raises(ProposerFailed, match=f'the proposer "Mine" failed: {type(fault).__name__}'):
+        with pytest.raises(PluginFailed, match=f'the proposer "Mine" failed: {type(fault).__name__}'):
             await session.run()
         assert session.charged == 1
 
@@ -185,7 +187,7 @@ async def test_what_is_no_proposal(folder: Path, offered: object, monkeypatch: p
 
     monkeypatch.setattr(Mine, "propose", propose)
     async with scripted(folder, instance=Mine()) as session:
-        with pytest.raises(ProposerFailed, match='the proposer "Mine" failed: TypeError'):
+        with pytest.raises(PluginFailed, match='the proposer "Mine" failed: TypeError'):
             await session.run()
         assert session.charged == 0
 
