@@ -184,7 +184,7 @@ async def test_nothing_is_left(
 ) -> None:
     """For each call: a trial comes through or fails as ours; what it says it cost covers what Modal would charge;
     and after a reap, nothing runs."""
-    rpcs = (*ALWAYS, *WITHOUT_A_GPU, *WITH_A_GPU)
+    rpcs: tuple[str, ...] = (*ALWAYS, *WITHOUT_A_GPU, *WITH_A_GPU)
     rpcs = rpcs if every else some_of(rpcs, when, kind)
     wrongs = await at_once(_wrong(modal_emulator, hasty, bare, rpc, when, kind, own_app=True) for rpc in rpcs)
     assert [wrong for wrong in wrongs if wrong] == []
