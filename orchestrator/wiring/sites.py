@@ -1,19 +1,18 @@
 """The site that was chosen, open: one's own engine, or a rented place for candidates with the engine as its home."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from orchestrator.choices import BACKENDS
 from orchestrator.loop.jobs import Image
-from orchestrator.proposers.outside import blamed
-from orchestrator.registry import told
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.engine import docker_config, docker_site, site_of_engine, spare_of
+from orchestrator.wiring.outside import OutsideProvider
 from orchestrator.wiring.plugins import make_by_name
 from orchestrator.wiring.rates import modal_rates
 from orchestrator.wiring.site import BackendContext, Provider, Site
@@ -28,9 +27,7 @@ from sandbox import (
     ModalConfig,
     Purse,
     Refused,
-    SandboxError,
     SkyPilotConfig,
-    Unavailable,
 )
 from sandbox import ImageSpec as BakeSpec
 
@@ -183,53 +180,9 @@ class Rented:
                 await backend.close()
 
 
-class _Outside:
-    """A backend that others wrote: what goes wrong in its code is told with its name."""
-
-    def __init__(self, provider: Provider, who: str) -> None:
-        self._provider = provider
-        self._who = who
-        if missing := [name for name in ("planned", "open") if not hasattr(provider, name)]:
-            raise TypeError(f"it has no {missing[0]}, which a backend needs")
-
-    def planned(self) -> Site:
-        with self._blamed():
-            return self._provider.planned()
-
-    @asynccontextmanager
-    async def open(self, progress: Progress) -> AsyncIterator[Site]:
-        async with AsyncExitStack() as stack:
-            with self._blamed():
-                site = await stack.enter_async_context(self._provider.open(progress))
-            self._guard(site.backend, "open")
-            yield site
-
-    def _guard(self, thing: Any, method: str) -> None:
-        """In its place, the same method with its faults told: whatever else it is must stay what it is."""
-        original = getattr(thing, method)
-
-        async def guarded(*words: Any, **more: Any) -> Any:
-            with blamed(self._who):
-                result = await original(*words, **more)
-                if method == "open":
-                    self._guard(result, "run")
-                return result
-
-        setattr(thing, method, guarded)
-
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        try:
-            yield
-        except SandboxError:
-            raise
-        except Exception as error:
-            raise Unavailable(f"{self._who} failed: {told(error)}") from error
-
-
 def _provider(settings: Settings, choice: SiteChoice) -> Provider:
     """Raises TaskError for a name that nothing has, and for what cannot be made."""
-    found: Provider = make_by_name(BACKENDS, choice.backend, BackendContext(settings, choice), _Outside)
+    found: Provider = make_by_name(BACKENDS, choice.backend, BackendContext(settings, choice), OutsideProvider)
     return found
 
 

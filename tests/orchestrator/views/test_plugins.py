@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import Result
 
 from orchestrator.views.cli import cli
+from orchestrator.views.commands import load
 from orchestrator.wiring import campaign_folder
 from tests.clicking import runner
 from tests.orchestrator.loop.scripted import write_task
@@ -51,3 +53,11 @@ def test_a_dry_run(packages: Packages, tmp_path: Path) -> None:
     assert 'the proposer "counting" of the package blastdoor-counting 1.2 cannot be loaded' in str(broken.exception)
     assert blastdoor("run", task, "--dry-run", "--proposer", "random").exit_code == 0
     assert not campaign_folder(task).exists()
+
+
+def test_completion(packages: Packages) -> None:
+    """A shell completes names of packages, too."""
+    packages.install()
+    option = next(it for it in load("run").params if it.name == "proposer")
+    found = option.shell_complete(click.Context(load("run")), "co")
+    assert [item.value for item in found] == ["counting"]
