@@ -27,7 +27,7 @@ sys.exit(
 @pytest.mark.long
 def test_the_site(tmp_path: Path) -> None:
     """Every page is read and every link in it found; what a page is made into asks nobody else for anything."""
-    line = [sys.executable, "-c", BUILD, ROOT, tmp_path]
+    line = [sys.executable, "-c", BUILD, str(ROOT), str(tmp_path)]
     built = subprocess.run(line, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     site = tmp_path / "site"
