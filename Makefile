@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(wildcard orchestrator sandbox scripts tests benchmarks examples docs/conf.py)
+SOURCES := $(wildcard blastdoor orchestrator sandbox scripts tests benchmarks examples docs/conf.py)
 ENGINE := scripts/with-engine
 # Tests and benchmarks start thousands of Pythons, and each would compile all of our code anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -29,13 +29,23 @@ async def search(
     proposer: Proposer | str | None = None,
     **flags: Any,
 ) -> Finished:
-    """Run a campaign until a rule stops it; `flags` are those of the command line (see Flags), `backend` among them.
+    """Run a campaign until a rule stops it.
 
-    `proposer` is one by its name, or an instance: it stands in the ledger under its `name`, or that of its class, and a
-    resume needs it again. `observer` is called with every event and its time, after it is on disk.
+    Args:
+        task: The folder with the task's `blastdoor.toml`.
+        how: Start a campaign, resume one, or begin the next run in it.
+        settings: In place of the user's own.
+        observer: Is called with every event and its time, after the event is on disk. One that raises ends the session.
+        proposer: One by its name, or an instance: it stands in the ledger under its `name`, or that of its class, and a
+            resume needs it again.
+        flags: Those of `blastdoor run`, see `Flags`; `attempts`, `usd`, `width`, `seed` and `backend` among them.
 
-    Raises TaskError, LedgerError, CannotOpen, PluginFailed and BaselineFailed with one line for a person, and the
-    sandbox's errors when the engine fails.
+    Returns:
+        Why it ended, the champion, and its values beside those of the baseline.
+
+    Raises:
+        TaskError, LedgerError, CannotOpen, PluginFailed, BaselineFailed: With one line for a person.
+        SandboxError: When the engine or the provider fails.
     """
     settings = settings or Settings()
     instance = None if isinstance(proposer, str) else proposer

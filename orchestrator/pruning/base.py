@@ -77,5 +77,7 @@ class RuleContext:
 
 
 class Rule(Protocol):
+    """Says of a trial that still runs whether it is worth its time."""
+
     def decide(self, curve: Sequence[Point], peers: Peers) -> Decision:
         """Of a curve with at least one point, the last one new."""

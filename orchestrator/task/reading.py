@@ -21,8 +21,17 @@ LARGEST = 2**63
 
 
 def load_task(folder: Path, *, searches: bool = True) -> Task:
-    """The task of a folder, checked against what lies there. Raises TaskError, also for a name that is not installed
-    here, unless nobody `searches`.
+    """Read the task of a folder, and check it against what lies there.
+
+    Args:
+        folder: Where `blastdoor.toml` is.
+        searches: Whether it is to be searched: then a name that no installed package brings is an error, too.
+
+    Returns:
+        The task.
+
+    Raises:
+        TaskError: With file, line and key, in one line.
     """
     file = folder / FILE
     text = _read(file)

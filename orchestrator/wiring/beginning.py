@@ -24,6 +24,8 @@ from orchestrator.wiring.site import Site
 
 
 class How(Enum):
+    """What is done with a campaign: it is started, resumed, or goes on in a new run with other criteria."""
+
     START = "run"
     RESUME = "resume"
     NEW_RUN = "run --new-run"

@@ -88,7 +88,18 @@ def remember_task(folder: Path, task_folder: Path) -> None:
 
 @contextmanager
 def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterator[Reading]:
-    """Raises LedgerError where there is no campaign, or none that can be read. Without settings, the user's count."""
+    """Read a campaign, at work or finished: one consistent state, and nothing is locked.
+
+    Args:
+        task_folder: The folder of the task, or the campaign's own in it.
+        settings: In place of the user's own.
+
+    Returns:
+        A context manager with state, accounts, ledger, artifacts and candidates.
+
+    Raises:
+        LedgerError: Where there is no campaign, or none that can be read.
+    """
     folder = campaign_folder(task_folder)
     ledger = open_ledger(folder, settings, read_only=True)
     try:

@@ -4,8 +4,8 @@ import json
 import random
 from collections.abc import Sequence
 
+from blastdoor import Brief, ProposerContext
 from orchestrator.domain.proposal import Proposal, Value
-from orchestrator.proposers import Brief, ProposerContext
 from orchestrator.task import Bool, Choice, Int, Parameter, TaskError
 
 blastdoor_interface = 1

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from blastdoor import Decision, Peers, RuleContext
 from orchestrator.domain.metric import Goal
-from orchestrator.pruning import Decision, Peers, RuleContext
 
 blastdoor_interface = 1
 

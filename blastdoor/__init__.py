@@ -1,0 +1,83 @@
+"""Blastdoor from Python: the names that stay.
+
+    import asyncio
+    import blastdoor
+
+    finished = asyncio.run(blastdoor.search("my-task", attempts=20, seed=7))
+    print(finished.reason, finished.champion.id, finished.best.metrics)
+
+What is listed here keeps its name and its meaning from one minor version to the next; what goes is announced in the
+changelog one minor version before. The code lives in `orchestrator` and `sandbox`, where everything else may change.
+
+To search:        search, read_campaign, How, Flags, Settings, Finished, Reading, Task, load_task
+To propose:       Proposer, ProposerContext, Brief, Proposal, Exhausted
+To prune:         Rule, RuleContext, Decision, Peers
+To bring agents:  Preset, Start
+One hostile job:  Backend, DockerConfig, ModalConfig, SkyPilotConfig, Job, Limits, Bundle, Outcome, Ending
+What is raised:   TaskError, LedgerError, CannotOpen, PluginFailed, SandboxError, Refused, Unavailable, Lost
+"""
+
+from orchestrator.agents.presets import Preset, Start
+from orchestrator.api import Finished, Flags, How, Reading, Settings, read_campaign, search
+from orchestrator.domain.proposal import Proposal
+from orchestrator.ledger import LedgerError
+from orchestrator.proposers import Brief, Exhausted, Proposer, ProposerContext
+from orchestrator.proposers.base import PluginFailed
+from orchestrator.pruning import Decision, Peers, Rule, RuleContext
+from orchestrator.task import Task, TaskError, load_task
+from orchestrator.wiring import CannotOpen
+from sandbox import (
+    Backend,
+    Bundle,
+    DockerConfig,
+    Ending,
+    Job,
+    Limits,
+    Lost,
+    ModalConfig,
+    Outcome,
+    Refused,
+    SandboxError,
+    SkyPilotConfig,
+    Unavailable,
+)
+
+__all__ = [
+    "Backend",
+    "Brief",
+    "Bundle",
+    "CannotOpen",
+    "Decision",
+    "DockerConfig",
+    "Ending",
+    "Exhausted",
+    "Finished",
+    "Flags",
+    "How",
+    "Job",
+    "LedgerError",
+    "Limits",
+    "Lost",
+    "ModalConfig",
+    "Outcome",
+    "Peers",
+    "PluginFailed",
+    "Preset",
+    "Proposal",
+    "Proposer",
+    "ProposerContext",
+    "Reading",
+    "Refused",
+    "Rule",
+    "RuleContext",
+    "SandboxError",
+    "Settings",
+    "SkyPilotConfig",
+    "Start",
+    "Task",
+    "TaskError",
+    "Unavailable",
+    "load_task",
+    "read_campaign",
+    "search",
+]
