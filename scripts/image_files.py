@@ -43,7 +43,9 @@ def gather(definition: Path, folder: Path, log: Path) -> None:
 
 def sources(repository: Path) -> list[Path]:
     """Our own package as it is installed, and the script that a service starts."""
-    packages = (path for name in ("orchestrator", "sandbox", "images") for path in (repository / name).rglob("*"))
+    packages = (
+        path for name in ("blastdoor", "orchestrator", "sandbox", "images") for path in (repository / name).rglob("*")
+    )
     kept = [path for path in packages if path.is_file() and "__pycache__" not in path.parts]
     return [
         *sorted(kept),
