@@ -4,9 +4,9 @@ import ast
 import threading
 import warnings
 
-# CPython counts how deep it is in one place, and has one list of warnings. Whoever parses while another does, in a
-# second thread or in a finalizer, spoils the count, and the other is told so (SystemError). Our own wait for each
-# other; a trace that is printed parses as well, and does not wait.
+# CPython counts how deep it is in one place, and has one list of warnings. A second parse in the middle of one, in
+# another thread or in a finalizer, spoils the count, and the first ends with a SystemError. Our own parses wait for
+# each other; a trace that is printed parses as well, and does not wait.
 _one_at_a_time = threading.Lock()
 _TRIES = 20
 

@@ -161,7 +161,7 @@ def _meaning(field: FieldInfo) -> str:
 
 def _table(*parts: object) -> str:
     *header, rows = parts
-    lines = [header, ["---"] * len(header), *rows]  # type: ignore[misc]
+    lines = [header, ["---"] * len(header), *rows]  # type: ignore[misc]  # rows are lists of cells, too
     return "\n".join(f"| {' | '.join(map(str, cells))} |".replace("|  |", "| |") for cells in lines)
 
 

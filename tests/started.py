@@ -176,8 +176,8 @@ def _become(asked: dict[str, Any], numbers: list[int]) -> str:
         os.close(number)
     # What is known of a stream, and that it can be rewound, was known of another one.
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - it stays open
-    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - so does this
+    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115 - and this
     os.environ.clear()
     os.environ.update(asked["env"])
     os.chdir(asked["folder"])

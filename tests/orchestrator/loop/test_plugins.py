@@ -157,7 +157,7 @@ async def test_another_instance(folder: Path) -> None:
 async def test_an_instance_with_a_taken_name(folder: Path) -> None:
     """A ledger that says random means ours."""
     mine = Mine()
-    mine.name = "random"  # type: ignore[attr-defined]
+    mine.name = "random"  # type: ignore[attr-defined]  # a name that is optional
     with pytest.raises(TaskError, match='the name "random" is that of another proposer; give yours its own'):
         async with scripted(folder, instance=mine):
             raise AssertionError("it was opened")

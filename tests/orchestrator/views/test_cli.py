@@ -48,7 +48,7 @@ def test_every_command_is_there(name: str) -> None:
 
 
 def test_help_loads_no_command() -> None:
-    """Nor anything that a command works with: whoever asks for help does not wait for an engine's library."""
+    """Nor anything that a command works with: a user who asks for help does not wait for an engine's library."""
     code = (
         "import sys\nfrom orchestrator.views.cli import cli\ncli.main(['--help'], standalone_mode=False)\n"
         "print([it for it in ('docker', 'pydantic', 'sqlalchemy', 'rich', 'asyncio', 'sandbox') if it in sys.modules])"
