@@ -7,19 +7,42 @@ finished = asyncio.run(search("my-task", attempts=20, seed=7))
 print(finished.reason, finished.champion.id, finished.best.metrics, finished.baseline.metrics)
 """
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from orchestrator.domain.headline import Headline
 from orchestrator.loop.book import Observer
 from orchestrator.loop.campaign import Finished
 from orchestrator.proposers import Proposer
+from orchestrator.run_options import OPTIONS, Flags
 from orchestrator.settings import Settings
-from orchestrator.wiring import Flags, How, Reading, open_campaign, open_site, read_campaign, site_of_campaign
+from orchestrator.task import TaskError
+from orchestrator.wiring import How, Reading, open_campaign, open_site, read_campaign, site_of_campaign
 
 __all__ = ["Finished", "Flags", "Headline", "How", "Reading", "Settings", "read_campaign", "search"]
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
+def _with_run_options(function: _F) -> _F:
+    """Show every option of a run among its keywords, and what it means."""
+    shown = inspect.signature(function)
+    own = [it for it in shown.parameters.values() if it.kind is not it.VAR_KEYWORD]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=field.annotation)
+        for name, field in Flags.model_fields.items()
+        if name not in shown.parameters
+    ]
+    lines = "\n".join(f"    {it.name}: {OPTIONS[it.name].help}" for it in more)
+    function.__signature__ = shown.replace(parameters=[*own, *more])  # type: ignore[attr-defined]  # read by inspect
+    function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("    flags: Every option of a run.", lines)
+    return function
+
+
+@_with_run_options
 async def search(
     task: str | Path,
     *,
@@ -38,7 +61,7 @@ async def search(
         observer: Is called with every event and its time, after the event is on disk. One that raises ends the session.
         proposer: One by its name, or an instance: it stands in the ledger under its `name`, or that of its class, and a
             resume needs it again.
-        flags: Those of `blastdoor run`, see `Flags`; `attempts`, `usd`, `width`, `seed` and `backend` among them.
+        flags: Every option of a run.
 
     Returns:
         Why it ended, the champion, and its values beside those of the baseline.
@@ -49,7 +72,7 @@ async def search(
     """
     settings = settings or Settings()
     instance = None if isinstance(proposer, str) else proposer
-    said = Flags(proposer=proposer if isinstance(proposer, str) else None, **flags)
+    said = _flags({"proposer": proposer if isinstance(proposer, str) else None, **flags})
     async with (
         open_site(settings, site_of_campaign(Path(task), how, said, settings, instance)) as site,
         open_campaign(Path(task), site, how=how, flags=said, settings=settings, proposer=instance) as opened,
@@ -57,3 +80,13 @@ async def search(
         if observer:
             opened.bench.book.observers.append(observer)
         return await opened.campaign.run()
+
+
+def _flags(given: dict[str, Any]) -> Flags:
+    if unknown := given.keys() - OPTIONS.keys():
+        raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
+    try:
+        return Flags(**given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise TaskError(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}") from None

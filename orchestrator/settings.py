@@ -6,7 +6,16 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -15,7 +24,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from orchestrator.choices import BACKENDS, PROPOSERS
+from orchestrator.run_options import OPTIONS, UserOptions
 from sandbox.units import Duration, Size
 
 
@@ -41,20 +50,15 @@ def _names(value: object) -> object:
     return tuple(name for name in (it.strip(" \t\"'") for it in listed) if name)
 
 
+def _unset(words: str) -> dict[str, JsonValue]:
+    """What holds where the setting has no value, for its page."""
+    return {"unset": words}
+
+
 def _of_postgres(url: SecretStr) -> SecretStr:
     if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
         raise ValueError("must be a URL like postgresql://user:password@host/database")
     return url
-
-
-def _backend(name: str) -> str:
-    BACKENDS.find(name)
-    return name
-
-
-def _proposer(name: str) -> str:
-    PROPOSERS.find(name)
-    return name
 
 
 class _UserFile(TomlConfigSettingsSource):
@@ -64,32 +68,23 @@ class _UserFile(TomlConfigSettingsSource):
         return tomllib.loads(file_path.read_text(encoding="utf-8-sig"))
 
 
-class Settings(BaseSettings):
+class Settings(UserOptions, BaseSettings):
     """Every variable is named BLASTDOOR_ and the field, e.g. BLASTDOOR_RUNTIME."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    backend: Annotated[str, AfterValidator(_backend)] = Field(
-        default="docker",
-        description="where candidates run (docs/backends.md)",
-        json_schema_extra={"choices": list(BACKENDS.built_in)},
-    )
-    gpu: str | None = Field(
-        default=None, description="GPU of a trial, kind and count, like `A10` or `A100-80GB:2`; `none` for none"
-    )
-    infra: str | None = Field(
-        default=None, description="with `skypilot`: where, in its own words, like `aws` or `slurm/cluster`"
-    )
-    standing: int | None = Field(
-        default=None, ge=0, le=64, description="rented sandboxes or clusters to keep between trials; they cost money"
-    )
+    # A user always has one of these two; what they are is said where options of a run are declared.
+    backend: str = "docker"
+    runtime: str = "runc"
     usd_per_hour_most: Annotated[float, BeforeValidator(_dollars)] | None = Field(
         default=None,
         gt=0,
         description="most that an hour of one rented chamber may cost; a dearer one is not started",
     )
     modal_app: str = Field(default="blastdoor", description="app that owns the sandboxes on Modal")
-    modal_environment: str | None = Field(default=None, description="environment on Modal")
+    modal_environment: str | None = Field(
+        default=None, description="environment on Modal", json_schema_extra=_unset("Modal's own default")
+    )
     modal_idle: Duration = Field(
         default=120,
         ge=1,
@@ -105,8 +100,11 @@ class Settings(BaseSettings):
     skypilot_autodown: Duration = Field(
         default=600, ge=60, le=86_400, description="time until an abandoned machine of SkyPilot shuts itself down"
     )
-    docker_host: str | None = Field(default=None, description="address of the Docker engine")
-    runtime: str = Field(default="runc", description="container runtime: `runc` or `runsc` (gVisor)")
+    docker_host: str | None = Field(
+        default=None,
+        description="address of the Docker engine",
+        json_schema_extra=_unset("`DOCKER_HOST`, else the default socket"),
+    )
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber, where the task names none")
     warm: int = Field(default=0, ge=0, le=256, description="most chambers to keep ready")
     disk_read: Size = Field(
@@ -115,20 +113,6 @@ class Settings(BaseSettings):
         le=2**44,
         description="bytes a second that a chamber of your own engine may read from disk, like `64MiB`; 0 is no limit",
     )
-    proposer: Annotated[str, AfterValidator(_proposer)] | None = Field(
-        default=None, description="where changes come from", json_schema_extra={"choices": list(PROPOSERS.built_in)}
-    )
-    attempts: int | None = Field(default=None, ge=1, description="most attempts of a run")
-    usd: Annotated[float, BeforeValidator(_dollars)] | None = Field(
-        default=None, ge=0, description="most dollars of a campaign, like `$5`"
-    )
-    wall: Duration | None = Field(default=None, gt=0, description="most time of a campaign on the clock, like `8h`")
-    artifacts: Size | None = Field(
-        default=None,
-        ge=0,
-        description="most bytes of outputs that a campaign keeps, like `2GiB`; those of the oldest discarded go first",
-    )
-    width: int | None = Field(default=None, ge=1, description="attempts at a time")
     usd_per_hour: Annotated[float, BeforeValidator(_dollars)] = Field(
         default=0.0, ge=0, description="price of an hour of one processor of your own machine"
     )
@@ -137,6 +121,7 @@ class Settings(BaseSettings):
         default=None,
         validation_alias=AliasChoices("BLASTDOOR_API_KEY", "ANTHROPIC_API_KEY", "api_key"),
         description="key of the model's provider; only the gateway has it, and it is never written anywhere",
+        json_schema_extra=_unset("`ANTHROPIC_API_KEY` is read too"),
     )
     api_url: str = Field(
         default="https://api.anthropic.com",
@@ -148,6 +133,7 @@ class Settings(BaseSettings):
         min_length=1,
         description='models of every role for which the task names none, the preferred first: `["claude-sonnet-5-5"]`,'
         " in the variable also `claude-sonnet-5-5,claude-opus-5-5`",
+        json_schema_extra=_unset("one for each role in the end"),
     )
     prices: Path | None = Field(
         default=None,
@@ -159,7 +145,15 @@ class Settings(BaseSettings):
         default=None,
         description="PostgreSQL database for new campaigns, like `postgresql://user:password@host/database`"
         " (docs/ledger.md)",
+        json_schema_extra=_unset("a file in the folder"),
     )
+
+    @field_validator(*UserOptions.model_fields, mode="after")
+    @classmethod
+    def _check(cls, value: object, info: ValidationInfo) -> object:
+        if value is not None:
+            OPTIONS[str(info.field_name)].kind.check(value)
+        return value
 
     @classmethod
     def settings_customise_sources(

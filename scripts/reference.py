@@ -7,12 +7,12 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import NoneType
-from typing import get_args
 
 import click
 from pydantic.fields import FieldInfo
 
+from orchestrator import run_options
+from orchestrator.run_options import OPTIONS
 from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.cli import cli
 from orchestrator.views.commands import COMMANDS, load
@@ -45,19 +45,6 @@ Your settings are the environment, then `~/.config/blastdoor/settings.toml`. `ru
 *flag*, *campaign*, *task*, *user* or *default*. A variable that starts with `{PREFIX}` and names no setting is an
 error.
 """
-
-# What holds where a setting has no value of its own.
-_UNSET = {
-    "modal_environment": "none; Modal's own default",
-    "docker_host": "`DOCKER_HOST`, else the default socket",
-    "proposer": "none; `random` in the end",
-    "attempts": "none; 20 in the end",
-    "artifacts": "none; 2 GiB in the end",
-    "width": "none; chosen",
-    "api_key": "none; `ANTHROPIC_API_KEY` is read too",
-    "models": "none; one for each role in the end",
-    "ledger": "none; a file in the folder",
-}
 
 
 def commands_page() -> str:
@@ -138,7 +125,7 @@ def _option(option: click.Option, context: click.Context) -> tuple[str, str, str
 
 def settings_page() -> str:
     fields = Settings.model_fields.items()
-    rows = ((f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(name, it), _meaning(it)) for name, it in fields)
+    rows = ((f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(name, it), _meaning(name, it)) for name, it in fields)
     table = _table("setting", "variable", "default", "meaning", rows)
     return "\n\n".join(["# Settings", _NOTE, _SETTINGS_INTRO.strip(), table]) + "\n"
 
@@ -146,17 +133,20 @@ def settings_page() -> str:
 def _default(name: str, field: FieldInfo) -> str:
     if field.default is not None:
         return f"`{field.default}`"
-    return _UNSET.get(name, "none")
+    option, more = OPTIONS.get(name), field.json_schema_extra
+    unset = option.unset if option else more.get("unset", "") if isinstance(more, dict) else ""
+    if option and option.default is not None:
+        unset = f"`{option.kind.shown(option.default)}` in the end"
+    return f"none; {unset}" if unset else "none"
 
 
-def _meaning(field: FieldInfo) -> str:
+def _meaning(name: str, field: FieldInfo) -> str:
     """A page that is named is linked; a choice shows what can be chosen."""
-    text = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", field.description or "")
-    kinds = (field.annotation, *(it for it in get_args(field.annotation) if it is not NoneType))
-    choices = next((get_args(kind) for kind in kinds if all(isinstance(it, str) for it in get_args(kind) or [0])), ())
-    if isinstance(field.json_schema_extra, dict):
-        choices = tuple(field.json_schema_extra["choices"])  # type: ignore[arg-type]  # a list of names
-    return text + (f": {', '.join(f'`{it}`' for it in choices)}" if choices else "")
+    option = OPTIONS.get(name)
+    text = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", _prose(option.help) if option else field.description or "")
+    if option and isinstance(option.kind, run_options.Named):
+        text += f" One of {', '.join(f'`{it}`' for it in option.kind.kind.built_in)}."
+    return text
 
 
 def _table(*parts: object) -> str:

@@ -26,7 +26,7 @@ from orchestrator.task.sections import (
 from orchestrator.task.snapshot import Snapshot, snapshot
 from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
 from orchestrator.task.template import write_template
-from orchestrator.task.units import format_duration, format_size, parse_duration, parse_money, parse_rate, parse_size
+from orchestrator.units import format_duration, format_size, parse_duration, parse_money, parse_rate, parse_size
 
 __all__ = [
     "FILE",

@@ -5,8 +5,8 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from orchestrator.task.sections import Section
-from orchestrator.task.units import Money
 from orchestrator.task.words import Name
+from orchestrator.units import Money
 
 _LEAST_THINKING = 1_024
 _MOST_FOR_OTHERS = 0.9

@@ -8,7 +8,6 @@ from orchestrator.choices import PRUNERS
 from orchestrator.domain.certify import Certify, CertifyRule
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS
 from orchestrator.domain.metric import Goal, Metric, Rule
-from orchestrator.task.units import Money, Rate
 from orchestrator.task.words import (
     Command,
     Env,
@@ -24,6 +23,7 @@ from orchestrator.task.words import (
     Revision,
     Text,
 )
+from orchestrator.units import Money, Rate
 from sandbox import Limits
 from sandbox.units import Duration, Size
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from orchestrator.task.model import Task
-from orchestrator.task.units import format_duration, parse_money
+from orchestrator.units import format_duration, parse_money
 from sandbox.units import format_size, parse_duration, parse_size
 
 Unit = tuple[str, Callable[[float], str]]

@@ -1,12 +1,13 @@
 """The only place that constructs: from settings and a task folder to working parts."""
 
+from orchestrator.run_options import Flags
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.choice import NO_GPU, SiteChoice
 from orchestrator.wiring.engine import docker_config, docker_site
 from orchestrator.wiring.ledgers import campaign_lock
 from orchestrator.wiring.models import models_lines, watch_config
 from orchestrator.wiring.opening import CannotOpen, Opened, open_campaign, parts_of_run, site_of_campaign, site_of_run
-from orchestrator.wiring.options import Flags, Options, resolve, resolve_site
+from orchestrator.wiring.options import Options, resolve, resolve_site
 from orchestrator.wiring.planning import Plan, plan_campaign
 from orchestrator.wiring.reading import Reading, ask, campaign_folder, read_campaign, task_folder_of
 from orchestrator.wiring.site import Site

@@ -7,11 +7,12 @@ from typing import Any
 
 from orchestrator.choices import BACKENDS
 from orchestrator.registry import ChoiceError, UnknownName
+from orchestrator.run_options import Scope, options_of
 from orchestrator.task import TaskError
 from sandbox import Gpu
 
 # Kept with a run whatever said them, so that a resume goes on where it was begun.
-OF_A_SITE = ("backend", "gpu", "infra", "runtime", "standing")
+OF_A_SITE = options_of(Scope.SITE)
 NO_GPU = "none"
 _INFRA = re.compile(r"[a-z0-9][A-Za-z0-9._/*-]{0,127}")
 _MEANINGLESS = {
@@ -60,7 +61,7 @@ def kept_at(kept: Mapping[str, Any], backend: str | None) -> dict[str, Any]:
     """Of what a run was begun with, what still holds at this backend: not what another one was told."""
     if backend is None or kept.get("backend") in (None, backend):
         return dict(kept)
-    return {name: value for name, value in kept.items() if name not in ("gpu", "infra", "runtime", "standing")}
+    return {name: value for name, value in kept.items() if name == "backend" or name not in OF_A_SITE}
 
 
 def settle(values: dict[str, Any], sources: Mapping[str, str], *, anywhere: bool = False) -> None:

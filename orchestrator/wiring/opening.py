@@ -27,6 +27,7 @@ from orchestrator.loop.shelf import Shelf
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.proposers import Proposer
+from orchestrator.run_options import OPTIONS, Flags, Scope
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.beginning import How, begin
@@ -35,7 +36,7 @@ from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import forget_ledger, has_ledger, has_records, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
-from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
 from orchestrator.wiring.plugins import changed_since, faults, lent, name_of, refuse_missing
@@ -46,8 +47,6 @@ from orchestrator.wiring.site import Site
 
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
 _MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook")
-
-_OF_A_WHOLE_RUN = ("proposer", "control", "seed", "depth", "selection", "agent")
 
 
 class CannotOpen(Exception):
@@ -92,7 +91,7 @@ async def open_campaign(
     async with AsyncExitStack() as stack:
         stack.enter_context(lent(proposer))
         if proposer is not None:
-            flags = replace(flags, proposer=name_of(proposer))
+            flags = flags.but(proposer=name_of(proposer))
         has_nothing = stack.enter_context(_campaign_place(folder))
         ledger = _ledger(folder, how, settings)
         try:
@@ -272,9 +271,8 @@ def _overruled(options: Options, old: Task, new: Task) -> tuple[str, ...]:
     for name, source in options.sources.items():
         changed = now.get(name) is not None and before.get(name) != now[name] != options[name]
         if source == "campaign" and changed:
-            how = (
-                "`run --new-run` begins" if name in _OF_A_WHOLE_RUN else f"`resume --{name.replace('_', '-')}` goes on"
-            )
+            is_fixed = OPTIONS[name].scope is Scope.RUN
+            how = "`run --new-run` begins" if is_fixed else f"`resume --{name.replace('_', '-')}` goes on"
             found.append(f"{name} stays {options.shown(name)}, which the run was begun with; {how} with another")
     return tuple(found)
 

@@ -1,45 +1,15 @@
 """What a campaign runs with, and where each value comes from."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.run_options import OPTIONS, Flags
 from orchestrator.settings import Settings
-from orchestrator.task import Task, TaskError, format_duration, format_size
+from orchestrator.task import Task, TaskError
 from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of, kept_at, settle
 
-_DEFAULTS: dict[str, Any] = {"proposer": "random", "attempts": 20, "seed": 0, "rate": 20.0, "backend": "docker"}
-_DEFAULTS |= {"artifacts": 2 << 30}
-
-
-@dataclass(frozen=True)
-class Flags:
-    """What a person said for this one command; None where nothing was said."""
-
-    proposer: str | None = None
-    control: str | None = None
-    attempts: int | None = None
-    tunes: int | None = None
-    usd: float | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    wall: float | None = None
-    stall_losses: float | None = None
-    artifacts: int | None = None
-    patience: int | None = None
-    rate: float | None = None
-    width: int | None = None
-    depth: int | None = None
-    seed: int | None = None
-    selection: str | None = None
-    review: bool | None = None
-    ask: bool | None = None
-    agent: str | None = None
-    backend: str | None = None
-    gpu: str | None = None
-    infra: str | None = None
-    runtime: str | None = None
-    standing: int | None = None
+_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
 @dataclass(frozen=True)
@@ -55,17 +25,7 @@ class Options:
     def shown(self, name: str) -> str:
         """The value as people write it; nothing where none is set."""
         value = self.values[name]
-        if value is None:
-            return ""
-        if isinstance(value, bool):
-            return "on" if value else "off"
-        if name in ("usd", "stall_losses"):
-            return f"${value:g}"
-        if name == "artifacts":
-            return format_size(value)
-        if name == "rate":
-            return f"{value:g}/s" if value >= 1 else f"{value * 60:g}/min"
-        return format_duration(value) if name in ("wall", "seconds") else str(value)
+        return "" if value is None else OPTIONS[name].kind.shown(value)
 
     @property
     def site(self) -> SiteChoice:
@@ -85,13 +45,13 @@ def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any
     """
     gpu = {"gpu": str(task.limits.gpu)} if task.limits.gpu else {}
     places: list[tuple[str, Mapping[str, Any]]] = [
-        ("flag", asdict(flags)),
+        ("flag", dict(flags)),
         ("campaign", kept_at(kept or {}, flags.backend)),
         ("task", {**task.budget.model_dump(), **task.search.model_dump(), **gpu}),
         ("user", settings.model_dump(exclude_unset=True)),
         ("default", _DEFAULTS),
     ]
-    values, sources = cascade(asdict(flags), places)
+    values, sources = cascade(OPTIONS, places)
     settle(values, sources)
     if flags.agent is not None and values["proposer"] != "agent":
         raise TaskError(f"--agent means nothing to the proposer {values['proposer']}; use it with --proposer agent")
@@ -100,7 +60,7 @@ def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any
 
 def resolve_site(flags: Flags, settings: Settings, *, anywhere: bool = False) -> SiteChoice:
     """The same for a command that has no task. Raises TaskError like `resolve`."""
-    places = [("flag", asdict(flags)), ("user", settings.model_dump(exclude_unset=True)), ("default", _DEFAULTS)]
+    places = [("flag", dict(flags)), ("user", settings.model_dump(exclude_unset=True)), ("default", _DEFAULTS)]
     values, sources = cascade(OF_A_SITE, places)
     settle(values, sources, anywhere=anywhere)
     return choice_of(values)

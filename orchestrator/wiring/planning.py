@@ -16,6 +16,7 @@ from orchestrator.loop.backstop import (
 )
 from orchestrator.loop.jobs import Image
 from orchestrator.loop.width import Shape
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.beginning import How
@@ -25,7 +26,7 @@ from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import asks_a_model, least_of_asking, models_lines, ready_models, worst_of_asking
 from orchestrator.wiring.opening import shape_of
-from orchestrator.wiring.options import Flags, Options, resolve
+from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_door
 from orchestrator.wiring.playbooks import task_pages
 from orchestrator.wiring.proposers import make_proposer

@@ -24,7 +24,6 @@ from orchestrator.registry import Kind
 from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging.gate import _EXITS, _FORMS
-from orchestrator.wiring import Flags
 from tests.clicking import every_command
 from tests.docs.pages import (
     DOCS,
@@ -43,8 +42,8 @@ from tests.docs.pages import (
     tables,
 )
 
-CAMPAIGN, COMMANDS, GATE, JUDGES, PYTHON, SETTINGS, TASK = (
-    ROOT / "docs" / f"{name}.md" for name in ("campaign", "commands", "gate", "judges", "python", "settings", "task")
+CAMPAIGN, COMMANDS, GATE, JUDGES, SETTINGS, TASK = (
+    ROOT / "docs" / f"{name}.md" for name in ("campaign", "commands", "gate", "judges", "settings", "task")
 )
 # Flags of other programs that the pages speak of.
 OTHERS = {"--base", "--relative"}
@@ -150,10 +149,7 @@ def test_settings() -> None:
     assert [code_of(cell) for cell in found.column("setting")] == [[name] for name in Settings.model_fields]
     for (name, field), row in zip(Settings.model_fields.items(), found.rows, strict=True):
         assert row[1] == f"`{PREFIX}{name.upper()}`"
-        if name == "docker_host":
-            assert row[2] == "`DOCKER_HOST`, else the default socket"
-        else:
-            assert row[2] == f"`{field.default}`" if field.default is not None else row[2].startswith("none")
+        assert row[2] == f"`{field.default}`" if field.default is not None else row[2].startswith("none")
 
 
 def test_exit_codes() -> None:
@@ -220,11 +216,6 @@ def test_judge_in_a_shell() -> None:
     """The lines for a shell are those that are tested elsewhere."""
     shipped = (Path(guest.__path__[0]) / "publish.sh").read_text().split("\n", 1)[1]
     assert shipped in fences(JUDGES, "sh")
-
-
-def test_flags_of_search() -> None:
-    """The page on Python names every keyword of search()."""
-    assert set(Flags.__dataclass_fields__) <= set(spans(PYTHON))
 
 
 @pytest.mark.parametrize("kind", [PROPOSERS, AGENTS, PRUNERS], ids=lambda kind: kind.group)

@@ -15,7 +15,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.chamber.contract import show_contract, show_posture
 from orchestrator.views.chamber.rented import examine_rented
 from orchestrator.views.exits import Exit
-from orchestrator.views.where import flags_of, site_options
+from orchestrator.views.flags import flags_of, site_options
 from orchestrator.wiring import docker_config, resolve_site
 from sandbox import DockerConfig, Gpu, Refused
 from sandbox.conformance.contract import CONTRACT

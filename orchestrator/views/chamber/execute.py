@@ -10,7 +10,7 @@ import click
 
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
-from orchestrator.views.where import flags_of, say, site_options
+from orchestrator.views.flags import flags_of, say, site_options
 from orchestrator.wiring import NO_GPU, backend_config, price_of, resolve_site
 from sandbox import (
     BackendConfig,

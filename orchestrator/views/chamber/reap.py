@@ -8,7 +8,7 @@ import click
 
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
-from orchestrator.views.where import flags_of, site_options
+from orchestrator.views.flags import flags_of, site_options
 from orchestrator.wiring import backend_config, resolve_site
 from sandbox import SkyPilotConfig
 

@@ -23,8 +23,8 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit
+from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
-from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import Flags, Options, Site, open_site, resolve
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.models import asks_a_model, ready_models

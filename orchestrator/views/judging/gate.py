@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,12 @@ from orchestrator.text import printable
 from orchestrator.views.campaign.opening import json_option, json_text, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit
+from orchestrator.views.flags import flags_of, say, site_options
 from orchestrator.views.judging.evidence import evidence, evidence_text, seal
 from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
 from orchestrator.views.judging.sarif import sarif
-from orchestrator.views.where import flags_of, say, site_options
 from orchestrator.wiring import CannotOpen, Flags, How, Site, open_campaign, open_site, site_of_campaign
 
 _EXITS = {Decision.ACCEPTED: Exit.OK, Decision.REJECTED: Exit.NOT_GOOD, Decision.UNJUDGED: Exit.BAD_INPUT}
@@ -189,7 +189,7 @@ async def _gated(
         return rejection
     # One change beside the baseline, and no tuning: the diff is judged as it is.
     # Nobody is there to be asked.
-    flags = replace(place, proposer="inject", width=1, attempts=1, tunes=0, ask=False, review=False)
+    flags = place.but(proposer="inject", width=1, attempts=1, tunes=0, ask=False, review=False)
     aim = Aim.BETTER if must_improve else Aim.NOT_WORSE
     # Kept in a file, whatever the user's setting: what the gate leaves behind stands by itself.
     settings = settings.model_copy(update={"ledger": None})

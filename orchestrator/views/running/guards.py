@@ -26,8 +26,8 @@ from orchestrator.views.campaign.opening import (
 )
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.exits import Exit
+from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.running.parts import open_place
-from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import Flags, Reading
 
 _LOG_LINES = 20

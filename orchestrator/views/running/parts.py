@@ -15,7 +15,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.campaign.opening import chosen_node
 from orchestrator.views.campaign.opening import open_campaign as read
-from orchestrator.views.where import say
+from orchestrator.views.flags import say
 from orchestrator.wiring import Flags, Reading, open_site, parts_of_run, site_of_run, task_folder_of
 from orchestrator.wiring.plugins import refuse_missing
 

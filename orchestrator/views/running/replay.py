@@ -13,8 +13,8 @@ from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
 from orchestrator.views.exits import Exit
+from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.running.parts import open_place
-from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import Flags
 
 

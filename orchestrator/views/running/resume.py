@@ -5,18 +5,17 @@ from typing import Any
 
 import click
 
+from orchestrator.run_options import Scope
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, task_argument
-from orchestrator.views.running.options import cap_options
+from orchestrator.views.flags import flags_of, run_flags
 from orchestrator.views.running.run import finish
 from orchestrator.views.running.session import Wanted
-from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import How
 
 
 @click.command("resume")
-@cap_options
-@site_options()
+@run_flags(Scope.CAP, Scope.SITE)
 @json_option
 @task_argument
 @click.pass_obj

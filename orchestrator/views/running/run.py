@@ -6,33 +6,19 @@ from typing import Any
 
 import click
 
-from orchestrator.choices import AGENTS, PROPOSERS
+from orchestrator.run_options import Scope
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.exits import Exit
-from orchestrator.views.parsing import Named
-from orchestrator.views.running.options import cap_options
+from orchestrator.views.flags import flags_of, run_flags, site_options
 from orchestrator.views.running.plan import show_plan
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
-from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import How
-
-_CONTROLS = click.Choice(PROPOSERS.with_trait("is_control"))
 
 
 @click.command("run")
-@click.option("--proposer", type=Named(PROPOSERS), help="Where changes come from.")
-@click.option("--control", type=_CONTROLS, help="A control beside it, on the same budget.")
-@click.option("--agent", type=Named(AGENTS, others=True), help="With --proposer agent: one known by its name.")
-@click.option("--seed", type=int, help="At width 1, the same seed gives the same campaign.")
-@cap_options
-@click.option("--depth", type=click.IntRange(min=1), help="Steps in a branch.")
-@click.option(
-    "--selection",
-    type=click.Choice(["champion", "tasks"]),
-    help="Where branches start: the best, or the best at a task.",
-)
+@run_flags(Scope.RUN, Scope.CAP)
 @click.option("--new-run", is_flag=True, help="The criteria changed: begin run 2 (3, …) in the same campaign.")
 @click.option("--from", "start", metavar="NODE", help="With --new-run: begin with this node's files.")
 @click.option("--lower-tier", is_flag=True, help="Let a verdict of a lower tier replace one of a better tier.")

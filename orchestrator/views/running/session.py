@@ -22,9 +22,9 @@ from orchestrator.views.campaign.opening import typed
 from orchestrator.views.campaign.sites import site_lines
 from orchestrator.views.campaign.stalls import replay_command
 from orchestrator.views.exits import Exit
+from orchestrator.views.flags import say
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
-from orchestrator.views.where import say
 from orchestrator.watch import floor_warnings
 from orchestrator.wiring import CannotOpen, Flags, How, Opened, models_lines, open_campaign, open_site, site_of_campaign
 

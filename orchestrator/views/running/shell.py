@@ -14,9 +14,9 @@ from orchestrator.task import parse_duration
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
 from orchestrator.views.exits import Exit
+from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.parsing import Parsed
 from orchestrator.views.running.parts import Place, open_place
-from orchestrator.views.where import flags_of, site_options
 from orchestrator.wiring import Flags
 
 

@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, BeforeValidator
 
 from orchestrator.task import Task, TaskError, load_task
-from orchestrator.task.units import parse_money
+from orchestrator.units import parse_money
 from sandbox.units import parse_duration, parse_size
 from tests.orchestrator.task.conftest import Make
 

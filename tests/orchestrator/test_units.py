@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.task.units import format_duration, parse_money, parse_rate
+from orchestrator.units import format_duration, parse_money, parse_rate
 from sandbox.units import parse_duration
 
 

@@ -1,0 +1,66 @@
+"""The flags of options of a run, made from their declaration."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from orchestrator import run_options
+from orchestrator.run_options import OPTIONS, Flags, Option, Scope, options_of
+from orchestrator.text import printable
+from orchestrator.views.parsing import Named, Parsed
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class RunFlag(click.Option):
+    """One that was made here."""
+
+
+def site_options(*left_out: str) -> Decorator:
+    """Where candidates run; without those that the command has in a form of its own."""
+    return run_flags(Scope.SITE, but=left_out)
+
+
+def run_flags(*scopes: Scope, but: tuple[str, ...] = ()) -> Decorator:
+    """All options of these scopes."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        names = [name for scope in scopes for name in options_of(scope) if name not in but]
+        for name in reversed(names):
+            function = _flag(name, OPTIONS[name])(function)
+        return function
+
+    return decorate
+
+
+def _flag(name: str, option: Option) -> Decorator:
+    word, kind = name.replace("_", "-"), option.kind
+    spelt = f"--{word}/--no-{word}" if isinstance(kind, run_options.Switch) else f"--{word}"
+    return click.option(
+        spelt, name, cls=RunFlag, type=_type(kind), metavar=kind.metavar, default=None, help=option.help
+    )
+
+
+def _type(kind: run_options.Text) -> click.ParamType | None:
+    match kind:
+        case run_options.Number(least=None, most=None):
+            return click.INT
+        case run_options.Number():
+            return click.IntRange(kind.least, kind.most)
+        case run_options.Quantity():
+            return Parsed(kind.noun, kind.read)
+        case run_options.Choice():
+            return click.Choice(kind.names)
+        case run_options.Named():
+            return Named(kind.kind, others=kind.others)
+    return None
+
+
+def flags_of(given: dict[str, Any]) -> Flags:
+    return Flags(**{name: given.get(name) for name in OPTIONS})
+
+
+def say(line: str) -> None:
+    """What takes a while is told on stderr."""
+    click.echo(printable(line), err=True)

@@ -1,0 +1,134 @@
+"""An option of a run is declared once: flag, setting, keyword and what is said of it are made from that."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from pydantic import ValidationError
+
+from orchestrator.api import search
+from orchestrator.run_options import OPTIONS, Flags, Scope, UserOptions, options_of
+from orchestrator.settings import Settings
+from orchestrator.task import TaskError
+from orchestrator.views.commands import COMMANDS, load
+from orchestrator.views.flags import RunFlag
+from orchestrator.wiring.options import Options
+
+# Flags that are called like an option and mean something else, each on purpose.
+OF_ANOTHER_MEANING = {
+    ("attack", "--runtime"),  # of several, one after the other
+    ("chart", "--width"),  # of a picture
+    ("doctor", "--runtime"),
+    ("exec", "--gpu"),  # a limit of one chamber
+    ("exec", "--wall"),
+    ("shell", "--wall"),
+    ("tree", "--depth"),  # of a picture
+}
+
+
+def flags_by_hand() -> Iterator[tuple[str, str]]:
+    """Of every command, those flags that have an option's name and are not made from its declaration."""
+    spelt = {f"--{name.replace('_', '-')}" for name in OPTIONS}
+    for name in COMMANDS:
+        for flag in load(name).params:
+            if isinstance(flag, click.Option) and not isinstance(flag, RunFlag):
+                yield from ((name, it) for it in flag.opts if it in spelt)
+
+
+def test_no_flag_is_declared_by_hand() -> None:
+    """A command takes an option of a run from the model; a flag that only sounds like one is named above."""
+    assert set(flags_by_hand()) == OF_ANOTHER_MEANING
+
+
+def test_no_setting_is_declared_by_hand() -> None:
+    """Two settings always have a value, and say which; no other field of the settings is an option of a run."""
+    assert set(Settings.__annotations__) & set(OPTIONS) == {"backend", "runtime"}
+
+
+@pytest.mark.parametrize(
+    ("command", "scopes"),
+    [
+        ("run", [Scope.RUN, Scope.CAP, Scope.SITE]),
+        ("resume", [Scope.CAP, Scope.SITE]),
+        *((name, [Scope.SITE]) for name in ("check", "gate", "guards", "replay", "shell")),
+    ],
+)
+def test_commands_take_whole_scopes(command: str, scopes: list[Scope]) -> None:
+    """With the type, the bounds and the words of the declaration."""
+    flags = {str(it.name): it for it in load(command).params if isinstance(it, RunFlag)}
+    assert set(flags) == {name for scope in scopes for name in options_of(scope)}
+    assert {name: flag.help for name, flag in flags.items()} == {name: OPTIONS[name].help for name in flags}
+    assert isinstance(flags["standing"].type, click.IntRange)
+    assert (flags["standing"].type.min, flags["standing"].type.max) == (0, 64)
+
+
+def test_keywords_of_search() -> None:
+    """Each is in its signature and in its docstring; a typo is one, and a value that cannot be gets one line."""
+    assert set(OPTIONS) <= set(inspect.signature(search).parameters)
+    text = inspect.getdoc(search) or ""
+    assert all(f"    {name}: {option.help}" in text for name, option in OPTIONS.items() if name != "proposer")
+
+
+async def test_bad_keywords_of_search(tmp_path: Path) -> None:
+    """A name that is none is a TypeError, as in every function; a bad value gets one line with its name."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'atempts'"):
+        await search(tmp_path, atempts=3)
+    with pytest.raises(TaskError, match=r"^wall: 'soon' is not a duration; write it like 90s or 1h30m$"):
+        await search(tmp_path, wall="soon")
+    with pytest.raises(TaskError, match=r"^attempts: Input should be a valid integer"):
+        await search(tmp_path, attempts="many")
+
+
+def test_as_people_write_it() -> None:
+    """Flags take numbers, and text as on the command line; both are shown as people write them."""
+    said = Flags(usd="$5", wall="1h30m", artifacts="2GiB", rate="30/min", stall_losses=0.5, review=False)
+    assert (said.usd, said.wall, said.artifacts, said.rate) == (5.0, 5400.0, 2 << 30, 0.5)
+    options = Options(dict(said), dict.fromkeys(OPTIONS, "flag"))
+    shown = {name: options.shown(name) for name in OPTIONS if options[name] is not None}
+    assert shown == {
+        "usd": "$5",
+        "wall": "1h30m",
+        "artifacts": "2GiB",
+        "stall_losses": "$0.5",
+        "rate": "30/min",
+        "review": "off",
+    }
+
+
+def test_another_value() -> None:
+    """What was said stays, but for what is said anew; a name that is none is refused."""
+    assert Flags(attempts=3, width=2).but(width=5) == Flags(attempts=3, width=5)
+    with pytest.raises(ValidationError, match="widht"):
+        Flags().but(widht=5)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("attempts = 0", "attempts\n.*greater than or equal to 1"),
+        ("standing = 65", "standing\n.*less than or equal to 64"),
+        ('usd = "five"', "usd\n.*is not a sum of money"),
+        ("usd = -1", "usd\n.*greater than or equal to 0"),
+        ("usd = nan", "usd\n.*greater than or equal to 0"),
+        ('wall = "0s"', "wall\n.*greater than 0"),
+        ('proposer = "foo"', 'proposer\n.*must be "grid"'),
+        ('backend = "foo"', 'backend\n.*must be "docker"'),
+    ],
+)
+def test_bounds_of_settings(own_settings: Path, line: str, says: str) -> None:
+    """A setting is held to what its option can be."""
+    own_settings.write_text(line + "\n")
+    with pytest.raises(ValidationError, match=says):
+        Settings()
+
+
+@pytest.mark.parametrize("name", UserOptions.model_fields)
+def test_every_setting_in_the_environment(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As people write it."""
+    written = {"proposer": "grid", "usd": "$5", "wall": "8h", "artifacts": "1MiB", "backend": "modal", "gpu": "A10"}
+    read = {**written, "usd": 5.0, "wall": 28_800.0, "artifacts": 1 << 20}
+    text = written.get(name, "runsc" if name == "runtime" else "aws" if name == "infra" else "7")
+    monkeypatch.setenv(f"BLASTDOOR_{name.upper()}", text)
+    assert getattr(Settings(), name) == read.get(name, int(text) if text == "7" else text)
