@@ -9,7 +9,19 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.api import search
-from orchestrator.run_options import OPTIONS, Flags, Scope, UserOptions, options_of
+from orchestrator.run_options import (
+    OPTIONS,
+    Choice,
+    Flags,
+    Named,
+    Number,
+    Quantity,
+    Scope,
+    Switch,
+    Text,
+    UserOptions,
+    options_of,
+)
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.views.commands import COMMANDS, load
@@ -124,11 +136,34 @@ def test_bounds_of_settings(own_settings: Path, line: str, says: str) -> None:
         Settings()
 
 
+SAMPLES: dict[str, tuple[str, object]] = {
+    "money": ("$5", 5.0),
+    "duration": ("8h", 28_800.0),
+    "size": ("1MiB", 1 << 20),
+    "rate": ("30/min", 0.5),
+}
+
+
+def sample(kind: Text) -> tuple[str, object]:
+    """How people write a value, and the value."""
+    match kind:
+        case Number():
+            return "7", 7
+        case Switch():
+            return "true", True
+        case Quantity():
+            return SAMPLES[kind.noun]
+        case Choice():
+            return kind.names[0], kind.names[0]
+        case Named():
+            name = kind.kind.names()[0]
+            return name, name
+    return "some", "some"
+
+
 @pytest.mark.parametrize("name", UserOptions.model_fields)
 def test_every_setting_in_the_environment(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """As people write it."""
-    written = {"proposer": "grid", "usd": "$5", "wall": "8h", "artifacts": "1MiB", "backend": "modal", "gpu": "A10"}
-    read = {**written, "usd": 5.0, "wall": 28_800.0, "artifacts": 1 << 20}
-    text = written.get(name, "runsc" if name == "runtime" else "aws" if name == "infra" else "7")
-    monkeypatch.setenv(f"BLASTDOOR_{name.upper()}", text)
-    assert getattr(Settings(), name) == read.get(name, int(text) if text == "7" else text)
+    written, value = sample(OPTIONS[name].kind)
+    monkeypatch.setenv(f"BLASTDOOR_{name.upper()}", written)
+    assert getattr(Settings(), name) == value
