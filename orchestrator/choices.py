@@ -51,12 +51,15 @@ PRUNERS = Kind(
     },
 )
 
+# Where candidates run when nobody says anything, and where judges and agents do in any case.
+OWN_ENGINE = "docker"
+
 BACKENDS = Kind(
     "backend",
     "blastdoor.backends",
     {
-        "docker": Entry("orchestrator.wiring.sites:OwnEngine"),
-        "modal": Entry("orchestrator.wiring.sites:Rented"),
-        "skypilot": Entry("orchestrator.wiring.sites:Rented"),
+        OWN_ENGINE: Entry("orchestrator.wiring.backends.docker:Docker"),
+        "modal": Entry("orchestrator.wiring.backends.modal:Modal"),
+        "skypilot": Entry("orchestrator.wiring.backends.skypilot:SkyPilot"),
     },
 )

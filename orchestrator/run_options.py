@@ -153,7 +153,9 @@ class UserOptions(BaseModel):
     )
     backend: Annotated[
         str | None,
-        Option("Where candidates run; the judge stays here.", Named(kind=choices.BACKENDS), Scope.SITE, "docker"),
+        Option(
+            "Where candidates run; the judge stays here.", Named(kind=choices.BACKENDS), Scope.SITE, choices.OWN_ENGINE
+        ),
     ] = None
     gpu: Annotated[
         str | None,

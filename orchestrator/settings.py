@@ -24,6 +24,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from orchestrator.choices import OWN_ENGINE
 from orchestrator.run_options import OPTIONS, UserOptions
 from sandbox.units import Duration, Size
 
@@ -74,7 +75,7 @@ class Settings(UserOptions, BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
     # A user always has one of these two; what they are is said where options of a run are declared.
-    backend: str = "docker"
+    backend: str = OWN_ENGINE
     runtime: str = "runc"
     usd_per_hour_most: Annotated[float, BeforeValidator(_dollars)] | None = Field(
         default=None,

@@ -4,7 +4,7 @@ from sandbox.backend import Answering, Backend, Capabilities, Chamber, Channel, 
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
 from sandbox.channel import ChannelClosed
-from sandbox.config import BackendConfig, DockerConfig, ModalConfig, SkyPilotConfig
+from sandbox.config import DockerConfig, ModalConfig, SkyPilotConfig
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
 from sandbox.happenings import NotDelivered
 from sandbox.inputs import InputStore
@@ -18,7 +18,6 @@ __all__ = [
     "FREE",
     "Answering",
     "Backend",
-    "BackendConfig",
     "BakedImage",
     "Bill",
     "Bundle",

@@ -4,6 +4,7 @@ from pydantic import ValidationError
 
 from orchestrator.git import GitError
 from orchestrator.ledger import LedgerError
+from orchestrator.proposers import PluginFailed
 from orchestrator.task import TaskError
 from orchestrator.views.exits import Exit
 from orchestrator.wiring import CannotOpen
@@ -16,7 +17,7 @@ def explained(error: Exception) -> tuple[str, Exit] | None:
     match error:
         case ValidationError():
             return first_line(error), Exit.BAD_INPUT
-        case Refused() | TaskError() | CannotOpen() | LedgerError() | GitError():
+        case Refused() | TaskError() | CannotOpen() | LedgerError() | GitError() | PluginFailed():
             return str(error), Exit.BAD_INPUT
         case Unavailable() | Lost():
             return str(error), Exit.NO_ENGINE

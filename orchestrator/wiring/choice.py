@@ -1,11 +1,10 @@
 """Which site a person chose for the candidates: the backend, and what only some backends have to be told."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.choices import BACKENDS
+from orchestrator.choices import BACKENDS, OWN_ENGINE
 from orchestrator.registry import ChoiceError, UnknownName
 from orchestrator.run_options import Scope, options_of
 from orchestrator.task import TaskError
@@ -14,19 +13,6 @@ from sandbox import Gpu
 # Kept with a run whatever said them, so that a resume goes on where it was begun.
 OF_A_SITE = options_of(Scope.SITE)
 NO_GPU = "none"
-_INFRA = re.compile(r"[a-z0-9][A-Za-z0-9._/*-]{0,127}")
-_MEANINGLESS = {
-    (
-        "docker",
-        "infra",
-    ): "--infra says where SkyPilot rents and means nothing to docker; use it with --backend skypilot",
-    ("modal", "infra"): "--infra says where SkyPilot rents and means nothing to modal; use it with --backend skypilot",
-    (
-        "modal",
-        "runtime",
-    ): "--runtime names a container runtime, and Modal runs its own; leave it out with --backend modal",
-    ("docker", "standing"): "--standing is for what is rented; on docker the setting warm keeps chambers ready",
-}
 
 
 @dataclass(frozen=True)
@@ -36,7 +22,7 @@ class SiteChoice:
     `without_gpu`: somebody said so, also against the task.
     """
 
-    backend: str = "docker"
+    backend: str = OWN_ENGINE
     gpu: Gpu | None = None
     infra: str | None = None
     runtime: str | None = None
@@ -70,23 +56,20 @@ def settle(values: dict[str, Any], sources: Mapping[str, str], *, anywhere: bool
     """
     backend = values["backend"]
     try:
-        BACKENDS.find(backend)
+        provider = BACKENDS.load(backend)
     except UnknownName:
         raise TaskError(f"backend {backend} is not known; use one of {', '.join(BACKENDS.names())}") from None
     except ChoiceError as error:
         raise TaskError(str(error)) from None
-    for (other, name), line in _MEANINGLESS.items():
-        if other == backend and values[name] is not None:
+    # A factory of another package may be a function, and then takes whatever is said.
+    for name, line in getattr(provider, "meaningless", {}).items():
+        if values[name] is not None:
             if sources[name] == "flag":
                 raise TaskError(line)
             values[name] = None
-    if backend == "skypilot" and values["infra"] is None and not anywhere:
-        raise TaskError(
-            "--backend skypilot needs --infra, SkyPilot's word for where, like aws, gcp/us-central1 or slurm/cluster"
-        )
-    if values["infra"] is not None and not _INFRA.fullmatch(values["infra"]):
-        raise TaskError(f"infra {values['infra']!r} is not SkyPilot's word for a place; write it like gcp/us-central1")
-    choice_of(values)
+    choice = choice_of(values)
+    if admit := getattr(provider, "admit", None):
+        admit(choice, anywhere=anywhere)
 
 
 def choice_of(values: Mapping[str, Any]) -> SiteChoice:

@@ -11,6 +11,7 @@ from pathlib import Path
 from orchestrator.awake import Awake
 from orchestrator.budget import Account, RateLimit, RefundPolicy
 from orchestrator.change import Tree
+from orchestrator.choices import OWN_ENGINE
 from orchestrator.domain.records import Role, Run
 from orchestrator.domain.verdict import Aim
 from orchestrator.git import Candidates
@@ -221,7 +222,7 @@ def _kept(book: Book, how: How) -> dict[str, object]:
 
 def kept_by(run: Run) -> dict[str, object]:
     """What a run was begun with: by flags, where it runs, its proposer and control. It goes on as it was begun."""
-    kept = {"backend": "docker", **json.loads(run.options)}
+    kept = {"backend": OWN_ENGINE, **json.loads(run.options)}
     return {**kept, "proposer": run.proposer, "control": run.control}
 
 

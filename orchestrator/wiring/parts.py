@@ -27,7 +27,7 @@ from orchestrator.wiring.options import Options
 from orchestrator.wiring.plugins import make_by_name
 from orchestrator.wiring.proposers import make_ranking
 from orchestrator.wiring.site import Site
-from sandbox import Input, Job
+from sandbox import Input, Job, Limits
 
 
 def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:
@@ -122,3 +122,9 @@ def make_door(site: Site, image: Image, provision_s: float, awake: Awake | None 
     control = Job(command=("true",), image=image.name, limits=CONTROL, fresh=True)
     tariff = Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms)
     return Door(site.backend, control, tariff, name=site.name, awake=awake or Awake())
+
+
+def worst_of_chamber(site: Site, limits: Limits) -> float:
+    """Dollars of a whole chamber at worst, as far as that is known without asking anybody."""
+    door = make_door(site, Image("planned", ""), site.terms.opening_s)
+    return door.worst_within(limits, builds=False).microdollars / 1e6

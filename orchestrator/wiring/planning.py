@@ -20,7 +20,6 @@ from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Task, load_task, snapshot
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import has_ledger
@@ -34,7 +33,6 @@ from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import planned_site
-from sandbox import Limits
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
 def _planned(site: Site, task: Task) -> Planned:
     trials = [it for it in walls_of_trial(task, Mode.SUBMIT) if it.away]
     usd = site.usd_per_second(task.limits)
-    asked_later = site.name.startswith("skypilot") and not usd
+    asked_later = site.priced_later and not usd
     return Planned(
         backend=site.name,
         judge=site.home.name,
@@ -136,13 +134,6 @@ def _worst(site: Site, task: Task, walls: Sequence[Walls]) -> Spent:
     places = ((site, True), (site.home, False))
     doors = [(make_door(place, Image("planned", ""), task.stall.provision), away) for place, away in places]
     return sum((worst_of_walls(door.tariff, walls, away=away) for door, away in doors), Spent())
-
-
-def price_before(settings: Settings, choice: SiteChoice, limits: Limits) -> tuple[float, float]:
-    """Dollars of a second, and of a whole chamber at worst, as far as that is known without asking anybody."""
-    site = planned_site(settings, choice)
-    worst = make_door(site, Image("planned", ""), site.terms.opening_s).worst_within(limits, builds=False)
-    return site.usd_per_second(limits), worst.microdollars / 1e6
 
 
 def _measured(folder: Path, settings: Settings) -> float | None:

@@ -8,9 +8,9 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from sandbox.backend import Listener, Talk
+from sandbox.backend import Backend, Listener, Talk
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.bundle import Bundle
 from sandbox.config import DockerConfig
@@ -31,14 +31,37 @@ class Finding:
     evidence: str
 
 
-class Arena:
-    """A backend to attack, with the host's view beside it."""
+class NotHere(Exception):
+    """A row needs to see more than this backend shows: it proved nothing, and that is not the backend's fault."""
 
-    def __init__(self, backend: DockerBackend, config: DockerConfig, posture: Posture = FULL) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The engine's side of an arena."""
+
+    backend: DockerBackend
+    config: DockerConfig
+
+
+class Arena:
+    """A backend to attack, where there is one with the host's view beside it."""
+
+    def __init__(self, backend: Backend, runtime: str, posture: Posture = FULL, host: Host | None = None) -> None:
         self.posture = posture
         self.backend = backend
-        self.config = config
-        self.runtime = config.runtime
+        self.runtime = runtime
+        self._host = host
+
+    @property
+    def has_host(self) -> bool:
+        return self._host is not None
+
+    @property
+    def host(self) -> Host:
+        """Raises NotHere for a backend that is no Docker engine."""
+        if self._host is None:
+            raise NotHere("it looks at a Docker engine from outside, and this backend has none")
+        return self._host
 
     @property
     def is_gvisor(self) -> bool:
@@ -85,10 +108,13 @@ class Attack:
 
 @dataclass(frozen=True, slots=True)
 class Result:
+    """`here` is false for a row that this backend cannot have; its evidence says why."""
+
     attack: Attack
     runtime: str
     finding: Finding
     milliseconds: float
+    here: bool = True
 
     @property
     def good(self) -> bool:
@@ -118,8 +144,28 @@ async def perform(item: Attack, arena: Arena) -> Result:
     return Result(item, arena.runtime, finding, (time.perf_counter() - started) * 1000)
 
 
+class Target(Protocol):
+    """What can be attacked; `runtime` names it in the table."""
+
+    @property
+    def runtime(self) -> str: ...
+
+    async def open(self, posture: Posture = FULL) -> Arena:
+        """The caller closes its backend. Raises Refused for a posture that it cannot have."""
+
+
+class DockerTarget:
+    def __init__(self, config: DockerConfig) -> None:
+        self._config = config
+        self.runtime = config.runtime
+
+    async def open(self, posture: Posture = FULL) -> Arena:
+        return await open_arena(self._config, posture)
+
+
 async def open_arena(config: DockerConfig, posture: Posture = FULL) -> Arena:
-    return Arena(await DockerBackend.connect(config, posture), config, posture)
+    backend = await DockerBackend.connect(config, posture)
+    return Arena(backend, config.runtime, posture, Host(backend, config))
 
 
 def told(outcome: Outcome) -> dict[str, Any]:

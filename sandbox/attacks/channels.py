@@ -155,7 +155,7 @@ REALM = "suite"
 )
 async def files_of_another_realm(arena: Arena) -> Finding:
     """Chambers of one realm see the same inodes, and with them one cache; those of two have none in common."""
-    backend = arena.backend
+    backend = arena.host.backend
     layers = [
         set(items(await backend.engine.image(await backend.image_id(IMAGE, realm)), "RootFS", "Layers"))
         for realm in ("", REALM)

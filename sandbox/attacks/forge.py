@@ -81,12 +81,17 @@ async def run_seen(
     talk: Talk | None = None,
     **job: Any,
 ) -> Seen:
-    """Like `Arena.run`, with `forge.py` beside the candidate, and a look at the engine's list afterwards."""
+    """Like `Arena.run`, with `forge.py` beside the candidate, and a look at the list of an engine afterwards."""
     named = {"attack.py": source.encode(), "probe.py": PROBE.encode(), "forge.py": FORGE.encode()}
+    bundle = Bundle({**named, **(files or {})})
     asked = Job(**{"command": ("python3", "attack.py"), "image": IMAGE, "limits": limits, **job})
-    async with await arena.backend.open(asked) as chamber:
-        outcome = await chamber.run(Bundle({**named, **(files or {})}), listener=listener, talk=talk)
-    known = await arena.backend.engine.containers(f"{OWNER_LABEL}={arena.backend.owner}")
+    if not arena.has_host:
+        async with await arena.backend.open(asked) as chamber:
+            return Seen(await chamber.run(bundle, listener=listener, talk=talk), gone=True)
+    backend = arena.host.backend
+    async with await backend.open(asked) as chamber:
+        outcome = await chamber.run(bundle, listener=listener, talk=talk)
+    known = await backend.engine.containers(f"{OWNER_LABEL}={backend.owner}")
     return Seen(outcome, not any(f"/{chamber.name}" in items(item, "Names") for item in known))
 
 

@@ -7,9 +7,8 @@ on, and when the attack ran; an honest candidate must still get its outputs thro
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sandbox.attacks.attack import Result
+from sandbox.attacks.attack import Result, Target
 from sandbox.attacks.suite import run_suite
-from sandbox.config import DockerConfig
 from sandbox.errors import Refused
 from sandbox.posture import FULL
 
@@ -93,7 +92,7 @@ OnVerdict = Callable[[Verdict], None]
 
 
 async def run_mutations(
-    config: DockerConfig,
+    target: Target,
     flags: Collection[str] = (),
     on_verdict: OnVerdict | None = None,
     baseline: Sequence[Result] = (),
@@ -101,12 +100,12 @@ async def run_mutations(
     """Measure these flags, or all. `baseline` is a run of the same rows with everything on; without it, one is made."""
     chosen = _chosen(flags)
     rows = {row for mutation in chosen for row in mutation.rows}
-    baseline = baseline or await run_suite(config, rows)
+    baseline = baseline or await run_suite(target, rows)
     verdicts = []
     for mutation in chosen:
         posture = replace(FULL, **{mutation.flag: False})
-        control, *results = await run_suite(config, {CONTROL, *mutation.rows}, posture=posture)
-        verdict = Verdict(mutation, config.runtime, control, results, baseline)
+        control, *results = await run_suite(target, {CONTROL, *mutation.rows}, posture=posture)
+        verdict = Verdict(mutation, target.runtime, control, results, baseline)
         verdicts.append(verdict)
         if on_verdict:
             on_verdict(verdict)

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Collection
 
 from sandbox.attacks import artifacts, capture, channels, controls, exhaustion, host_escape, network
-from sandbox.attacks.attack import Arena, Attack, Finding, Result, open_arena, perform, registered
-from sandbox.config import DockerConfig
+from sandbox.attacks.attack import Arena, Attack, Finding, NotHere, Result, Target, perform, registered
 from sandbox.errors import Refused
 from sandbox.posture import FULL, Posture
 
@@ -17,11 +16,11 @@ OnResult = Callable[[Result], None]
 
 
 async def run_suite(
-    config: DockerConfig, only: Collection[str] = (), on_result: OnResult | None = None, posture: Posture = FULL
+    target: Target, only: Collection[str] = (), on_result: OnResult | None = None, posture: Posture = FULL
 ) -> list[Result]:
     """Run the rows with these ids, or all. Raises Refused for an id that does not exist, Unavailable without engine."""
     rows = selected(only)
-    arena = await open_arena(config, posture)
+    arena = await target.open(posture)
     results = []
     try:
         for row in rows:
@@ -45,12 +44,15 @@ async def perform_bounded(item: Attack, arena: Arena, limit: float = ROW_LIMIT_S
     """A result in any case: an attack that raises or hangs has proved nothing, and says so."""
     started = time.perf_counter()
     limiter = asyncio.timeout(limit)
+    here = True
     try:
         async with limiter:
             return await perform(item, arena)
+    except NotHere as error:
+        here, text = False, str(error)
     except Exception as error:  # noqa: BLE001  shown as the row's evidence, never hidden
         text = f"{type(error).__name__}: {error}"
         if limiter.expired():
             text = f"over the suite's limit of {limit:g} s"
     finding = Finding(ran=False, blocked=False, ending="none", evidence=text)
-    return Result(item, arena.runtime, finding, (time.perf_counter() - started) * 1000)
+    return Result(item, arena.runtime, finding, (time.perf_counter() - started) * 1000, here)

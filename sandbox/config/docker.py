@@ -3,16 +3,18 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from sandbox.backend import Backend
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.inputs import default_inputs_folder
 from sandbox.link import Deadlines
 from sandbox.price import LOCAL, Rates
 from sandbox.units import Duration, Size
+
+if TYPE_CHECKING:
+    from sandbox.backends.docker.backend import DockerBackend
 
 
 def default_docker_host() -> str:
@@ -35,7 +37,7 @@ class DockerConfig(BaseModel, extra="forbid", frozen=True):
     deadlines: Deadlines = Field(default_factory=Deadlines)
     rates: Rates = LOCAL
 
-    async def connect(self) -> Backend:
+    async def connect(self) -> "DockerBackend":
         from sandbox.backends.docker.backend import DockerBackend
 
         return await DockerBackend.connect(self)

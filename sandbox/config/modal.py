@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from sandbox.backend import Backend, Capabilities
+from sandbox.backend import Capabilities
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.inputs import default_inputs_folder
 from sandbox.job import Gpu
@@ -14,6 +14,9 @@ from sandbox.link import Deadlines
 from sandbox.price import MODAL, Rates, Terms
 from sandbox.tenancy import default_owners_folder
 from sandbox.units import Duration
+
+if TYPE_CHECKING:
+    from sandbox.backends.modal.backend import ModalBackend
 
 _OPENING_S = 300.0  # image and machine come first
 _CLOSING_S = 60.0
@@ -49,7 +52,7 @@ class ModalConfig(BaseModel, extra="forbid", frozen=True):
         order.gpu(self, gpu)
         return guest.capabilities()
 
-    async def connect(self) -> Backend:
+    async def connect(self) -> "ModalBackend":
         """Raises Unavailable when Modal does not answer or does not know us, Refused when the package is missing."""
         from sandbox.backends.modal.backend import ModalBackend
 

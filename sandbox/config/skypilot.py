@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from sandbox.backend import Backend, Capabilities
+from sandbox.backend import Capabilities
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.config.docker import default_docker_host
 from sandbox.inputs import default_inputs_folder
@@ -15,6 +15,9 @@ from sandbox.link import Deadlines
 from sandbox.price import Terms
 from sandbox.tenancy import default_owners_folder
 from sandbox.units import Duration
+
+if TYPE_CHECKING:
+    from sandbox.backends.skypilot.backend import SkyPilotBackend
 
 _OPENING_S = 900.0  # a machine, its runtime and the image come first
 _CLOSING_S = 120.0
@@ -63,7 +66,7 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
 
         refuse_without_programs()
 
-    async def connect(self) -> Backend:
+    async def connect(self) -> "SkyPilotBackend":
         """Raises Unavailable when SkyPilot's server does not answer, Refused for a place that is no boundary."""
         from sandbox.backends.skypilot.backend import SkyPilotBackend
 

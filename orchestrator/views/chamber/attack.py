@@ -13,42 +13,51 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator import logs
+from orchestrator.choices import OWN_ENGINE
 from orchestrator.settings import Settings
+from orchestrator.views.chamber.doctor import examined_by
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import docker_config
-from sandbox import DockerConfig, Refused
-from sandbox.attacks.attack import Result
+from orchestrator.views.flags import site_options
+from orchestrator.wiring import Flags, make_provider, resolve_site
+from sandbox.attacks.attack import Result, Target
 from sandbox.attacks.mutations import MUTATIONS, Verdict, run_mutations
 from sandbox.attacks.suite import run_suite, selected
-from sandbox.engine_report import examine_engine
 
-WARM = 2
 CONTROLS = ("C01", "C02")
 
 
 @click.command("attack")
+@site_options("gpu", "infra", "standing", "runtime")
 @click.option("--runtime", "runtimes", multiple=True, help="Runtime to attack; all known ones when left out.")
 @click.option("--only", multiple=True, metavar="ID", help="Rows to run beside the controls, like T18.")
 @click.option("--mutate", is_flag=True, help="Switch each hardening flag off in turn and see which attacks succeed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def command(settings: Settings, runtimes: tuple[str, ...], only: tuple[str, ...], mutate: bool, as_json: bool) -> int:
+def command(
+    settings: Settings,
+    backend: str | None,
+    runtimes: tuple[str, ...],
+    only: tuple[str, ...],
+    mutate: bool,
+    as_json: bool,
+) -> int:
     """Run every attack of the threat table against a chamber.
 
     Exit code 0 only if every attack ran and was blocked and both controls behave; with --mutate, only if every flag
-    is noticed by an attack.
+    is noticed by an attack. Attacked is your own engine, unless --backend says otherwise; rows that look at an engine
+    from outside are then left out.
     """
     logs.configure(logging.ERROR)  # attacks break things on purpose, and the sandbox would warn of each
     if mutate and only:
         raise click.UsageError("--mutate chooses its rows itself; leave --only out")
     only = (*only, *CONTROLS) if only else ()
     selected(only)
-    chosen = runtimes or asyncio.run(examine_engine(docker_config(settings))).runtimes
-    if not chosen:
-        raise Refused("the engine has neither runc nor runsc; name its runtime with --runtime")
-    configs = [docker_config(settings, runtime=name, warm=WARM) for name in chosen]
+    chosen = resolve_site(Flags(backend=backend or OWN_ENGINE), settings, anywhere=True)
+    make_provider(settings, chosen).target()  # Refused where it is not offered, before anybody is asked
+    _, attacked = examined_by(settings, chosen, runtimes)
+    targets = [provider.target() for provider in attacked.values()]
     view: _MutationView | _AttackView = _MutationView(as_json) if mutate else _AttackView(as_json, only)
-    return Exit.OK if asyncio.run(view.show(configs)) else Exit.NOT_GOOD
+    return Exit.OK if asyncio.run(view.show(targets)) else Exit.NOT_GOOD
 
 
 class _View:
@@ -68,21 +77,21 @@ class _AttackView(_View):
         super().__init__(as_json)
         self._only = only
 
-    async def show(self, configs: Sequence[DockerConfig]) -> bool:
+    async def show(self, targets: Sequence[Target]) -> bool:
         results: list[Result] = []
         with self._progress() as progress:
-            for config in configs:
-                task = progress.add_task(config.runtime, total=len(selected(self._only)))
+            for target in targets:
+                task = progress.add_task(target.runtime, total=len(selected(self._only)))
 
-                def advance(result: Result, task: Any = task, runtime: str = config.runtime) -> None:
+                def advance(result: Result, task: Any = task, runtime: str = target.runtime) -> None:
                     progress.update(task, advance=1, description=f"{runtime} {result.attack.id}")
 
-                results += await run_suite(config, self._only, advance)
+                results += await run_suite(target, self._only, advance)
         if self._as_json:
             click.echo(json.dumps([_record(result) for result in results], indent=2))
         else:
             self._print(results)
-        return all(result.good for result in results)
+        return all(result.good for result in results if result.here)
 
     def _print(self, results: Sequence[Result]) -> None:
         table = Table("id", "attack", "runtime", "", "ending", "ms", title="Attacks", title_justify="left")
@@ -96,17 +105,24 @@ class _AttackView(_View):
                 f"{result.milliseconds:.0f}",
             )
             if not result.good:
-                table.add_row("", Text(result.finding.evidence, style="red"), "", "", "", "")
+                table.add_row(
+                    "", Text(result.finding.evidence, style="red" if result.here else "yellow"), "", "", "", ""
+                )
         self._console.print(table)
         for runtime, notes in _differences(results).items():
             self._console.print(f"\nWhat {runtime} does differently", style="bold")
             for row, note in notes.items():
                 self._console.print(Text(f"  {row}: {note}"))
-        bad = sum(not result.good for result in results)
-        self._console.print(f"\n{len(results) - bad} blocked, {bad} not", style="bold red" if bad else "bold green")
+        here = [result for result in results if result.here]
+        bad = sum(not result.good for result in here)
+        others = f", {len(results) - len(here)} not here" if len(here) < len(results) else ""
+        style = "bold red" if bad else "bold green"
+        self._console.print(f"\n{len(here) - bad} blocked, {bad} not{others}", style=style)
 
 
 def _word(result: Result) -> str:
+    if not result.here:
+        return "[yellow]not here[/yellow]"
     if result.good:
         return "[green]as it should[/green]" if result.attack.is_control else "[green]blocked[/green]"
     return "[red bold]SUCCEEDED[/red bold]" if result.finding.ran else "[red bold]PROVED NOTHING[/red bold]"
@@ -125,6 +141,7 @@ def _record(result: Result) -> dict[str, Any]:
         "id": result.attack.id,
         "attack": result.attack.title,
         "runtime": result.runtime,
+        "here": result.here,
         "ran": result.finding.ran,
         "blocked": result.finding.blocked,
         "ending": result.finding.ending,
@@ -135,16 +152,16 @@ def _record(result: Result) -> dict[str, Any]:
 
 
 class _MutationView(_View):
-    async def show(self, configs: Sequence[DockerConfig]) -> bool:
+    async def show(self, targets: Sequence[Target]) -> bool:
         verdicts: list[Verdict] = []
         with self._progress() as progress:
-            for config in configs:
-                task = progress.add_task(config.runtime, total=len(MUTATIONS))
+            for target in targets:
+                task = progress.add_task(target.runtime, total=len(MUTATIONS))
 
-                def advance(verdict: Verdict, task: Any = task, runtime: str = config.runtime) -> None:
+                def advance(verdict: Verdict, task: Any = task, runtime: str = target.runtime) -> None:
                     progress.update(task, advance=1, description=f"{runtime} without {verdict.mutation.flag}")
 
-                verdicts += await run_mutations(config, on_verdict=advance)
+                verdicts += await run_mutations(target, on_verdict=advance)
         if self._as_json:
             click.echo(json.dumps([_mutation_record(verdict) for verdict in verdicts], indent=2))
         else:

@@ -1,4 +1,4 @@
-"""A chamber and the contract of its backend, shown: the same for one's own engine and for what is rented."""
+"""A chamber and the contract of its backend, shown: the same for every backend."""
 
 import time
 from collections.abc import Sequence
@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sandbox import BackendConfig, DockerConfig, Enforcer, Gpu, ImageSpec, Job, Limits, SandboxError
+from orchestrator.task import ImageSpec
+from orchestrator.wiring import Provider
+from sandbox import Enforcer, Gpu, Job, Limits, SandboxError
 from sandbox.conformance.check import NotConforming
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.subject import Subject
@@ -56,18 +58,15 @@ async def _judge(subject: Subject, name: str) -> dict[str, Any]:
     }
 
 
-async def show_posture(console: Console, config: BackendConfig, image: str, gpu: Gpu | None = None) -> dict[str, Any]:
+async def show_posture(console: Console, provider: Provider, image: str, gpu: Gpu | None = None) -> dict[str, Any]:
     """What a chamber sees of itself, who holds which limit, and what is weaker here than elsewhere."""
-    backend = await config.connect()
-    try:
-        if not isinstance(config, DockerConfig):
-            with console.status("the image is made ready, unless it is"):
-                image = (await config.bake(ImageSpec(base=image), lambda _: None)).name
-        async with await backend.open(Job(command=("true",), image=image, limits=Limits(gpu=gpu))) as chamber:
+    async with provider.alone(lambda _: None) as site:
+        with console.status("the image is made ready, unless it is"):
+            baked = await site.bake(ImageSpec(base=image))
+        job = Job(command=("true",), image=baked.name, limits=Limits(gpu=gpu))
+        async with await site.backend.open(job) as chamber:
             facts = dict(chamber.facts)
-        can = backend.capabilities
-    finally:
-        await backend.close()
+        can = site.backend.capabilities
     table = Table("fact", "as the chamber sees it", title=f"A chamber on {can.boundary}", title_justify="left")
     for name, value in facts.items():
         table.add_row(name, Text(value))

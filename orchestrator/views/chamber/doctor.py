@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,14 +14,11 @@ from rich.table import Table
 from orchestrator import logs
 from orchestrator.settings import Settings
 from orchestrator.views.chamber.contract import show_contract, show_posture
-from orchestrator.views.chamber.rented import examine_rented
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
-from orchestrator.wiring import docker_config, resolve_site
-from sandbox import DockerConfig, Gpu, Refused
+from orchestrator.wiring import About, Provider, SiteChoice, make_provider, resolve_site
+from sandbox import Gpu, Refused
 from sandbox.conformance.contract import CONTRACT
-from sandbox.conformance.docker import DockerSubject
-from sandbox.engine_report import EngineReport, examine_engine
 
 
 @click.command("doctor")
@@ -41,37 +39,49 @@ def command(
         raise click.UsageError(f"no row {unknown[0]!r}; rows are {', '.join(CONTRACT)}")
     logs.configure(logging.ERROR)  # rows break things on purpose, and the sandbox would warn of each
     chosen = resolve_site(flags_of(given), settings)
-    if chosen.backend != "docker":
-        if runtimes:
-            raise click.UsageError("--runtime is examined on one's own engine; leave it out, or --backend")
-        return examine_rented(settings, chosen, only or tuple(CONTRACT), as_json)
+    about, examined = examined_by(settings, chosen, runtimes)
     console = Console(quiet=as_json, highlight=False)
-    report = asyncio.run(examine_engine(docker_config(settings)))
-    _show_engine(console, report)
-    examined = runtimes or report.runtimes
-    if not examined:
-        raise Refused("the engine has neither runc nor runsc; name its runtime with --runtime")
-    rows = []
-    for runtime in examined:
-        config = docker_config(settings, runtime=runtime)
-        rows += asyncio.run(_examine(console, config, settings.image, chosen.gpu, only or tuple(CONTRACT)))
+    _show_about(console, about)
+    rows: list[dict[str, Any]] = []
+    posture: dict[str, Any] = {}
+    for provider in examined.values():
+        posture, found = asyncio.run(_examine(console, provider, settings.image, chosen.gpu, only or tuple(CONTRACT)))
+        rows += found
     broken = [row for row in rows if row["holds"] is False]
     if as_json:
-        click.echo(json.dumps({"engine": report.record(), "rows": rows}, indent=2))
+        seen = {"posture": posture} if about.runtimes is None else {}
+        click.echo(json.dumps({about.key: about.record, **seen, "rows": rows}, indent=2))
     kept = sum(row["holds"] is True for row in rows)
     console.print(f"\n{kept} rows hold, {len(broken)} broken, on {', '.join(examined)}", style="bold")
     return Exit.NOT_GOOD if broken else Exit.OK
 
 
-def _show_engine(console: Console, report: EngineReport) -> None:
-    table = Table("part", "version", "minimum", "remark", title="Engine", title_justify="left")
-    for part in report.parts:
-        table.add_row(part.name, part.version, part.minimum, part.remark, style=None if part.good else "yellow")
+def examined_by(settings: Settings, chosen: SiteChoice, runtimes: Sequence[str]) -> tuple[About, dict[str, Provider]]:
+    """What a provider says of itself, and what is to be examined there by its name: each runtime, where it has several.
+
+    Raises UsageError for a runtime where nobody has a choice of them.
+    """
+    provider = make_provider(settings, chosen)
+    about = asyncio.run(provider.about())
+    if about.runtimes is None:
+        if runtimes:
+            raise click.UsageError("--runtime is examined on one's own engine; leave it out, or --backend")
+        return about, {provider.planned().name: provider}
+    names = runtimes or about.runtimes
+    if not names:
+        raise Refused("the engine has neither runc nor runsc; name its runtime with --runtime")
+    return about, {name: make_provider(settings, replace(chosen, runtime=name)) for name in names}
+
+
+def _show_about(console: Console, about: About) -> None:
+    table = Table(*about.columns, title=about.title, title_justify="left")
+    for cells, good in about.rows:
+        table.add_row(*cells, style=None if good else "yellow")
     console.print(table)
 
 
 async def _examine(
-    console: Console, config: DockerConfig, image: str, gpu: Gpu | None, names: Sequence[str]
-) -> list[dict[str, Any]]:
-    await show_posture(console, config, image, gpu)
-    return await show_contract(console, DockerSubject(config), names)
+    console: Console, provider: Provider, image: str, gpu: Gpu | None, names: Sequence[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    posture = await show_posture(console, provider, image, gpu)
+    return posture, await show_contract(console, provider.subject(), names)

@@ -9,16 +9,13 @@ from typing import Any
 import click
 
 from orchestrator.settings import Settings
+from orchestrator.task import ImageSpec
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, say, site_options
-from orchestrator.wiring import NO_GPU, backend_config, price_of, resolve_site
+from orchestrator.wiring import NO_GPU, Provider, Site, make_provider, resolve_site
 from sandbox import (
-    BackendConfig,
     Bundle,
-    DockerConfig,
     Ending,
-    ImageSpec,
-    InputStore,
     Job,
     Limits,
     Outcome,
@@ -100,7 +97,8 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     the engine is.
     """
     chosen = resolve_site(flags_of(flags), settings)
-    config = backend_config(settings, chosen)
+    provider = make_provider(settings, chosen)
+    planned = provider.planned()
     limits = {name: flags[name] for name in _HELP if flags[name] is not None}
     if limits.get("gpu") == NO_GPU:
         del limits["gpu"]
@@ -113,28 +111,23 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
         env=dict(_pair(item, "--env") for item in flags["variables"]),
         loopback=flags["loopback"],
         limits=Limits(**limits),
-        inputs=_add_inputs(config, flags["inputs"]),
+        inputs=_add_inputs(planned, flags["inputs"]),
     )
     source = flags["source"]
     bundle = Bundle.from_folder(source, byte_cap=job.limits.bundle_bytes) if source else Bundle({})
-    price_of(config, settings.usd_per_hour_most)(job.limits)  # Refused, before anything is made
-    outcome = asyncio.run(_execute(config, job, bundle, Echo(flags["as_json"])))
+    planned.usd_per_second(job.limits)  # Refused, before anything is made
+    outcome = asyncio.run(_execute(provider, job, bundle, Echo(flags["as_json"])))
     _show(outcome, flags["as_json"])
     if flags["target"]:
         write_outputs(outcome.outputs, flags["target"])
     return Exit.OK if outcome.ending is Ending.COMPLETED else Exit.NOT_GOOD
 
 
-async def _execute(config: BackendConfig, job: Job, bundle: Bundle, echo: Echo) -> Outcome:
-    backend = await config.connect()
-    try:
-        if not isinstance(config, DockerConfig):
-            image = await config.bake(ImageSpec(base=job.image), say)
-            job = job.model_copy(update={"image": image.name})
-        async with await backend.open(job) as chamber:
+async def _execute(provider: Provider, job: Job, bundle: Bundle, echo: Echo) -> Outcome:
+    async with provider.alone(say) as site:
+        image = await site.bake(ImageSpec(base=job.image))
+        async with await site.backend.open(job.model_copy(update={"image": image.name})) as chamber:
             return await chamber.run(bundle, listener=echo)
-    finally:
-        await backend.close()
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -144,9 +137,8 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
-def _add_inputs(config: BackendConfig, inputs: tuple[str, ...]) -> tuple[Any, ...]:
-    store = InputStore(config.inputs_folder)
-    return tuple(store.add(name, Path(path)) for name, path in (_pair(item, "--input") for item in inputs))
+def _add_inputs(planned: Site, inputs: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(planned.add_input(name, Path(path)) for name, path in (_pair(item, "--input") for item in inputs))
 
 
 def _show(outcome: Outcome, as_json: bool) -> None:

@@ -9,8 +9,7 @@ import click
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
-from orchestrator.wiring import backend_config, resolve_site
-from sandbox import SkyPilotConfig
+from orchestrator.wiring import make_provider, resolve_site
 
 
 @click.command("reap")
@@ -23,19 +22,7 @@ def command(settings: Settings, /, as_json: bool, **given: Any) -> None:
     Exit code 3 when something could not be removed: stderr names it.
     """
     chosen = resolve_site(flags_of(given), settings, anywhere=True)
-
-    async def reap() -> tuple[list[str], list[str]]:
-        if chosen.backend == "skypilot":
-            return await SkyPilotConfig.reap_everywhere()
-        backend = await backend_config(settings, chosen).connect()
-        try:
-            # Whoever connects reaps already; a second look finds what could not be ended then.
-            ended = [*getattr(backend, "reaped", ()), *await backend.reap()]
-            return ended, list(getattr(backend, "unreaped", ()))
-        finally:
-            await backend.close()
-
-    ended, left = asyncio.run(reap())
+    ended, left = asyncio.run(make_provider(settings, chosen).reap())
     _tell(ended, left, as_json=as_json)
     if left:
         raise click.exceptions.Exit(Exit.NO_ENGINE)

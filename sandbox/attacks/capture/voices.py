@@ -83,7 +83,7 @@ async def log_headers(arena: Arena) -> Finding:
 
 async def _with_short_collect(arena: Arena, source: str, **rest: Any) -> tuple[Seen, float]:
     """Run on a backend of its own whose patience for the outputs is two seconds."""
-    config = arena.config.model_copy(update={"deadlines": Deadlines(collect=2.0), "warm": 0})
+    config = arena.host.config.model_copy(update={"deadlines": Deadlines(collect=2.0), "warm": 0})
     patient = await open_arena(config)
     try:
         started = time.monotonic()

@@ -36,11 +36,12 @@ async def fork_bomb(arena: Arena) -> Finding:
     """Forks end at the limit, the ending is the candidate's own, and the engine answers all the while."""
     # gVisor needs memory for each process of the guest; here only the count of processes shall be the bound.
     limits = QUICK.model_copy(update={"pids": 16, "memory": 2 << 30})
+    engine = arena.host.backend.engine
     running = asyncio.ensure_future(run_seen(arena, FORK_BOMB, limits=limits))
     slowest = 0.0
     while not running.done():
         started = time.monotonic()
-        await arena.backend.engine.version()
+        await engine.version()
         slowest = max(slowest, time.monotonic() - started)
         await asyncio.wait([running], timeout=0.1)
     return forks_finding(running.result(), arena.is_gvisor, slowest)
@@ -186,8 +187,9 @@ async def spinners(arena: Arena) -> Finding:
     """Spinning processes get their share of the processors and no more, by the count of the host's kernel."""
     ear = Ear()
     job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK.model_copy(update={"cpus": TENTH_OF_A_CPU}))
-    engine = arena.backend.engine
-    async with await arena.backend.open(job) as chamber:
+    backend = arena.host.backend
+    engine = backend.engine
+    async with await backend.open(job) as chamber:
         running = asyncio.create_task(chamber.run(Bundle({"attack.py": SPINNERS.encode()}), listener=ear))
         await asyncio.wait_for(ear.settled.wait(), 20)
         before, started = await engine.cpu_seconds(chamber.name), time.monotonic()

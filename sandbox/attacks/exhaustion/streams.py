@@ -108,11 +108,12 @@ async def engine_log(arena: Arena) -> Finding:
     heard = _Heard()
     source = b"import time\nprint('in the log', flush=True)\ntime.sleep(10)"
     job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK)
-    async with await arena.backend.open(job) as chamber:
+    backend = arena.host.backend
+    async with await backend.open(job) as chamber:
         running = asyncio.ensure_future(chamber.run(Bundle({"attack.py": source}), listener=heard))
         await asyncio.wait_for(heard.line_came.wait(), 15)
         try:
-            kept = await arena.backend.engine.logs(chamber.name)
+            kept = await backend.engine.logs(chamber.name)
             evidence = f"the engine kept {len(kept)} bytes"
         except Refused:
             kept, evidence = b"", "the engine keeps none"

@@ -19,18 +19,18 @@ from sandbox.job import Job, Outcome
 async def _image(arena: Arena, *changes: str) -> AsyncIterator[str]:
     """The attack image with other settings, for as long as it is needed."""
     name = f"blastdoor-attack-{uuid.uuid4().hex[:12]}:derived"
-    labels = {OWNER_LABEL: arena.backend.owner}
-    await arena.backend.engine.derive_image(IMAGE, name, changes, labels)
+    labels = {OWNER_LABEL: arena.host.backend.owner}
+    await arena.host.backend.engine.derive_image(IMAGE, name, changes, labels)
     try:
         yield name
     finally:
-        await arena.backend.engine.remove_image(name)
+        await arena.host.backend.engine.remove_image(name)
 
 
 @asynccontextmanager
 async def _cold(arena: Arena) -> AsyncIterator[Arena]:
     """The same, without chambers made ahead: one that waits would hold on to an image that is to be removed."""
-    cold = await open_arena(arena.config.model_copy(update={"warm": 0}), arena.posture)
+    cold = await open_arena(arena.host.config.model_copy(update={"warm": 0}), arena.posture)
     try:
         yield cold
     finally:
@@ -68,10 +68,10 @@ async def working_directory(arena: Arena) -> Finding:
     wanted = ("/proc/self/fd/8", "../x", "a/../../x", "/", "/work", "a\nb", "..")
     accepted = [place for place in wanted if _accepted(place)]
     async with _cold(arena) as cold, _image(cold, "WORKDIR /proc/self/fd/8") as name:
-        engine = cold.backend.engine
+        engine = cold.host.backend.engine
         ran = text(await engine.image(name), "Config", "WorkingDir") == "/proc/self/fd/8"
         job = Job(command=("true",), image=name, limits=QUICK)
-        async with await cold.backend.open(job) as chamber:
+        async with await cold.host.backend.open(job) as chamber:
             reported = text(await engine.inspect(chamber.name), "Config", "WorkingDir")
         outcome = await cold.run(PLACE, image=name)
     seen = told(outcome)
@@ -93,7 +93,7 @@ async def image_environment(arena: Arena) -> Finding:
     told_so, carried = {}, []
     for name, change in hostile.items():
         async with _image(arena, change) as image:
-            record = fields(await arena.backend.engine.image(image), "Config")
+            record = fields(await arena.host.backend.engine.image(image), "Config")
             carried.append(name in str(record.get("Env")) or name in str(record.get("Volumes")))
             told_so[name] = await _refusal(arena, image)
     async with _cold(arena) as cold, _image(cold, "ENV LANG=C.UTF-8") as image:

@@ -109,12 +109,13 @@ def _client_chatter() -> Iterator[list[str]]:
 async def _records(arena: Arena) -> dict[str, str]:
     """One trial that dumps what it can read and fails, one that is refused: all that is written down about them."""
     job = Job(command=("python3", "attack.py"), image=IMAGE, limits=UNWARMED, env={"DECOY": "decoy-1"})
+    backend = arena.host.backend
     with structlog.testing.capture_logs() as logs, _client_chatter() as chatter:
-        async with await arena.backend.open(job) as chamber:
-            inspected = await arena.backend.engine.inspect(chamber.name)
+        async with await backend.open(job) as chamber:
+            inspected = await backend.engine.inspect(chamber.name)
             outcome = await chamber.run(Bundle({"attack.py": DUMP.encode(), "probe.py": PROBE.encode()}))
         try:
-            await arena.backend.open(job.model_copy(update={"image": "blastdoor-missing:latest"}))
+            await backend.open(job.model_copy(update={"image": "blastdoor-missing:latest"}))
         except Refused as error:
             refusal = str(error)
     return {

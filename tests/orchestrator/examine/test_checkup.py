@@ -23,7 +23,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
 from orchestrator.views.judging.check import examine
 from orchestrator.wiring import Flags, How, plan_campaign
-from orchestrator.wiring.engine import spare_of
+from orchestrator.wiring.backends.docker import spare_of
 from orchestrator.wiring.parts import make_parts
 from sandbox import DockerConfig, Refused, Unavailable
 from tests.orchestrator.views.judging.stage import GOLD, JUDGE, METRIC, SOLVE, Stage, write_task

@@ -19,7 +19,7 @@ from orchestrator.task import TaskError
 from orchestrator.views.cli import cli
 from orchestrator.views.live.tally import ended_line
 from orchestrator.wiring import Flags, How
-from orchestrator.wiring.engine import spare_of
+from orchestrator.wiring.backends.docker import spare_of
 from orchestrator.wiring.planning import plan_campaign
 from sandbox import DockerConfig, Job, Unavailable
 from sandbox.backends.fake import backend as fake

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from click.testing import Result
 
 from orchestrator.views.cli import cli
+from sandbox import DockerConfig
 from tests.clicking import runner
 
 
@@ -20,9 +20,6 @@ class Engine:
     unreaped: tuple[str, ...] = ()
     closed: bool = False
 
-    async def connect(self) -> "Engine":
-        return self
-
     async def reap(self) -> list[str]:
         return self.later
 
@@ -31,10 +28,10 @@ class Engine:
 
 
 def reap(monkeypatch: pytest.MonkeyPatch, engine: Engine, *words: str) -> Result:
-    def config(*_: Any) -> Engine:
+    async def connect(_: DockerConfig) -> Engine:
         return engine
 
-    monkeypatch.setattr("orchestrator.views.chamber.reap.backend_config", config)
+    monkeypatch.setattr(DockerConfig, "connect", connect)
     ran = runner().invoke(cli, ["reap", *words])
     assert engine.closed
     return ran

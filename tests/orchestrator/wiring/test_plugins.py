@@ -9,9 +9,9 @@ from orchestrator.domain.records import Brought, Phase, Run
 from orchestrator.proposers import PluginFailed
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task
-from orchestrator.wiring import Flags, SiteChoice, backend_config, open_site, resolve, site_name
+from orchestrator.wiring import Flags, SiteChoice, open_site, resolve
 from orchestrator.wiring.plugins import brought_by_others, changed_since, refuse_missing
-from sandbox import Refused, Unavailable
+from sandbox import Unavailable
 from tests.orchestrator.agents.test_presets import POLITE, PRESET
 from tests.orchestrator.loop.scripted import Proposing, write_task
 from tests.plugins import Packages
@@ -47,7 +47,7 @@ def test_the_agent_of_a_run(
     """Its package is kept where the agent is known by a name that the package brought, and works in this run."""
     packages.install(PRESET, POLITE)
     loaded = task(tmp_path, more)
-    found = brought_by_others(resolve(Flags(**flags), loaded, Settings()), loaded)  # type: ignore[arg-type]  # texts, all
+    found = brought_by_others(resolve(Flags(**flags), loaded, Settings()), loaded)
     assert [it.name for it in found] == kept
     assert all((it.kind, it.package, it.version) == ("agent", "blastdoor-counting", "1.2") for it in found)
 
@@ -96,16 +96,6 @@ class Pretend:
 PRETEND = {"blastdoor.backends": {"pretend": "{module}:Pretend"}}
 CHOICE = SiteChoice("pretend")
 OPENED = "        site = self.planned()\n"
-
-
-def test_a_backend_for_a_command_that_has_no_use_for_it(packages: Packages) -> None:
-    """What examines a chamber by itself works with ours; it says whose the other one is."""
-    packages.install(BACKEND, PRETEND)
-    with pytest.raises(
-        Refused, match='this command cannot open the backend "pretend" of the package blastdoor-counting'
-    ):
-        backend_config(Settings(), CHOICE)
-    assert site_name(Settings(), CHOICE) == "fake"
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,15 @@ import pytest
 
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task, write_template
-from orchestrator.wiring import Flags, SiteChoice, backend_config, resolve, resolve_site, site_name
-from orchestrator.wiring import sites as wiring_sites
+from orchestrator.wiring import Flags, SiteChoice, make_provider, resolve, resolve_site
+from orchestrator.wiring.backends import rented
+from orchestrator.wiring.backends.docker import Docker
+from orchestrator.wiring.backends.modal import Modal
+from orchestrator.wiring.backends.skypilot import SkyPilot
 from orchestrator.wiring.fitting import fitted
-from orchestrator.wiring.sites import planned_site, price_of
-from sandbox import DockerConfig, Gpu, Job, Limits, ModalConfig, Refused, SkyPilotConfig
+from orchestrator.wiring.site import BackendContext
+from orchestrator.wiring.sites import planned_site
+from sandbox import Gpu, Job, Limits, Refused
 
 
 @pytest.fixture
@@ -98,27 +102,25 @@ def test_configs() -> None:
     user = Settings(modal_app="mine", modal_environment="dev", usd_per_hour_most=2.5, runtime="runsc")
     patience = Settings(modal_idle=30, skypilot_lifetime=3600, skypilot_autodown=60)
     named = [
-        (SiteChoice(), DockerConfig, "docker/runsc"),
-        (SiteChoice(runtime="runc"), DockerConfig, "docker/runc"),
-        (SiteChoice("modal", standing=2), ModalConfig, "modal"),
-        (SiteChoice("modal", Gpu.parse("A10:2")), ModalConfig, "modal/A10"),
-        (SiteChoice("modal", Gpu.parse("a10g")), ModalConfig, "modal/A10"),
-        (SiteChoice("skypilot", infra="slurm/one"), SkyPilotConfig, "skypilot/slurm/one/fresh"),
-        (SiteChoice("skypilot", infra="aws", standing=1), SkyPilotConfig, "skypilot/aws/warm"),
+        (SiteChoice(), Docker, "docker/runsc"),
+        (SiteChoice(runtime="runc"), Docker, "docker/runc"),
+        (SiteChoice("modal", standing=2), Modal, "modal"),
+        (SiteChoice("modal", Gpu.parse("A10:2")), Modal, "modal/A10"),
+        (SiteChoice("modal", Gpu.parse("a10g")), Modal, "modal/A10"),
+        (SiteChoice("skypilot", infra="slurm/one"), SkyPilot, "skypilot/slurm/one/fresh"),
+        (SiteChoice("skypilot", infra="aws", standing=1), SkyPilot, "skypilot/aws/warm"),
     ]
     for choice, kind, name in named:
-        assert isinstance(backend_config(user, choice), kind)
-        assert site_name(user, choice) == planned_site(user, choice).name == name
-    modal = backend_config(user, SiteChoice("modal", standing=2))
-    assert isinstance(modal, ModalConfig)
+        provider = make_provider(user, choice)
+        assert type(provider) is kind
+        assert provider.planned().name == name
+    modal = Modal(BackendContext(user, SiteChoice("modal", standing=2))).config()
     assert (modal.app, modal.environment, modal.warm) == ("mine", "dev", 2)
-    sky = backend_config(user, SiteChoice("skypilot", infra="aws"))
-    assert isinstance(sky, SkyPilotConfig)
+    sky = SkyPilot(BackendContext(user, SiteChoice("skypilot", infra="aws"))).config()
     assert (sky.usd_per_hour, sky.runtime) == (2.5, "runsc")
     assert (modal.warm_idle, sky.lifetime, sky.autodown) == (120, 14_400, 600)
-    modal, sky = (backend_config(patience, SiteChoice(name, infra="aws")) for name in ("modal", "skypilot"))
-    assert isinstance(modal, ModalConfig)
-    assert isinstance(sky, SkyPilotConfig)
+    modal = Modal(BackendContext(patience, SiteChoice("modal"))).config()
+    sky = SkyPilot(BackendContext(patience, SiteChoice("skypilot", infra="aws"))).config()
     assert (modal.warm_idle, sky.lifetime, sky.autodown) == (30, 3600, 60)
 
 
@@ -126,29 +128,30 @@ def test_configs() -> None:
 def test_package_is_missing(backend: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the provider's package one line says how to get it, before an engine is looked for."""
     find = importlib.util.find_spec
-    monkeypatch.setattr(wiring_sites, "find_spec", lambda name: None if name == package else find(name))
+    monkeypatch.setattr(rented, "find_spec", lambda name: None if name == package else find(name))
     with pytest.raises(Refused, match=f"install blastdoor with its extra {backend} "):
-        backend_config(Settings(), SiteChoice(backend, infra="aws"))
+        make_provider(Settings(), SiteChoice(backend, infra="aws")).planned()
 
 
 def test_gpu_without_a_price() -> None:
     """What can not be reserved is not rented."""
     for kind in ("any", "H900"):
         with pytest.raises(Refused, match=f"Modal has no GPU {kind} .*; it has T4, L4, A10"):
-            backend_config(Settings(), SiteChoice("modal", Gpu.parse(kind)))
+            planned_site(Settings(), SiteChoice("modal", Gpu.parse(kind)))
 
 
 def test_price_ceiling() -> None:
     """What costs more than the ceiling is refused with both figures; on SkyPilot the ceiling is what is reserved."""
-    limits = Limits(gpu=Gpu.parse("A10"))
-    price = price_of(ModalConfig(), None)(limits)
+    limits, on_modal = Limits(gpu=Gpu.parse("A10")), SiteChoice("modal")
+    price = planned_site(Settings(), on_modal).usd_per_second(limits)
     assert price == pytest.approx(0.000306 + 0.00003942 + 0.5 * 0.00000667)
-    assert price_of(ModalConfig(), 2.0)(limits) == price
+    assert planned_site(Settings(usd_per_hour_most=2.0), on_modal).usd_per_second(limits) == price
     with pytest.raises(Refused, match=r"costs \$1.26 an hour on Modal, and usd_per_hour_most is \$1;"):
-        price_of(ModalConfig(), 1.0)(limits)
-    assert price_of(SkyPilotConfig(infra="aws", usd_per_hour=3.6), 3.6)(limits) == pytest.approx(0.001)
+        planned_site(Settings(usd_per_hour_most=1.0), on_modal).usd_per_second(limits)
+    on_sky = planned_site(Settings(usd_per_hour_most=3.6), SiteChoice("skypilot", infra="aws"))
+    assert on_sky.usd_per_second(limits) == pytest.approx(0.001)
     # One's own machine costs what one says it costs.
-    assert price_of(DockerConfig(), 0.0001)(Limits()) == 0
+    assert planned_site(Settings(usd_per_hour_most=0.0001), SiteChoice()).usd_per_second(Limits()) == 0
 
 
 async def test_nothing_is_opened_for_a_plan() -> None:

@@ -6,7 +6,7 @@ import pytest
 from modal._utils.function_utils import parse_gpu_config
 
 from orchestrator.tariff import Tariff, longest
-from orchestrator.wiring.engine import spare_of
+from orchestrator.wiring.backends.docker import spare_of
 from sandbox.backends.modal import order as modal_order
 from sandbox.backends.skypilot.machine import BOX_S
 from sandbox.config import DockerConfig, ModalConfig, SkyPilotConfig

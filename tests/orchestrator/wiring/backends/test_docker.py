@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.wiring import engine
-from orchestrator.wiring.engine import local_ceiling
+from orchestrator.wiring.backends import docker as engine
+from orchestrator.wiring.backends.docker import local_ceiling
 from sandbox import Limits
 
 TINY = {"cpus": 0.01, "memory": "16MiB"}

@@ -1,24 +1,107 @@
-"""The local engine as a site."""
+"""One's own Docker engine."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.turns import HELDOUT
-from orchestrator.wiring.site import Site
-from sandbox import Backend, BackendConfig, DockerConfig, InputStore, Job, Limits, Rates
+from orchestrator.wiring.site import About, BackendContext, Progress, Provider, Reaped, Site
+from sandbox import Backend, Capabilities, Chamber, DockerConfig, InputStore, Job, Limits, Purse, Rates, Refused
 from sandbox import ImageSpec as BakeSpec
+from sandbox.link import Deadlines
+
+if TYPE_CHECKING:
+    from sandbox.attacks.attack import Target
+    from sandbox.conformance.subject import Subject
 
 # Of the machine's memory; the rest is for the engine, the page cache and us.
 _MEMORY_SHARE = 0.8
 _KILL_S = 10.0
 # A folder for each, by NVIDIA's driver. No two chambers share one.
 _GPUS = Path("/proc/driver/nvidia/gpus")
+# What an engine can do that nobody has asked yet.
+ANY = Capabilities("an engine, not opened", relay=True, live_log=True, stop=True)
+_READY_FOR_ATTACKS = 2
+
+
+class Unopened:
+    """Stands where a backend will be: nothing is connected for a plan."""
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        self.capabilities = capabilities
+        self.purse: Purse | None = None
+        self.unreaped: tuple[str, ...] = ()
+        self.place = ""
+
+    async def open(self, job: Job) -> Chamber:
+        raise Refused(f"nothing is run for a plan, {job.command[0]} neither")
+
+    async def stand_down(self) -> None:
+        """Nothing stands."""
+
+    async def reap(self) -> list[str]:
+        return []
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+
+class Docker(Provider):
+    """Candidates, judge and agents share it."""
+
+    meaningless: ClassVar = {
+        "infra": "--infra says where SkyPilot rents and means nothing to docker; use it with --backend skypilot",
+        "standing": "--standing is for what is rented; on docker the setting warm keeps chambers ready",
+    }
+
+    def __init__(self, context: BackendContext) -> None:
+        self._settings, self._choice = context.settings, context.choice
+
+    def config(self, **changed: Any) -> DockerConfig:
+        return docker_config(self._settings, runtime=self._choice.runtime, **changed)
+
+    def planned(self) -> Site:
+        return self._with_gpu(site_of_engine(self.config(), Unopened(ANY), self._settings.image))
+
+    @asynccontextmanager
+    async def open(self, progress: Progress) -> AsyncIterator[Site]:
+        async with docker_site(self.config(), self._settings.image, progress) as site:
+            yield self._with_gpu(site)
+
+    def _with_gpu(self, site: Site) -> Site:
+        return replace(site, gpu=self._choice.gpu, without_gpu=self._choice.without_gpu)
+
+    async def about(self) -> About:
+        from sandbox.engine_report import examine_engine
+
+        report = await examine_engine(self.config())
+        rows = [((part.name, part.version, part.minimum, part.remark), part.good) for part in report.parts]
+        columns = ("part", "version", "minimum", "remark")
+        return About("Engine", columns, rows, "engine", report.record(), report.runtimes)
+
+    def subject(self) -> "Subject":
+        from sandbox.conformance.docker import DockerSubject
+
+        return DockerSubject(self.config())
+
+    def target(self) -> "Target":
+        from sandbox.attacks.attack import DockerTarget
+
+        return DockerTarget(self.config(warm=_READY_FOR_ATTACKS))
+
+    async def reap(self) -> Reaped:
+        backend = await self.config().connect()
+        try:
+            # Connecting reaps already; a second look finds what could not be ended then.
+            return Reaped([*backend.reaped, *await backend.reap()], list(backend.unreaped))
+        finally:
+            await backend.close()
 
 
 def docker_config(settings: Settings, **changed: Any) -> DockerConfig:
@@ -85,7 +168,12 @@ def site_of_engine(
     )
 
 
-def spare_of(config: BackendConfig) -> float:
+class Timed(Protocol):
+    @property
+    def deadlines(self) -> Deadlines: ...
+
+
+def spare_of(config: Timed) -> float:
     """Upload and collection have deadlines of their own; the kill takes a moment."""
     return config.deadlines.around + _KILL_S
 

@@ -6,8 +6,9 @@ import pytest
 
 from orchestrator.llm.prices import Prices
 from orchestrator.settings import Settings
-from orchestrator.wiring import SiteChoice, backend_config
-from orchestrator.wiring.rates import modal_rates
+from orchestrator.wiring import SiteChoice
+from orchestrator.wiring.backends.modal import Modal, modal_rates
+from orchestrator.wiring.site import BackendContext
 from sandbox import Gpu, Limits, ModalConfig, Refused
 from sandbox.price import MODAL
 
@@ -43,11 +44,11 @@ def test_key_by_key(file: Path) -> None:
 
 def test_reserved_by_it(file: Path) -> None:
     """A GPU that is new there can be asked for once it has a price."""
-    config = backend_config(Settings(prices=file), SiteChoice("modal", Gpu.parse("Z9")))
+    config = Modal(BackendContext(Settings(prices=file), SiteChoice("modal", Gpu.parse("Z9")))).config()
     assert isinstance(config, ModalConfig)
     assert config.rates.per_second(Limits(gpu="Z9:2")) > 0.02
     with pytest.raises(Refused, match="Modal has no GPU Z9"):
-        backend_config(Settings(), SiteChoice("modal", Gpu.parse("Z9")))
+        Modal(BackendContext(Settings(), SiteChoice("modal", Gpu.parse("Z9")))).config()
 
 
 @pytest.mark.parametrize(
