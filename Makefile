@@ -2,6 +2,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(wildcard blastdoor orchestrator sandbox scripts tests benchmarks examples docs/conf.py)
 ENGINE := scripts/with-engine
+# All that tests start chambers from.
+IMAGES := trial attack busybox judge cuda agent orchestrator
 # Tests and benchmarks start thousands of Pythons, and each would compile all of our code anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -32,10 +34,10 @@ demo: setup ## set everything up and run a real campaign
 	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
 test: setup programs check ## set everything up and run all checks and tests but the longest
-	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests $(ARGS)'
+	$(ENGINE) sh -c 'scripts/build-images $(IMAGES) && exec scripts/run-tests $(ARGS)'
 
 thorough: setup programs check ## the same, with long random runs and every hardening flag switched off in turn
-	$(ENGINE) sh -c 'scripts/build-images judge cuda agent orchestrator && exec scripts/run-tests --thorough $(ARGS)'
+	$(ENGINE) sh -c 'scripts/build-images $(IMAGES) && exec scripts/run-tests --thorough $(ARGS)'
 
 slurm: setup ## run the tests that rent from a real Slurm cluster
 	$(ENGINE) sh -c 'scripts/build-images && exec scripts/run-tests --slurm $(ARGS)'

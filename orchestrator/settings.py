@@ -35,7 +35,7 @@ def user_file() -> Path:
 
 
 PREFIX = "BLASTDOOR_"
-# Read by the scripts that build images, not by us.
+# Read where images are built.
 _OTHERS = {"BLASTDOOR_BASE_IMAGE", "BLASTDOOR_DEBIAN_MIRROR"}
 
 
@@ -104,7 +104,7 @@ class Settings(UserOptions, BaseSettings):
     docker_host: str | None = Field(
         default=None,
         description="address of the Docker engine",
-        json_schema_extra=_unset("`DOCKER_HOST`, else the default socket"),
+        json_schema_extra=_unset("`DOCKER_HOST`, else the engine of `up`, else the default socket"),
     )
     image: str = Field(default="blastdoor-trial:latest", description="image of a chamber, where the task names none")
     warm: int = Field(default=0, ge=0, le=256, description="most chambers to keep ready")

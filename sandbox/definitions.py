@@ -1,6 +1,6 @@
 """Our own images as data: what each stands on, the lines of its Dockerfile, and the files that those lines copy.
 
-Docker reads the same Dockerfiles itself (scripts/build-images), and what it made is what SkyPilot ships. A provider
+Docker reads the same Dockerfiles itself (`blastdoor images build`), and what it made is what SkyPilot ships. A provider
 that builds images on its own, like Modal, is given these lines on a base that it can reach.
 """
 
@@ -80,7 +80,7 @@ def _read(name: str, folder: Path) -> Definition:
     head = _HEAD.match(text)
     if not head or (folder / "npm.json").exists():
         raise Refused(
-            f"the image blastdoor-{name} is built by a Docker engine only (scripts/build-images {name});"
+            f"the image blastdoor-{name} is built by a Docker engine only (`blastdoor images build {name}`);"
             " name another image for a provider that builds its own"
         )
     whole = text[head.end() :].replace("\\\n", " ")

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import slurm_files
 from distribution import SEARCH_PATH, Unprepared, program, require
+from orchestrator.machine.private_engine import PrivateEngine
 from own_processes import Process, end, end_all, own_processes
-from private_engine import PrivateEngine
 from slurm_files import CLUSTER, Ports
 
 START_SECONDS = 300
@@ -219,7 +219,7 @@ def slurm(log: Path) -> Iterator[PrivateSlurm]:
         uid = None
         try:
             # Apart, because the machine may have an engine with a bridge.
-            with PrivateEngine(home, apart=True).running() as host:
+            with PrivateEngine(home / ".engine", apart=True).running() as host:
                 cluster = PrivateSlurm(home, host)
                 try:
                     cluster.start()
@@ -241,7 +241,7 @@ def sweep() -> None:
 
 def _remove(home: Path, uid: int | None) -> None:
     """The engine first: only it can end its chambers."""
-    PrivateEngine(home, apart=True).clean()
+    PrivateEngine(home / ".engine", apart=True).clean()
     left = end_all(home, uid, STOP_SECONDS)
     for account in _accounts(home):
         subprocess.run(["userdel", account.pw_name], env=os.environ | {"PATH": SEARCH_PATH}, check=True)

@@ -23,6 +23,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 _NOTE = "<!-- Written by scripts/reference.py (make docs). Change the code that it is made from, not this page. -->"
 
 _GROUPS = {
+    "set up": ("up", "down", "images"),
     "start": ("init", "check", "run", "resume"),
     "look": ("watch", "status", "chart", "tree", "show", "diff", "logs", "report", "stalls"),
     "steer": ("pause", "steer", "accept", "decline", "inject", "requeue", "release", "cancel", "guards"),

@@ -22,5 +22,6 @@ async def objection(door: Door, agent: Agent) -> str | None:
     if outcome.ending is Ending.COMPLETED:
         return None
     said = short(outcome.log_tail.decode("utf-8", "replace"), 200) or outcome.why or outcome.ending
-    how = "build it anew with scripts/build-images agent" if agent.image == IMAGE else "add it, or change agent.image"
+    ours = agent.image == IMAGE
+    how = "build it anew with `blastdoor images build agent`" if ours else "add it, or change agent.image"
     return f"the image {agent.image} cannot run the agent {agent.name}: {said}; {how}"

@@ -16,6 +16,9 @@ class Place(NamedTuple):
 
 
 COMMANDS = {
+    "up": Place("chamber.up:up", "Start a private Docker engine where none answers."),
+    "down": Place("chamber.up:down", "Stop the private Docker engine."),
+    "images": Place("chamber.images", "List and build the images that chambers start from."),
     "init": Place("running.init", "Write a small commented task into a new FOLDER."),
     "run": Place("running.run", "Search for a better candidate of TASK."),
     "resume": Place("running.resume", "Continue the campaign of TASK."),

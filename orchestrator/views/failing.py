@@ -4,6 +4,7 @@ from pydantic import ValidationError
 
 from orchestrator.git import GitError
 from orchestrator.ledger import LedgerError
+from orchestrator.machine.programs import Unprepared
 from orchestrator.proposers import PluginFailed
 from orchestrator.task import TaskError
 from orchestrator.views.exits import Exit
@@ -19,7 +20,7 @@ def explained(error: Exception) -> tuple[str, Exit] | None:
             return first_line(error), Exit.BAD_INPUT
         case Refused() | TaskError() | CannotOpen() | LedgerError() | GitError() | PluginFailed():
             return str(error), Exit.BAD_INPUT
-        case Unavailable() | Lost():
+        case Unavailable() | Lost() | Unprepared():
             return str(error), Exit.NO_ENGINE
         case OSError():
             where = error.filename or "the system"

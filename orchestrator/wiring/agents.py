@@ -34,7 +34,7 @@ async def make_agent(
         # What the task's programs need is there as well, so that the agent can try what it wrote.
         image = await home.bake(task.image.model_copy(update={"base": agent.image}))
     except Refused as error:
-        hint = "; build it with scripts/build-images agent" if agent.image == IMAGE else ""
+        hint = "; build it with `blastdoor images build agent`" if agent.image == IMAGE else ""
         raise TaskError(f"the agent's image cannot be had: {error}{hint}") from None
     agent = replace(agent, image=image.name)
     door = make_door(home, image, task.stall.provision, parts.home.awake)

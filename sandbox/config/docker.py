@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from sandbox.baking import BakedImage, ImageSpec
+from sandbox.config.own_engine import own_engine
 from sandbox.inputs import default_inputs_folder
 from sandbox.link import Deadlines
 from sandbox.price import LOCAL, Rates
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
 
 
 def default_docker_host() -> str:
-    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    """That of DOCKER_HOST, else the one that `blastdoor up` started, else the one on the default socket."""
+    if named := os.environ.get("DOCKER_HOST"):
+        return named
+    started = own_engine()
+    return started.host if started and started.listens() else "unix:///var/run/docker.sock"
 
 
 class DockerConfig(BaseModel, extra="forbid", frozen=True):
-    """A Docker engine: the one that is named, else the one of DOCKER_HOST, else the one on the default socket.
+    """A Docker engine: the one that is named, else that of `default_docker_host`.
 
     `disk_read` is what one chamber may read from a disk in a second; 0 sets no limit.
     """

@@ -4,8 +4,10 @@ import re
 
 import click
 
+from build_images import ORCHESTRATOR
+from orchestrator.machine.images import NAMES
 from tests.clicking import every_command
-from tests.deploy.templates import DEPLOY, files, named_images
+from tests.deploy.templates import DEPLOY, files
 
 PAGE = DEPLOY / "README.md"
 _CALL = re.compile(r"\bblastdoor ([a-z]+)((?: --[a-z-]+(?: [a-z0-9.]+)?)*)")
@@ -44,9 +46,9 @@ def test_flags_named_in_settings() -> None:
 
 
 def test_images_to_build() -> None:
-    """Names behind scripts/build-images are some that it knows."""
-    from build_images import OPTIONAL
-
-    for line in re.findall(r"scripts/build-images((?: [a-z]+)+)", PAGE.read_text()):
-        assert set(line.split()) <= set(OPTIONAL)
-    assert "trial" in set(named_images(PAGE.read_text()))
+    """Names behind `blastdoor images build` and scripts/build-images are some that they know."""
+    page = PAGE.read_text()
+    for line in re.findall(r"blastdoor images build((?: [a-z]+)+)", page):
+        assert set(line.split()) <= set(NAMES)
+    for line in re.findall(r"scripts/build-images((?: [a-z]+)+)", page):
+        assert set(line.split()) <= {*NAMES, ORCHESTRATOR}

@@ -45,7 +45,7 @@ def test_lineage(image: str, names: list[str]) -> None:
 @pytest.mark.parametrize("name", ["agent", "toolkit"])
 def test_only_an_engine_builds_these(name: str) -> None:
     """One that wants files from npm, or a second image to copy from, is refused with the way to build it."""
-    with pytest.raises(Refused, match=f"scripts/build-images {name}"):
+    with pytest.raises(Refused, match=f"blastdoor images build {name}"):
         lineage(f"blastdoor-{name}:latest")
 
 

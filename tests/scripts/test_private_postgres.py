@@ -13,6 +13,7 @@ import pytest
 
 import distribution
 from distribution import Unprepared, require
+from orchestrator.machine import programs
 from private_postgres import PrivatePostgres
 
 SCRIPTS = Path(distribution.__file__).parent
@@ -30,7 +31,7 @@ with postgres(Path(sys.argv[1])) as server:
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who can not install is told what to install, and nothing of engines."""
-    monkeypatch.setattr(distribution, "program", lambda _: None)
+    monkeypatch.setattr(programs, "program", lambda _: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Unprepared, match="apt-get install postgresql") as caught:
         require("initdb", "postgres", log=tmp_path / "apt.log")
@@ -50,11 +51,10 @@ def test_installed_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyP
             settings.write_text("# as the package has it\n")
 
     monkeypatch.setattr(distribution, "CLUSTERS", settings)
-    monkeypatch.setattr(distribution, "_apt_get", apt_get)
-    monkeypatch.setattr(distribution, "_is_debian", lambda: True)
-    monkeypatch.setattr(distribution, "_release", lambda: {"ID": "debian"})
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(distribution, "program", lambda name: name if _installed(done) else None)
+    monkeypatch.setattr(programs, "apt_get", apt_get)
+    monkeypatch.setattr(programs, "may_install", lambda: True)
+    monkeypatch.setattr(programs, "release", lambda: {"ID": "debian"})
+    monkeypatch.setattr(programs, "program", lambda name: name if _installed(done) else None)
     require("initdb", "postgres", log=tmp_path / "apt.log")
     assert [words[-1] for words in done] == ["update", *([] if there else ["postgresql-common"]), "postgresql"]
     assert ("create_main_cluster = false" in settings.read_text()) is not there

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import distribution
+from orchestrator.machine import programs
 from sandbox.backends.skypilot.ssh import PROGRAMS as OF_SKYPILOT
 from tests.scripts.called import called_by_python, called_by_shell, python_files, recipes
 
@@ -105,8 +106,8 @@ def test_one_line_says_what_to_install(
     group: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where nothing may be installed, one line names what is missing and how to get it, and the exit code says so."""
-    monkeypatch.setattr(distribution, "program", lambda name: None if name == "rsync" else f"/usr/bin/{name}")
-    monkeypatch.setattr(distribution, "_is_debian", lambda: False)
+    monkeypatch.setattr(programs, "program", lambda name: None if name == "rsync" else f"/usr/bin/{name}")
+    monkeypatch.setattr(programs, "may_install", lambda: False)
     assert distribution.main([group]) == 1
     assert capsys.readouterr().err == (
         "missing: rsync. Install it (on Debian: apt-get install rsync), or run this as root on Debian or Ubuntu.\n"
@@ -115,6 +116,6 @@ def test_one_line_says_what_to_install(
 
 def test_nothing_to_do_where_all_is_there(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """A machine that has everything is asked nothing and told nothing."""
-    monkeypatch.setattr(distribution, "program", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(programs, "program", lambda name: f"/usr/bin/{name}")
     assert distribution.main(["test"]) == 0
     assert "".join(capfd.readouterr()) == ""

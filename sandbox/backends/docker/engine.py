@@ -26,7 +26,7 @@ CALL_TIMEOUT_S = 120
 THREADS = 16
 EXECUTE_BYTES = 65_536
 HOW_TO_GET_AN_ENGINE = (
-    "start Docker, set DOCKER_HOST to one that runs (unix:// or tcp://), or put scripts/with-engine before the command"
+    "start Docker, set DOCKER_HOST to one that runs (unix:// or tcp://), or run `blastdoor up` for a private one"
 )
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def translating_docker_errors(doing: str) -> Iterator[None]:
 
 def _translated(error: Exception, doing: str) -> SandboxError:
     if isinstance(error, docker.errors.ImageNotFound):
-        return Refused(f"{doing}: the image is missing on the engine; build it (scripts/build-images) or pull it")
+        return Refused(f"{doing}: the image is missing on the engine; build it (`blastdoor images build`) or pull it")
     if isinstance(error, docker.errors.NotFound):
         return Lost(f"{doing}: the engine no longer knows it")
     if isinstance(error, docker.errors.APIError):

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from distribution import Unprepared
-from private_engine import PrivateEngine, _find, _own_folder, answers
+from orchestrator.machine.private_engine import PrivateEngine, _find, _own_folder, answers
+from orchestrator.machine.programs import Unprepared
 
 
 def test_socket_paths_fit(tmp_path: Path) -> None:
-    """However deep the repository lies, the socket's path fits into a socket address."""
+    """However deep the folder lies, the socket's path fits into a socket address."""
     deep = tmp_path / ("x" * 100)
     assert len(os.fsencode(PrivateEngine(deep).socket)) <= 107
-    assert PrivateEngine(Path("/r")).socket == Path("/r/.engine/sock")
+    assert PrivateEngine(Path("/r/.engine")).socket == Path("/r/.engine/sock")
 
 
-def test_repositories_do_not_share() -> None:
-    """Two repositories have two engines, even where both live in the common folder."""
+def test_folders_do_not_share() -> None:
+    """Two folders have two engines, even where both live in the common folder."""
     first, second = (PrivateEngine(Path("/", "x" * 100, name)) for name in ("a", "b"))
     assert first.run != second.run
 

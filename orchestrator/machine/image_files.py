@@ -13,10 +13,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from distribution import SEARCH_PATH, Unprepared, program, require
+from orchestrator.machine.programs import SEARCH_PATH, Unprepared, program, require
 
 PYTHON = "3.11"
 # npm's name for a processor, and the oldest glibc that wheels for it are asked for.
@@ -33,33 +32,12 @@ def machine() -> str:
 
 
 def gather(definition: Path, folder: Path, log: Path) -> None:
-    """All files of the image, in `folder`. Raises Unprepared for what can not be had, or is not what was pinned."""
+    """All files of the image, in `folder`. Raises Unprepared for what cannot be had, or is not what was pinned."""
     shutil.copytree(definition, folder, dirs_exist_ok=True)
     if (definition / "npm.json").exists():
         fetch_claude(json.loads((definition / "npm.json").read_text()), folder, log)
     if (definition / "requirements.txt").exists():
         fetch_wheels(definition / "requirements.txt", folder / "wheels")
-
-
-def sources(repository: Path) -> list[Path]:
-    """Our own package as it is installed, and the script that a service starts."""
-    packages = (
-        path for name in ("blastdoor", "orchestrator", "sandbox", "images") for path in (repository / name).rglob("*")
-    )
-    kept = [path for path in packages if path.is_file() and "__pycache__" not in path.parts]
-    return [
-        *sorted(kept),
-        *(repository / name for name in ("pyproject.toml", "README.md", "LICENSE", "deploy/campaign")),
-    ]
-
-
-def copy(files: Sequence[Path], repository: Path, context: Path) -> None:
-    for path in files:
-        target = context / "source" / path.relative_to(repository)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
-    if files:
-        (context / "source/sandbox/images").symlink_to("../images")
 
 
 def fetch_claude(pinned: dict[str, object], folder: Path, log: Path) -> None:

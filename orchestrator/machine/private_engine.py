@@ -1,6 +1,6 @@
-"""A Docker daemon of this repository's own, shared by everyone who uses it at the same time.
+"""A Docker daemon of one folder's own, shared by all commands that use it at the same time.
 
-Users hold a shared lock while they work; whoever can have it alone at the end stops the daemon. The daemon
+A command holds a shared lock while it works, and the last one stops the daemon, unless `keep` was asked for. The daemon
 is found by its command line, not by its pidfile: one that a crash left behind may name a stranger.
 """
 
@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import fcntl
 import hashlib
+import json
 import os
 import select
 import shutil
@@ -18,13 +19,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from distribution import SEARCH_PATH, Unprepared, daemon_settings, program
+from orchestrator.machine.programs import SEARCH_PATH, Unprepared, daemon_settings, program
 
 START_SECONDS = 60
 STOP_SECONDS = 40
 DETACH = 2  # MNT_DETACH; a small Debian has no umount command
 # A unix socket's path holds 107 bytes; the longest one below the run folder takes this many of them.
 LONGEST_SOCKET = len("/exec/containerd/containerd-debug.sock.ttrpc")
+ROOM = 1 << 30  # bytes that the smallest set of images takes
+# Of our environment; it may hold the key of a model's provider, and the daemon outlives us.
+INHERITED = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "LANG", "TZ")
 
 
 def answers(path: str, timeout: float = 5) -> bool:
@@ -41,17 +45,30 @@ def answers(path: str, timeout: float = 5) -> bool:
         return False
 
 
-class PrivateEngine:
-    """`apart`: in a network of its own, where it can not touch another engine's bridge."""
+def _containers(path: str) -> int:
+    """How many run there; none where it does not answer."""
+    with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(path)
+        connection.sendall(b"GET /containers/json HTTP/1.0\r\nHost: engine\r\n\r\n")
+        reply = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        return len(json.loads(reply.partition(b"\r\n\r\n")[2]))
+    return 0
 
-    def __init__(self, repository: Path, *, apart: bool = False) -> None:
+
+class PrivateEngine:
+    """`home` has all of it. `apart`: in a network of its own, where it cannot touch another engine's bridge."""
+
+    def __init__(self, home: Path, *, apart: bool = False) -> None:
         self._before = ["unshare", "--net"] if apart else []
-        self.home = repository / ".engine"
-        self.name = "blastdoor-" + hashlib.sha256(os.fsencode(repository)).hexdigest()[:12]
+        self.home = home.absolute()
+        self.name = "blastdoor-" + hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
         fits = len(os.fsencode(self.home)) + LONGEST_SOCKET <= 107
         self.run = self.home if fits else Path("/tmp") / self.name  # noqa: S108 checked in _own_folder
         self.socket = self.run / "sock"
+        self.host = f"unix://{self.socket}"
         self.log = self.home / "dockerd.log"
+        self._kept = self.home / "kept"
 
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
@@ -61,28 +78,64 @@ class PrivateEngine:
             try:
                 with self._alone():
                     fcntl.flock(users, fcntl.LOCK_SH)
-                    if self._pid() is None or not answers(str(self.socket)):
-                        self._stop()
-                        self._start()
-                yield f"unix://{self.socket}"
+                    self._ensure()
+                yield self.host
             finally:
                 with self._alone(), contextlib.suppress(BlockingIOError):
                     fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self._stop()
+                    if not self._kept.exists():
+                        self._stop()
+
+    def keep(self) -> None:
+        """Starts the daemon, unless it runs already. It stays until `end`."""
+        _own_folder(self.home)
+        with self._alone():
+            self._ensure()
+            self._kept.touch()
+
+    def is_kept(self) -> bool:
+        """Whether it runs because `keep` asked for it."""
+        return self._kept.exists() and self._pid() is not None and answers(str(self.socket))
+
+    def end(self, *, force: bool = False) -> bool:
+        """Whether there was one to stop. Raises Unprepared where it is in use, unless `force`."""
+        if not self.home.is_dir():
+            return False
+        with self._alone(), self._unused(force=force):
+            there = self._pid() is not None
+            if there and not force and (busy := _containers(str(self.socket))):
+                raise Unprepared(
+                    f"{busy} chambers run on the private engine: end the campaign or run `blastdoor reap`,"
+                    " then try again; --force ends them now"
+                )
+            self._kept.unlink(missing_ok=True)
+            self._stop()
+            return there
 
     def clean(self) -> None:
         """Stops the daemon and removes all that it kept, unless someone uses it."""
         if self.home.exists():
-            with self._alone(), (self.home / "users.lock").open("w") as users:
-                try:
-                    fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise Unprepared("the private engine is in use; nothing was removed") from None
+            with self._alone(), self._unused():
                 if self._pid() is None and (self.run / "pid").exists() and program("dockerd"):
                     self._start()  # the daemon was killed, and only a new one ends its containers
                 self._stop()
                 for folder in {self.home, self.run}:
                     _remove(folder)
+
+    @contextlib.contextmanager
+    def _unused(self, *, force: bool = False) -> Iterator[None]:
+        with (self.home / "users.lock").open("w") as users:
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not force:
+                    raise Unprepared("a command still uses the private engine; nothing was changed") from None
+            yield
+
+    def _ensure(self) -> None:
+        if self._pid() is None or not answers(str(self.socket)):
+            self._stop()
+            self._start()
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -92,6 +145,11 @@ class PrivateEngine:
 
     def _start(self) -> None:
         _own_folder(self.run)
+        if (free := shutil.disk_usage(self.home).free) < ROOM:
+            raise Unprepared(
+                f"{self.home} has {free >> 20} MiB of free space, and images need {ROOM >> 20} MiB:"
+                " free some, or name a folder elsewhere"
+            )
         containerd = self.run / "exec/containerd"
         stale = [self.run / "pid", self.socket]
         if _find(b"containerd", b"--config", containerd / "containerd.toml") is None:
@@ -111,13 +169,14 @@ class PrivateEngine:
             f"{self.name}-plugins",
         ]
         command += ["--bridge", "none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
+        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
         with self.log.open("wb") as log:
             # A session of its own: Ctrl-C is for the command, not for the daemon.
             daemon = subprocess.Popen(
                 command,
                 # To collect garbage takes a fifth of the engine's processor time for a chamber, and memory is plenty.
                 # What runs inside of a chamber does not get this.
-                env=os.environ | {"PATH": SEARCH_PATH, "GOGC": "1000"},
+                env=environment | {"PATH": SEARCH_PATH, "GOGC": "1000"},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -126,8 +185,10 @@ class PrivateEngine:
         deadline = time.monotonic() + START_SECONDS
         while not answers(str(self.socket), timeout=1):
             if daemon.poll() is not None or time.monotonic() > deadline:
-                tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
-                raise Unprepared(f"the private engine did not start; the end of {self.log}:\n{tail}")
+                why = "it ended" if daemon.poll() is not None else f"it does not answer after {START_SECONDS} s"
+                last = next(iter(self.log.read_text(errors="replace").splitlines()[-1:]), "nothing was said")
+                self._stop()
+                raise Unprepared(f"the private engine did not start: {why} ({last[-300:]}); see {self.log}")
             time.sleep(0.05)
 
     def _pid(self) -> int | None:
@@ -167,12 +228,13 @@ def _find(name: bytes, option: bytes, value: Path) -> int | None:
 
 
 def _own_folder(folder: Path) -> None:
-    """A folder that only we can enter; /tmp is everyone's."""
+    """A folder that only we can enter; /tmp is everyone's, and a folder that was there may have been open."""
     with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700, parents=True)
     status = folder.lstat()
     if not folder.is_dir() or folder.is_symlink() or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise Unprepared(f"{folder} is not a folder that only this user can write; remove it and try again")
+    folder.chmod(0o700)
 
 
 def _unmount(folder: Path) -> None:

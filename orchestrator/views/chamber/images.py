@@ -1,0 +1,80 @@
+"""`blastdoor images`: what chambers start from, and which of it is there."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.table import Table
+
+from orchestrator.machine.images import LATEST, NAMES, Found, Host, Image, plan
+from orchestrator.settings import Settings
+from orchestrator.views.campaign.opening import json_option, print_json
+from orchestrator.views.campaign.screen import open_screen
+from sandbox.config.docker import default_docker_host
+from sandbox.config.own_engine import state_folder
+from sandbox.units import format_size
+
+_BASE = "BLASTDOOR_BASE_IMAGE"
+
+
+@click.group("images", invoke_without_command=True)
+@json_option
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """List the images that chambers start from: which are there, and which are not of today's definition."""
+    if context.invoked_subcommand is None:
+        images = plan(os.environ.get(_BASE) or None, NAMES)
+        rows = _compared(images, _host(context.obj).present(images))
+        if as_json:
+            print_json(rows)
+        else:
+            _show(rows)
+
+
+@command.command("build")
+@click.option(
+    "--base",
+    envvar=_BASE,
+    metavar="IMAGE",
+    help="An official image to stand on, like python:3.11-slim-bookworm; without it, Debian's packages.",
+)
+@click.option("--tag", default=LATEST, show_default=True, metavar="TAG", help="Tag of the images.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.pass_obj
+def build(settings: Settings, names: tuple[str, ...], base: str | None, tag: str) -> None:
+    """Build images on the engine: trial, attack and busybox, or those that are named, and what they stand on.
+
+    An image that is of today's definition stays as it is. Nothing is pulled from a registry, unless --base names an
+    image there. On Debian and Ubuntu and as root, missing programs are installed. Exit code 3 when one cannot be built.
+    """
+    if unknown := [name for name in names if name not in NAMES]:
+        raise click.UsageError(f"there is no image {unknown[0]}; images are {', '.join(NAMES)}")
+    planned = plan(base, names, tag)
+    host = _host(settings)
+    host.build(planned)
+    found = host.present(planned)
+    for image in planned:
+        click.echo(f"{image.tag}  {format_size(found[image.tag].size)}")
+
+
+def _host(settings: Settings) -> Host:
+    return Host(settings.docker_host or default_docker_host(), state_folder())
+
+
+def _compared(images: Sequence[Image], found: dict[str, Found]) -> list[dict[str, Any]]:
+    rows = []
+    for image in images:
+        there = found.get(image.tag)
+        state = "missing" if there is None else "ready" if there.digest == image.digest else "stale"
+        rows.append({"image": image.tag, "state": state, "bytes": there.size if there else None})
+    return rows
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for row in rows:
+        table.add_row(row["image"], row["state"], format_size(row["bytes"]) if row["bytes"] else "")
+    open_screen().show(table)
+    if any(row["state"] == "stale" for row in rows):
+        click.echo("stale: not of the definition in this version, or on another base; `blastdoor images build NAME`")
