@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from orchestrator.machine.private_engine import PrivateEngine, answers
-from orchestrator.machine.programs import Unprepared, program, require, say
+from orchestrator.machine.programs import Unprepared, child_environment, program, require, say
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
 FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -88,7 +88,10 @@ def _reachable(host: str) -> bool:
         raise Unprepared("a DOCKER_HOST that is no unix socket needs the docker command: install it")
     command = [client, "--host", host, "version"]
     try:
-        return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
+        return (
+            subprocess.run(command, env=child_environment(), capture_output=True, timeout=30, check=False).returncode
+            == 0
+        )
     except subprocess.TimeoutExpired:
         return False
 

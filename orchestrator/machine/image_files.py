@@ -7,7 +7,6 @@ Code is one program without dependencies, in a package of npm for each kind of p
 import base64
 import hashlib
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from orchestrator.machine.programs import SEARCH_PATH, Unprepared, program, require
+from orchestrator.machine.programs import Unprepared, child_environment, last_line, program, require
 
 PYTHON = "3.11"
 # npm's name for a processor, and the oldest glibc that wheels for it are asked for.
@@ -84,16 +83,18 @@ def fetch_wheels(requirements: Path, folder: Path) -> None:
 
 def _python_with_pip() -> str:
     for python in (sys.executable, program("python3") or ""):
-        if python and subprocess.run([python, "-c", "import pip"], capture_output=True, check=False).returncode == 0:
+        if not python:
+            continue
+        command = [python, "-c", "import pip"]
+        if subprocess.run(command, env=child_environment(), capture_output=True, check=False).returncode == 0:
             return python
     raise Unprepared("this machine has no pip to fetch packages with; install it (python3 -m ensurepip)")
 
 
 def _run(command: list[str]) -> None:
-    environment = os.environ | {"PATH": SEARCH_PATH, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     result = subprocess.run(
         command,
-        env=environment,
+        env=child_environment(PIP_DISABLE_PIP_VERSION_CHECK="1"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -101,5 +102,5 @@ def _run(command: list[str]) -> None:
         check=False,
     )
     if result.returncode:
-        tail = "\n".join((result.stdout + result.stderr).splitlines()[-10:])
-        raise Unprepared(f"{Path(command[0]).name} failed with {result.returncode}:\n{tail}")
+        said = last_line(result.stdout + result.stderr)
+        raise Unprepared(f"{Path(command[0]).name} failed with {result.returncode}: {said}")

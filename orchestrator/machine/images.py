@@ -1,6 +1,5 @@
 """The images that chambers start from. Each carries a hash of its definition: a second build has nothing to do."""
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.machine import image_files
-from orchestrator.machine.programs import SEARCH_PATH, Unprepared, program, require, say
+from orchestrator.machine.programs import Unprepared, child_environment, last_line, program, require, say
 
 # The package's own data; in a checkout it is a link to images/.
 DEFINITIONS = Path(__file__).resolve().parents[2] / "sandbox/images"
@@ -42,7 +41,7 @@ class Host:
         self.log = state / "images.log"
         self.apt_log = state / "apt.log"
         self._lock = state / "images.lock"
-        self._environment = {"DOCKER_HOST": address, "PATH": SEARCH_PATH}
+        self._address = address
 
     def build(self, images: Iterable["Image"]) -> None:
         """Those that are missing or stale. Raises Unprepared, one line that says what to do."""
@@ -60,11 +59,12 @@ class Host:
         """What is there by these tags, found with one call."""
         form = "[{{json .RepoTags}},{{json .Config.Labels}},{{json .Size}}]"
         command = [_docker(), "image", "inspect", "--format", form, *(image.tag for image in images)]
-        environment = os.environ | self._environment
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        result = subprocess.run(
+            command, env=child_environment(DOCKER_HOST=self._address), capture_output=True, text=True, check=False
+        )
         if result.returncode and "no such image" not in result.stderr.lower():
             raise Unprepared(
-                f"no engine answers at {self._environment['DOCKER_HOST']} ({_last_line(result.stderr)}):"
+                f"no engine answers at {self._address} ({last_line(result.stderr)}):"
                 " start Docker, set DOCKER_HOST, or run `blastdoor up`"
             )
         rows = [json.loads(line) for line in result.stdout.splitlines() if line.strip()]
@@ -79,14 +79,14 @@ class Host:
         with self.log.open("w+", errors="replace") as log:
             result = subprocess.run(
                 command,
-                env=os.environ | self._environment | environment,
+                env=child_environment(DOCKER_HOST=self._address, **environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 check=False,
             )
         if result.returncode:
-            said = _last_line(self.log.read_text(errors="replace"))
+            said = last_line(self.log.read_text(errors="replace"))
             name = " ".join([Path(command[0]).name, *command[1:2]])
             raise Unprepared(f"{name} failed with {result.returncode}: {said} (log: {self.log})")
 
@@ -225,12 +225,6 @@ def _docker() -> str:
     raise Unprepared(
         "the docker command is missing: install it, or let `blastdoor up` install it (as root on Debian or Ubuntu)"
     )
-
-
-def _last_line(text: str) -> str:
-    with contextlib.suppress(StopIteration):
-        return next(line.strip() for line in reversed(text.splitlines()) if line.strip())[-300:]
-    return "it said nothing"
 
 
 def digest(*parts: str) -> str:

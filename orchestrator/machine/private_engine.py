@@ -19,7 +19,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.machine.programs import SEARCH_PATH, Unprepared, daemon_settings, program
+from orchestrator.machine.programs import (
+    OF_A_DAEMON,
+    Unprepared,
+    child_environment,
+    daemon_settings,
+    last_line,
+    program,
+)
 
 START_SECONDS = 60
 STOP_SECONDS = 40
@@ -27,8 +34,6 @@ DETACH = 2  # MNT_DETACH; a small Debian has no umount command
 # A unix socket's path holds 107 bytes; the longest one below the run folder takes this many of them.
 LONGEST_SOCKET = len("/exec/containerd/containerd-debug.sock.ttrpc")
 ROOM = 1 << 30  # bytes that the smallest set of images takes
-# Of our environment; it may hold the key of a model's provider, and the daemon outlives us.
-INHERITED = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "LANG", "TZ")
 
 
 def answers(path: str, timeout: float = 5) -> bool:
@@ -169,14 +174,13 @@ class PrivateEngine:
             f"{self.name}-plugins",
         ]
         command += ["--bridge", "none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
-        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
         with self.log.open("wb") as log:
             # A session of its own: Ctrl-C is for the command, not for the daemon.
             daemon = subprocess.Popen(
                 command,
                 # To collect garbage takes a fifth of the engine's processor time for a chamber, and memory is plenty.
                 # What runs inside of a chamber does not get this.
-                env=environment | {"PATH": SEARCH_PATH, "GOGC": "1000"},
+                env=child_environment(OF_A_DAEMON, GOGC="1000"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -186,9 +190,9 @@ class PrivateEngine:
         while not answers(str(self.socket), timeout=1):
             if daemon.poll() is not None or time.monotonic() > deadline:
                 why = "it ended" if daemon.poll() is not None else f"it does not answer after {START_SECONDS} s"
-                last = next(iter(self.log.read_text(errors="replace").splitlines()[-1:]), "nothing was said")
+                last = last_line(self.log.read_text(errors="replace"))
                 self._stop()
-                raise Unprepared(f"the private engine did not start: {why} ({last[-300:]}); see {self.log}")
+                raise Unprepared(f"the private engine did not start: {why} ({last}); see {self.log}")
             time.sleep(0.05)
 
     def _pid(self) -> int | None:

@@ -6,7 +6,8 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 # What we start on a user's machine, and the package of Debian that brings it.
@@ -25,6 +26,16 @@ PACKAGES = {
     "tar": "tar",
     "unshare": "util-linux",
 }
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+# Of our environment, for a daemon that outlives us. Ours may hold the key of a model's provider.
+OF_A_DAEMON = (*_PROXIES, "LANG", "TZ")
+# And for programs that fetch and build: where things are, and how the user's own docker, pip and npm are set up.
+OF_A_TOOL = (
+    *OF_A_DAEMON,
+    *("HOME", "USER", "LOGNAME", "TMPDIR", "LC_*", "XDG_*", "NETRC", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"),
+    *("PIP_*", "REQUESTS_CA_BUNDLE", "NPM_CONFIG_*", "npm_config_*", "NODE_EXTRA_CA_CERTS"),
+)
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 
 
@@ -38,10 +49,24 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+def last_line(text: str) -> str:
+    """What a program said last, for a message of one line."""
+    return next((line.strip()[-300:] for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+
+
 def program(name: str) -> str | None:
     # Debian keeps a server of each version in a folder of its own, which is not on anybody's path.
     servers = map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
     return shutil.which(name, path=os.pathsep.join((SEARCH_PATH, *servers)))
+
+
+def child_environment(needs: Iterable[str] = OF_A_TOOL, **more: str) -> dict[str, str]:
+    """What a process gets of our environment: `needs` by name (`*` stands for the rest of one), a path, and `more`.
+
+    `sandbox/environment.py` says the same for what it starts; it cannot be imported on a bare machine.
+    """
+    named = {name: value for name, value in os.environ.items() if any(fnmatchcase(name, it) for it in needs)}
+    return named | {"PATH": SEARCH_PATH} | more
 
 
 def require(
@@ -85,11 +110,15 @@ def install(packages: list[str], log: Path) -> None:
 
 
 def apt_get(*arguments: str, log: Path) -> None:
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": SEARCH_PATH}
     command = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", *arguments]
     with log.open("ab") as output:
         code = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+            command,
+            env=child_environment(DEBIAN_FRONTEND="noninteractive"),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            check=False,
         ).returncode
     if code:
         raise Unprepared(f"apt-get {arguments[0]} failed with {code}; see {log}")
@@ -97,7 +126,8 @@ def apt_get(*arguments: str, log: Path) -> None:
 
 def _separate_client() -> list[str]:
     """Newer Debian releases ship the `docker` command in a package of its own."""
-    found = subprocess.run(["apt-cache", "show", "docker-cli"], capture_output=True, check=False)
+    command = ["apt-cache", "show", "docker-cli"]
+    found = subprocess.run(command, env=child_environment(), capture_output=True, check=False)
     return ["docker-cli"] if found.returncode == 0 and found.stdout else []
 
 

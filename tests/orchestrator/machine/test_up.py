@@ -47,7 +47,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (programs_folder / name).write_text(f'#!/bin/bash\nexec -a {name} {sys.executable} -I {DAEMON} "$@"\n')
         (programs_folder / name).chmod(0o755)
     monkeypatch.setattr(programs, "SEARCH_PATH", f"{programs_folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(private_engine, "SEARCH_PATH", f"{programs_folder}:{os.environ['PATH']}")
     monkeypatch.setattr(engine, "DEFAULT_SOCKET", str(tmp_path / "no.sock"))
     monkeypatch.setattr(engine, "_is_root", lambda: True)
     folder = tmp_path / "state" / "blastdoor" / "engine"
