@@ -140,35 +140,46 @@ class UserOptions(BaseModel):
         str | None, Option("Where changes come from.", Named(kind=choices.PROPOSERS), Scope.RUN, default="random")
     ] = None
     attempts: Annotated[int | None, Option("Maximum number of attempts.", _ONE_OR_MORE, Scope.CAP, default=20)] = None
-    usd: Annotated[float | None, Option('Maximum dollars, like "$5".', _MONEY, Scope.CAP)] = None
-    wall: Annotated[float | None, Option('Maximum time on the clock, like "8h".', _DURATION, Scope.CAP)] = None
+    usd: Annotated[float | None, Option('Maximum spend in dollars, like "$5".', _MONEY, Scope.CAP)] = None
+    wall: Annotated[float | None, Option('Maximum wall-clock time, like "8h".', _DURATION, Scope.CAP)] = None
     artifacts: Annotated[
         int | None,
         Option(
-            'Maximum size of all kept outputs, like "2GiB"; the oldest go first.', _SIZE, Scope.CAP, default=2 << 30
+            'Maximum size of all kept outputs, like "2GiB"; the oldest discarded ones go first.',
+            _SIZE,
+            Scope.CAP,
+            default=2 << 30,
         ),
     ] = None
-    width: Annotated[int | None, Option("Number of attempts at a time.", _ONE_OR_MORE, Scope.CAP, unset="chosen")] = (
-        None
-    )
+    width: Annotated[
+        int | None, Option("Number of attempts to run at a time.", _ONE_OR_MORE, Scope.CAP, unset="chosen")
+    ] = None
     backend: Annotated[
         str | None,
         Option(
-            "Where candidates run; the judge stays here.", Named(kind=choices.BACKENDS), Scope.SITE, choices.OWN_ENGINE
+            "Where candidates run; the judge stays on this machine.",
+            Named(kind=choices.BACKENDS),
+            Scope.SITE,
+            choices.OWN_ENGINE,
         ),
     ] = None
     gpu: Annotated[
         str | None,
-        Option("GPU of a candidate, kind and count, like A10 or A100-80GB:2; or none.", Text("KIND"), Scope.SITE),
+        Option(
+            'GPU for a candidate, kind and count, like A10 or A100-80GB:2; "none" for no GPU.', Text("KIND"), Scope.SITE
+        ),
     ] = None
     infra: Annotated[
-        str | None, Option("With skypilot: where to rent, like aws or slurm.", Text("WHERE"), Scope.SITE)
+        str | None,
+        Option("With skypilot: where to rent, like aws, gcp/us-central1 or slurm/cluster.", Text("WHERE"), Scope.SITE),
     ] = None
-    runtime: Annotated[str | None, Option("Container runtime: runc or runsc.", Text(), Scope.SITE)] = None
+    runtime: Annotated[str | None, Option("Container runtime: runc or runsc (gVisor).", Text(), Scope.SITE)] = None
     standing: Annotated[
         int | None,
         Option(
-            "Number of rented sandboxes or clusters to keep warm between trials.", Number(least=0, most=64), Scope.SITE
+            "Number of rented sandboxes or clusters to keep warm between trials; they cost money.",
+            Number(least=0, most=64),
+            Scope.SITE,
         ),
     ] = None
 
@@ -185,24 +196,31 @@ class Flags(UserOptions):
     Quantities are numbers (dollars, seconds, bytes, times a second), or text as on the command line: `wall="8h"`.
     """
 
-    control: Annotated[str | None, Option("A control beside it, on the same budget.", _CONTROLS, Scope.RUN)] = None
+    control: Annotated[
+        str | None, Option("Control to run beside the proposer, on the same budget.", _CONTROLS, Scope.RUN)
+    ] = None
     agent: Annotated[
         str | None,
-        Option("With --proposer agent: one known by its name.", Named(kind=choices.AGENTS, others=True), Scope.RUN),
+        Option("With --proposer agent: name of the agent.", Named(kind=choices.AGENTS, others=True), Scope.RUN),
     ] = None
     seed: Annotated[
-        int | None, Option("At width 1, the same seed gives the same campaign.", Number(), Scope.RUN, default=0)
+        int | None,
+        Option(
+            "Seed of the search; at width 1, the same seed gives the same campaign.", Number(), Scope.RUN, default=0
+        ),
     ] = None
-    depth: Annotated[int | None, Option("Steps in a branch.", _ONE_OR_MORE, Scope.RUN)] = None
+    depth: Annotated[int | None, Option("Number of steps in a branch.", _ONE_OR_MORE, Scope.RUN)] = None
     selection: Annotated[
         str | None,
         Option(
-            "Where branches start: the best, or the best at a task.", Choice(names=("champion", "tasks")), Scope.RUN
+            "Where branches start: at the champion, or at the best node for a task.",
+            Choice(names=("champion", "tasks")),
+            Scope.RUN,
         ),
     ] = None
     tunes: Annotated[int | None, Option("Maximum number of tune trials.", _COUNT, Scope.CAP)] = None
     tokens: Annotated[int | None, Option("Maximum number of tokens.", _COUNT, Scope.CAP)] = None
-    seconds: Annotated[float | None, Option('Maximum time in chambers, like "2h".', _DURATION, Scope.CAP)] = None
+    seconds: Annotated[float | None, Option('Maximum total time in chambers, like "2h".', _DURATION, Scope.CAP)] = None
     stall_losses: Annotated[float | None, Option("Maximum dollars lost to stalls.", _MONEY, Scope.CAP)] = None
     patience: Annotated[
         int | None, Option("Stop after this many attempts without improvement.", _ONE_OR_MORE, Scope.CAP)
@@ -210,7 +228,7 @@ class Flags(UserOptions):
     rate: Annotated[
         float | None, Option('Maximum rate of new attempts, like "30/min".', _RATE, Scope.CAP, default=20.0)
     ] = None
-    review: Annotated[bool | None, Option("Stop after each round so that you can look at it.", Switch(), Scope.CAP)] = (
+    review: Annotated[bool | None, Option("Stop after each round so that you can review it.", Switch(), Scope.CAP)] = (
         None
     )
     ask: Annotated[bool | None, Option("Ask a person before a candidate becomes the best.", Switch(), Scope.CAP)] = None

@@ -80,72 +80,72 @@ class Settings(UserOptions, BaseSettings):
     usd_per_hour_most: Annotated[float, BeforeValidator(_dollars)] | None = Field(
         default=None,
         gt=0,
-        description="most that an hour of one rented chamber may cost; a dearer one is not started",
+        description="Maximum price of an hour of one rented chamber; a dearer one is not started.",
     )
-    modal_app: str = Field(default="blastdoor", description="app that owns the sandboxes on Modal")
+    modal_app: str = Field(default="blastdoor", description="App that owns the sandboxes on Modal.")
     modal_environment: str | None = Field(
-        default=None, description="environment on Modal", json_schema_extra=_unset("Modal's own default")
+        default=None, description="Environment on Modal.", json_schema_extra=_unset("Modal's own default")
     )
     modal_idle: Duration = Field(
         default=120,
         ge=1,
         le=3600,
-        description="time that an idle sandbox on Modal waits for its next trial, in seconds or like `2m`",
+        description="Time that an idle sandbox on Modal waits for its next trial, in seconds or like `2m`.",
     )
     skypilot_lifetime: Duration = Field(
         default=14_400,
         ge=300,
         le=7 * 86_400,
-        description="longest life of a machine of SkyPilot, like `4h`; one that is kept reserves the price of it all",
+        description="Maximum lifetime of a SkyPilot machine, like `4h`; one that is kept reserves the price of it all.",
     )
     skypilot_autodown: Duration = Field(
-        default=600, ge=60, le=86_400, description="time until an abandoned machine of SkyPilot shuts itself down"
+        default=600, ge=60, le=86_400, description="Time until an abandoned SkyPilot machine shuts itself down."
     )
     docker_host: str | None = Field(
         default=None,
-        description="address of the Docker engine",
+        description="Address of the Docker engine.",
         json_schema_extra=_unset("`DOCKER_HOST`, else the engine of `up`, else the default socket"),
     )
-    image: str = Field(default="blastdoor-trial:latest", description="image of a chamber, where the task names none")
-    warm: int = Field(default=0, ge=0, le=256, description="most chambers to keep ready")
+    image: str = Field(default="blastdoor-trial:latest", description="Image of a chamber if the task names none.")
+    warm: int = Field(default=0, ge=0, le=256, description="Maximum number of chambers to keep ready.")
     disk_read: Size = Field(
         default=64 * 1024**2,
         ge=0,
         le=2**44,
-        description="bytes a second that a chamber of your own engine may read from disk, like `64MiB`; 0 is no limit",
+        description="Bytes per second that a chamber on your own engine may read from disk, like `64MiB`; 0: no limit.",
     )
     usd_per_hour: Annotated[float, BeforeValidator(_dollars)] = Field(
-        default=0.0, ge=0, description="price of an hour of one processor of your own machine"
+        default=0.0, ge=0, description="Price of an hour of one processor of your own machine, in dollars."
     )
 
     api_key: SecretStr | None = Field(
         default=None,
         validation_alias=AliasChoices("BLASTDOOR_API_KEY", "ANTHROPIC_API_KEY", "api_key"),
-        description="key of the model's provider; only the gateway has it, and it is never written anywhere",
+        description="Key of the model's provider; only the gateway holds it, and it is written nowhere.",
         json_schema_extra=_unset("`ANTHROPIC_API_KEY` is read too"),
     )
     api_url: str = Field(
         default="https://api.anthropic.com",
         pattern=r"^https?://",
-        description="address of the Messages API; another provider that speaks it can be named",
+        description="Address of the Messages API; any provider that speaks it will do.",
     )
     models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] | None = Field(
         default=None,
         min_length=1,
-        description='models of every role for which the task names none, the preferred first: `["claude-sonnet-5-5"]`,'
-        " in the variable also `claude-sonnet-5-5,claude-opus-5-5`",
-        json_schema_extra=_unset("one for each role in the end"),
+        description='Models for every role for which the task names none, the preferred first: `["claude-sonnet-5-5"]`,'
+        " in the variable also `claude-sonnet-5-5,claude-opus-5-5`.",
+        json_schema_extra=_unset("falls back to one for each role"),
     )
     prices: Path | None = Field(
         default=None,
-        description="file with prices of your own, beside the dated ones that we ship: of models (docs/gateway.md), of"
-        " chambers at Modal (docs/money.md)",
+        description="File with your own prices, beside the dated ones that we ship: of models (docs/gateway.md) and of"
+        " chambers on Modal (docs/money.md).",
     )
 
     ledger: Annotated[SecretStr, AfterValidator(_of_postgres)] | None = Field(
         default=None,
         description="PostgreSQL database for new campaigns, like `postgresql://user:password@host/database`"
-        " (docs/ledger.md)",
+        " (docs/ledger.md).",
         json_schema_extra=_unset("a file in the folder"),
     )
 

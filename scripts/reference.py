@@ -34,17 +34,17 @@ _GROUPS = {
 }
 
 _COMMANDS_INTRO = """\
-The last word of every command about a task is the task's folder; it is `.` when left out. NODE is an id like `1.3.2`,
-or `best`. Most commands have `--json`. Options of `blastdoor` itself stand before the command.
+The last argument of every command about a task is the task's folder; it defaults to `.`. NODE is an id like `1.3.2`,
+or `best`. Most commands have `--json`. Options of `blastdoor` itself come before the command.
 """
 
 _GATE_EXITS = "`gate` has its own: 0 accepted, 1 rejected, 2 could not judge ([gate.md](gate.md))."
 
 _SETTINGS_INTRO = f"""\
-A flag wins over what the campaign was started with, that over the task, that over your settings, that over the default.
-Your settings are the environment, then `~/.config/blastdoor/settings.toml`. `run` prints each value with its place:
-*flag*, *campaign*, *task*, *user* or *default*. A variable that starts with `{PREFIX}` and names no setting is an
-error.
+A value comes from the first place that has one: a flag, the campaign (what it was started with), the task, your
+settings, the default. Your settings are the environment, then `~/.config/blastdoor/settings.toml`. `run` prints each
+value with its place: *flag*, *campaign*, *task*, *user* or *default*. A variable that starts with `{PREFIX}` and names
+no setting is an error.
 """
 
 
@@ -137,7 +137,7 @@ def _default(name: str, field: FieldInfo) -> str:
     option, more = OPTIONS.get(name), field.json_schema_extra
     unset = option.unset if option else more.get("unset", "") if isinstance(more, dict) else ""
     if option and option.default is not None:
-        unset = f"`{option.kind.shown(option.default)}` in the end"
+        unset = f"falls back to `{option.kind.shown(option.default)}`"
     return f"none; {unset}" if unset else "none"
 
 

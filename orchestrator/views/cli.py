@@ -23,7 +23,7 @@ _PASSWORD = re.compile(r"://[^/?#@]*:[^@]*@|[?&](ssl)?password=")
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="blastdoor")
 @click.option("--verbose", is_flag=True, help="Show debug logs, and the trace of an error.")
-@click.option("--ledger", "url", metavar="URL", help="Database of the ledger; without a password, see docs/ledger.md.")
+@click.option("--ledger", "url", metavar="URL", help="Database of the ledger, without a password; see docs/ledger.md.")
 @click.pass_context
 def cli(context: click.Context, verbose: bool, url: str | None) -> None:
     """Runs code that a machine wrote to win, behind a door that holds."""

@@ -19,13 +19,13 @@ MEANINGS = {
     ),
     Exit.NOT_GOOD: (
         "the answer is no: too many attempts in a row ended free, the task is not ready, the score does not stand,"
-        " a guard does not pass, the chain is broken, an attack succeeded; or the reader of our output left before"
-        " its end"
+        " a guard does not pass, the chain is broken, an attack succeeded; or the reader of our output closed it before"
+        " the end"
     ),
     Exit.BAD_INPUT: "bad input, or our own policy refused: the line says what to change",
     Exit.NO_ENGINE: (
-        "no engine or provider answers, or it does not let us in; or it failed half-way, as where `reap` could not"
-        " remove something"
+        "no engine or provider answers, or it does not let us in; or it failed part-way, for example when `reap`"
+        " could not remove something"
     ),
     Exit.INTERRUPTED: "interrupted",
 }

@@ -52,9 +52,9 @@ def ask(reading: Reading, task: Path, kind: str, body: dict[str, Any], what: str
 @json_option
 @task_argument
 def pause(task: Path, off: bool, as_json: bool) -> None:
-    """Start no new attempts; those at work end as usual. With --off, continue.
+    """Start no new attempts; running ones finish as usual. With --off, continue.
 
-    When no process works on a campaign, blastdoor resume continues it, paused or not.
+    If no process works on the campaign, `blastdoor resume` continues it, paused or not.
     """
     with open_campaign(task) as reading:
         if not reading.holder:
@@ -64,13 +64,21 @@ def pause(task: Path, off: bool, as_json: bool) -> None:
 
 
 @click.command("inject", cls=CampaignCommand)
-@click.option("--diff", "source", metavar="FILE", help="A diff, blocks or labelled whole files; - is stdin.")
 @click.option(
-    "--file", "plain", metavar="FILE", help="A plain file that replaces the one of its name, or that of --as."
+    "--diff",
+    "source",
+    metavar="FILE",
+    help="File with a diff, search/replace blocks or labelled whole files; - is stdin.",
 )
-@click.option("--as", "path", metavar="PATH", help="With --file: the path in the workspace.")
-@click.option("--on", "parent", metavar="NODE", help="Node to apply it to; the best when left out.")
-@click.option("--describe", "description", metavar="TEXT", help="What it does, in a few words.")
+@click.option(
+    "--file",
+    "plain",
+    metavar="FILE",
+    help="Plain file that replaces the one of the same name, or the one that --as names.",
+)
+@click.option("--as", "path", metavar="PATH", help="With --file: path in the workspace.")
+@click.option("--on", "parent", metavar="NODE", help="Node to apply it to; defaults to the best.")
+@click.option("--describe", "description", metavar="TEXT", help="Short description of the change.")
 @json_option
 @task_argument
 def inject(
@@ -107,7 +115,7 @@ def inject(
 @node_argument
 @task_argument
 def requeue(node: str, task: Path, as_json: bool) -> None:
-    """Run the attempt of NODE again, now: one that waits, is in quarantine, or ended without being charged."""
+    """Run the attempt of NODE again, now. It must be waiting, in quarantine, or have ended without being charged."""
     with open_campaign(task) as reading:
         found = present_node(reading, node)
         _require_free(found)
@@ -119,7 +127,7 @@ def requeue(node: str, task: Path, as_json: bool) -> None:
 @node_argument
 @task_argument
 def release(node: str, task: Path, as_json: bool) -> None:
-    """Let NODE out of quarantine; its stalls are counted from zero again."""
+    """Release NODE from quarantine; its stalls are counted from zero again."""
     with open_campaign(task) as reading:
         found = present_node(reading, node)
         if found.phase is not Phase.QUARANTINED:
@@ -132,7 +140,7 @@ def release(node: str, task: Path, as_json: bool) -> None:
 @node_argument
 @task_argument
 def cancel(node: str, task: Path, as_json: bool) -> None:
-    """End the attempt of NODE; it is not charged, what it spent stays spent."""
+    """Cancel the attempt of NODE; it is not charged, but what it spent stays spent."""
     with open_campaign(task) as reading:
         found = present_node(reading, node)
         if found.phase is Phase.ENDED:

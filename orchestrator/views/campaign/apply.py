@@ -37,17 +37,15 @@ def workspace_of(reading: Reading, run: Run, task: Path) -> Path:
 
 
 @click.command("apply", cls=CampaignCommand)
-@click.option(
-    "--to", "target", type=click.Path(path_type=Path), help="Folder to write to; the workspace when left out."
-)
+@click.option("--to", "target", type=click.Path(path_type=Path), help="Folder to write to; defaults to the workspace.")
 @click.option("--dry-run", is_flag=True, help="Only print the diff.")
 @json_option
 @node_argument
 @task_argument
 def command(node: str, task: Path, target: Path | None, dry_run: bool, as_json: bool) -> None:
-    """Write the changes of NODE (like 1.3.2, or best) into your own workspace.
+    """Apply the changes of NODE (like 1.3.2, or best) to your own workspace.
 
-    Each file that is touched must be as it was when the run began, else nothing is written.
+    Every file that it touches must be as it was when the run began; otherwise nothing is written.
     """
     with open_campaign(task) as reading:
         found = chosen_node(reading.state, node)

@@ -62,11 +62,11 @@ def diff_of(reading: Reading, node: Node, base: Node | None = None) -> str:
 
 
 @click.command("diff", cls=CampaignCommand)
-@click.option("--from", "base", metavar="NODE", help="Compare with this node; its parent when left out.")
+@click.option("--from", "base", metavar="NODE", help="Node to compare with; defaults to the parent.")
 @json_option
 @words_argument
 def command(words: tuple[str, ...], base: str | None, as_json: bool) -> None:
-    """Show what NODE (the best when left out) changed against its parent, or against another node."""
+    """Show what NODE (default: the best) changed compared with its parent, or with another node."""
     node, task = node_and_task(words)
     with open_campaign(task) as reading:
         found = chosen_node(reading.state, node or "best")

@@ -30,10 +30,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
 
 @click.command("export", cls=CampaignCommand)
-@click.option("--jsonl", type=_FILE, help="Every record, one a line, with its proof. - is stdout.")
-@click.option("--csv", "nodes", type=_FILE, help="A table of the nodes with their metrics. - is stdout.")
-@click.option("--records-csv", "records", type=_FILE, help="A table of all records. - is stdout.")
-@click.option("--artifact", type=(click.Path(path_type=Path), str), metavar="DIR NODE", help="A node as a new folder.")
+@click.option("--jsonl", type=_FILE, help="File for all records, one per line, with their proof; - is stdout.")
+@click.option("--csv", "nodes", type=_FILE, help="File for a table of the nodes with their metrics; - is stdout.")
+@click.option("--records-csv", "records", type=_FILE, help="File for a table of all records; - is stdout.")
+@click.option(
+    "--artifact", type=(click.Path(path_type=Path), str), metavar="DIR NODE", help="Write a node to a new folder."
+)
 @json_option
 @task_argument
 def command(

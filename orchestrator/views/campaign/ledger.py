@@ -36,7 +36,7 @@ _YOUNG_S = 3600.0
 
 @click.group("ledger")
 def command() -> None:
-    """List, prove, keep and clear what was recorded of a campaign."""
+    """List, verify and clean up the record of a campaign."""
 
 
 @command.command("list", cls=CampaignCommand)
@@ -44,7 +44,7 @@ def command() -> None:
 @json_option
 @task_argument
 def list_events(task: Path, after: int, as_json: bool) -> None:
-    """List every event, one line each; --json gives the records themselves, one a line."""
+    """List every event, one line each; --json prints the records themselves, one per line."""
     with open_campaign(task) as reading:
         screen = open_screen()
         for record in reading.ledger.read(after=after, limit=max(0, reading.ledger.head().seq - after)):
@@ -55,13 +55,15 @@ def list_events(task: Path, after: int, as_json: bool) -> None:
 
 
 @command.command("verify", cls=CampaignCommand)
-@click.option("--head", "kept", type=click.Path(path_type=Path), help="A head that was kept: it must be on the chain.")
+@click.option(
+    "--head", "kept", type=click.Path(path_type=Path), help="File with a head kept earlier; it must be on the chain."
+)
 @json_option
 @task_argument
 def verify(task: Path, kept: Path | None, as_json: bool) -> int:
     """Prove that no record was changed, moved or removed.
 
-    Only a head that was kept elsewhere shows that the end was not cut off. Exit code 1 when the chain is broken.
+    Only a head kept elsewhere shows that the end was not cut off. Exit code 1 when the chain is broken.
     """
     with open_campaign(task) as reading:
         head = read_head(kept) if kept else None
@@ -84,13 +86,11 @@ def verify(task: Path, kept: Path | None, as_json: bool) -> int:
 
 
 @command.command("head", cls=CampaignCommand)
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="File to write it to, so that you can sign it or keep it elsewhere."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="File to write it to, to be signed or kept elsewhere.")
 @json_option
 @task_argument
 def head_of(task: Path, out: Path | None, as_json: bool) -> None:
-    """Print the head of the chain: it stands for every record up to now."""
+    """Print the head of the chain, which stands for every record so far."""
     with open_campaign(task) as reading:
         head = reading.ledger.head()
     if out:

@@ -29,17 +29,17 @@ _LINES = 20
 
 
 @click.command("logs", cls=CampaignCommand)
-@click.option("-f", "--follow", "following", is_flag=True, help="Keep printing as things happen; Ctrl-C ends it.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Keep printing new lines; Ctrl-C stops.")
 @click.option(
-    "--lines", type=click.IntRange(min=0), help=f"How many of the last lines. [default: all; {_LINES} with -f]"
+    "--lines", type=click.IntRange(min=0), help=f"Number of last lines to print. [default: all; {_LINES} with -f]"
 )
 @json_option
 @words_argument
 def command(words: tuple[str, ...], following: bool, lines: int | None, as_json: bool) -> None:
-    """Print what the agent of NODE printed, and the log of its last trial; without NODE, the campaign's events. With
-    -f, follow what happens.
+    """Print the output of NODE's agent and the log of its last trial; without NODE, the campaign's events. With -f,
+    keep following.
 
-    What a program printed is its own word, so it is shown escaped.
+    The output of an untrusted program is shown escaped.
     """
     node, task = node_and_task(words)
     with open_campaign(task) as reading:

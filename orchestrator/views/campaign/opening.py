@@ -39,7 +39,7 @@ node_argument = click.argument("node", metavar="NODE", callback=_named_node)
 # For node_and_task, where the node may be left out.
 words_argument = click.argument("words", nargs=-1, metavar="[NODE] [TASK]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-run_option = click.option("--run", "number", type=int, metavar="N", help="Which run; the present one when left out.")
+run_option = click.option("--run", "number", type=int, metavar="N", help="Run to show; defaults to the current one.")
 
 
 class CampaignCommand(click.Command):

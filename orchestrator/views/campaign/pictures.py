@@ -28,16 +28,16 @@ from orchestrator.views.campaign.tree import Layout, family_for, tree
 
 
 @click.command("chart", cls=CampaignCommand)
-@click.option("--metric", "name", help="Which metric; the first when left out.")
-@click.option("--width", type=click.IntRange(min=40, max=1000), help="Columns; those of the terminal when left out.")
-@click.option("--height", type=click.IntRange(min=8, max=1000), help="Lines; those of the terminal when left out.")
+@click.option("--metric", "name", help="Metric to plot; defaults to the first.")
+@click.option("--width", type=click.IntRange(min=40, max=1000), help="Columns; defaults to the terminal's.")
+@click.option("--height", type=click.IntRange(min=8, max=1000), help="Lines; defaults to the terminal's.")
 @run_option
 @json_option
 @task_argument
 def chart_command(
     task: Path, name: str | None, width: int | None, height: int | None, number: int | None, as_json: bool
 ) -> None:
-    """Draw every node of a run as a dot: score over order, with the best so far as a stair."""
+    """Plot every node of a run as a dot, score over order, with the best so far as a stair."""
     with open_campaign(task) as reading:
         run = chosen_run(reading.state, number)
         metrics = metrics_of(reading, run)
@@ -69,13 +69,13 @@ def _record(state: State, metric: Metric, run: Run) -> dict[str, Any]:
 
 
 @click.command("tree", cls=CampaignCommand)
-@click.option("--depth", type=click.IntRange(min=0), help="Levels below the root.")
+@click.option("--depth", type=click.IntRange(min=0), help="Number of levels below the root.")
 @click.option("--all", "everything", is_flag=True, help="Show every node, even if there are many.")
 @run_option
 @json_option
 @task_argument
 def tree_command(task: Path, depth: int | None, everything: bool, number: int | None, as_json: bool) -> None:
-    """Show the tree of a run: what became of each node, and the way to the best."""
+    """Show the tree of a run: what became of each node, and the path to the best."""
     with open_campaign(task) as reading:
         run = chosen_run(reading.state, number)
         metrics = metrics_of(reading, run)

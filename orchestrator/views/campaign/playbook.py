@@ -44,7 +44,7 @@ def command() -> None:
 @json_option
 @task_argument
 def log(task: Path, as_json: bool) -> None:
-    """List every version: by whom, why, what attempts with it brought, and what became of it."""
+    """List every version: who wrote it and why, how attempts with it did, and what became of it."""
     with open_campaign(task) as reading:
         versions = _versions(reading)
         brought = tallies(reading.state, ranking_of(reading))
@@ -58,11 +58,11 @@ def log(task: Path, as_json: bool) -> None:
 
 
 @command.command("show", cls=CampaignCommand)
-@click.option("--version", "number", type=int, metavar="N", help="Which version; the present one when left out.")
+@click.option("--version", "number", type=int, metavar="N", help="Version to print; defaults to the current one.")
 @json_option
 @task_argument
 def show(task: Path, number: int | None, as_json: bool) -> None:
-    """Print every page of the present version, or of another."""
+    """Print every page of the current version, or of another one."""
     with open_campaign(task) as reading:
         chosen = _chosen(reading, number)
         pages = _pages(reading, chosen)
@@ -103,7 +103,7 @@ def diff(old: int, new: int, task: Path, as_json: bool) -> None:
 @json_option
 @task_argument
 def use(number: int, task: Path, as_json: bool) -> None:
-    """Use VERSION for all later attempts; a version that is on trial beside the present one is given up."""
+    """Use VERSION for all later attempts; a version on trial beside the current one is discarded."""
     with open_campaign(task) as reading:
         chosen = _chosen(reading, number)
         if chosen.number == reading.state.campaign.playbook:
@@ -124,7 +124,7 @@ def use(number: int, task: Path, as_json: bool) -> None:
 @json_option
 @task_argument
 def correct(text: str, task: Path, drop: bool, as_json: bool) -> None:
-    """Pin TEXT, one line, as a correction: every later version contains it, also one that an evolver writes."""
+    """Pin TEXT, one line, as a correction: every later version contains it, even one that an evolver writes."""
     with open_campaign(task) as reading:
         pages = _pages(reading, _chosen(reading, None))
         try:

@@ -54,17 +54,17 @@ def answered(node: Node) -> str:
 @node_argument
 @task_argument
 def accept(node: str, task: Path, as_json: bool) -> None:
-    """Accept NODE, which waits for approval: it becomes the best unless a better one came meanwhile."""
+    """Accept NODE, a candidate awaiting approval: it becomes the best unless a better one came in the meantime."""
     _answer(task, node, "accept", "", as_json)
 
 
 @click.command("decline", cls=CampaignCommand)
-@click.option("--why", default="", metavar="TEXT", help="Reason, kept with the node.")
+@click.option("--why", default="", metavar="TEXT", help="Reason, recorded with the node.")
 @json_option
 @node_argument
 @task_argument
 def decline(node: str, task: Path, why: str, as_json: bool) -> None:
-    """Reject NODE, which waits for approval: it does not become the best; its score stays on record."""
+    """Reject NODE, a candidate awaiting approval: it does not become the best; its score stays on record."""
     if len(why) > LONGEST_WHY:
         raise click.UsageError(f"--why has at most {LONGEST_WHY} characters")
     _answer(task, node, "decline", why.strip(), as_json)

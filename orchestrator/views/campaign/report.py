@@ -294,7 +294,7 @@ def material_of(reading: Reading, run: Run) -> Material:
 
 
 @click.command("report", cls=CampaignCommand)
-@click.option("--out", type=click.Path(path_type=Path), default=STDOUT, help="File to write to; else stdout.")
+@click.option("--out", type=click.Path(path_type=Path), default=STDOUT, help="File to write to; defaults to stdout.")
 @run_option
 @json_option
 @task_argument

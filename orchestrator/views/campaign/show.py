@@ -315,7 +315,7 @@ def record(state: State, node: Node, history: History, metrics: Sequence[Metric]
 @json_option
 @words_argument
 def command(words: tuple[str, ...], as_json: bool) -> None:
-    """Show everything about NODE, the best when left out: proposal, verdict, trials, guards, cost, history."""
+    """Show everything about NODE (default: the best): proposal, verdict, trials, guards, cost, history."""
     node, task = node_and_task(words)
     with open_campaign(task) as reading:
         found = chosen_node(reading.state, node or "best")

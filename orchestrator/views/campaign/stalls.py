@@ -34,14 +34,14 @@ _UNBOUNDED = 10_000
 _DURATION = Parsed("duration", parse_duration)
 _COLUMNS = ("agent", "model", "configuration", "goes", "stalls", "found after", "tokens lost", "$ lost", "saved")
 _FLAGS = (
-    ("floor", click.FloatRange(min=0, max=100_000), "N", "The floor, in tokens a second."),
-    ("window", _DURATION, "DURATION", "The window of the floor."),
-    ("grace", _DURATION, "DURATION", "Time after the first token in which the floor does not count."),
-    ("first-token", _DURATION, "DURATION", "Deadline of the first token."),
-    ("thinking", _DURATION, "DURATION", "Cap on thinking that is not shown."),
-    ("tool", _DURATION, "DURATION", "Cap on a tool that runs."),
-    ("waiting", _DURATION, "DURATION", "Cap on waiting for the provider."),
-    ("loop", click.IntRange(min=2, max=1000), "N", "Number of equal calls with equal results that make a loop."),
+    ("floor", click.FloatRange(min=0, max=100_000), "N", "floor, in tokens per second."),
+    ("window", _DURATION, "DURATION", "window over which the floor is measured."),
+    ("grace", _DURATION, "DURATION", "time after the first token in which the floor does not count."),
+    ("first-token", _DURATION, "DURATION", "deadline of the first token."),
+    ("thinking", _DURATION, "DURATION", "cap on thinking that is not shown."),
+    ("tool", _DURATION, "DURATION", "cap on a running tool."),
+    ("waiting", _DURATION, "DURATION", "cap on waiting for the provider."),
+    ("loop", click.IntRange(min=2, max=1000), "N", "number of equal calls with equal results that make a loop."),
 )
 
 

@@ -298,7 +298,7 @@ def standing_of(reading: Reading) -> Standing:
 @json_option
 @task_argument
 def command(task: Path, as_json: bool) -> None:
-    """Show where a campaign stands: the best, what is open, what is spent, and which process works on it."""
+    """Show where a campaign stands: the best node, what is open, what was spent, and which process works on it."""
     with open_campaign(task) as reading:
         standing = standing_of(reading)
     if as_json:

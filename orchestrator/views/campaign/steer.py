@@ -23,8 +23,7 @@ _QUOTES = 'the instruction goes into quotes, the task\'s folder behind it: blast
 def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
     """Send an instruction to every later proposal, like "prefer numpy over loops".
 
-    It counts as a new instruction: every later proposal is made with it, and an agent at work receives it.
-    TEXT is required unless --list is given.
+    Every later proposal is made with it, and an agent at work receives it. TEXT is required unless --list is given.
     """
     text, task = _parted(words, is_list)
     with open_campaign(task) as reading:

@@ -28,8 +28,8 @@ CONTROLS = ("C01", "C02")
 
 @click.command("attack")
 @site_options("gpu", "infra", "standing", "runtime")
-@click.option("--runtime", "runtimes", multiple=True, help="Runtime to attack; all known ones when left out.")
-@click.option("--only", multiple=True, metavar="ID", help="Rows to run beside the controls, like T18.")
+@click.option("--runtime", "runtimes", multiple=True, help="Runtime to attack; defaults to all known ones.")
+@click.option("--only", multiple=True, metavar="ID", help="Row to run beside the controls, like T18; can be repeated.")
 @click.option("--mutate", is_flag=True, help="Switch each hardening flag off in turn and see which attacks succeed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
@@ -41,11 +41,11 @@ def command(
     mutate: bool,
     as_json: bool,
 ) -> int:
-    """Run every attack of the threat table against a chamber.
+    """Run every attack in the threat table against a chamber.
 
-    Exit code 0 only if every attack ran and was blocked and both controls behave; with --mutate, only if every flag
-    is noticed by an attack. Attacked is your own engine, unless --backend says otherwise; rows that look at an engine
-    from outside are then left out.
+    Exit code 0 only if every attack ran and was blocked and both controls behaved; with --mutate, only if an attack
+    notices each flag that is switched off. Attacks your own engine, unless --backend names another;
+    rows that look at an engine from outside are then skipped.
     """
     logs.configure(logging.ERROR)  # attacks break things on purpose, and the sandbox would warn of each
     if mutate and only:

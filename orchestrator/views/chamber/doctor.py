@@ -22,18 +22,18 @@ from sandbox.conformance.contract import CONTRACT
 
 
 @click.command("doctor")
-@click.option("--runtime", "runtimes", multiple=True, help="Runtime to examine; all known ones when left out.")
+@click.option("--runtime", "runtimes", multiple=True, help="Runtime to examine; defaults to all known ones.")
 @site_options("standing", "runtime")
-@click.option("--only", multiple=True, metavar="ROW", help="Rows of the contract to run.")
+@click.option("--only", multiple=True, metavar="ROW", help="Row of the contract to run; can be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(
     settings: Settings, /, runtimes: tuple[str, ...], only: tuple[str, ...], as_json: bool, **given: Any
 ) -> int:
-    """Check that this machine, or the provider that --backend names, keeps what a chamber promises.
+    """Check that chambers on this machine, or at the provider that --backend names, keep their promises.
 
-    Shows the engine's parts or who pays, the posture of a chamber, and the contract that every backend must keep. At
-    a provider it rents what it examines: that costs a little.
+    Shows the parts of the engine or the account that pays, the posture of a chamber, and the contract that every
+    backend must keep. At a provider it rents what it examines, which costs a little.
     """
     if unknown := [name for name in only if name not in CONTRACT]:
         raise click.UsageError(f"no row {unknown[0]!r}; rows are {', '.join(CONTRACT)}")

@@ -42,7 +42,7 @@ _HELP = {
     "log_bytes": "size of the log",
     "output_bytes": "size of the outputs",
     "output_files": "files and folders among the outputs",
-    "gpu": "kind and count, like A100:8; or none",
+    "gpu": "GPU, kind and count, like A100:8; or none",
 }
 
 
@@ -78,11 +78,11 @@ class Echo:
 @click.command("exec", context_settings={"ignore_unknown_options": False})
 @click.option("--in", "source", type=click.Path(path_type=Path), help="Folder with the files for the command.")
 @click.option("--out", "target", type=click.Path(path_type=Path), help="New folder for its $BLASTDOOR_OUT.")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=PATH", help="Large input, seen as /inputs/NAME.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=PATH", help="Large input, mounted as /inputs/NAME.")
 @click.option("--image", help="Image of the chamber.")
 @site_options("gpu", "standing")
-@click.option("--build", "build_step", metavar="LINE", help="Shell line to run first, with a limit of its own.")
-@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Variable for the command.")
+@click.option("--build", "build_step", metavar="LINE", help="Shell line to run first, with its own limit.")
+@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Environment variable for the command.")
 @click.option("--loopback", is_flag=True, help="Allow TCP and UDP on the chamber's own loopback.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON; the log goes to stderr.")
 @_limit_options
@@ -91,10 +91,10 @@ class Echo:
 def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     """Run one command in a fresh chamber.
 
-    Its log is shown as it comes; what it leaves in $BLASTDOOR_OUT is written to --out.
+    Shows its log as it comes, and writes what it leaves in $BLASTDOOR_OUT to --out.
 
-    Exit code 0 when the command completed, 1 when it ended in any other way, 2 when the input is at fault, 3 when
-    the engine is.
+    Exit code 0 when the command completed, 1 when it ended in any other way, 2 when the input is at fault, 3 when the
+    engine fails.
     """
     chosen = resolve_site(flags_of(flags), settings)
     provider = make_provider(settings, chosen)

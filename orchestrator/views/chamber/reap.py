@@ -19,7 +19,7 @@ from orchestrator.wiring import make_provider, resolve_site
 def command(settings: Settings, /, as_json: bool, **given: Any) -> None:
     """Remove what crashed processes left behind, on your own engine or at the provider that --backend names.
 
-    Exit code 3 when something could not be removed: stderr names it.
+    Exit code 3 when something could not be removed; stderr names it.
     """
     chosen = resolve_site(flags_of(given), settings, anywhere=True)
     ended, left = asyncio.run(make_provider(settings, chosen).reap())

@@ -43,20 +43,20 @@ _SIGNS = {
 
 
 @click.command("check")
-@click.option("--runs", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of the baseline.")
-@click.option("--no-cheats", is_flag=True, help="Leave the cheats out: each of them costs one run of the judge.")
+@click.option("--runs", type=click.IntRange(1, 1000), default=3, show_default=True, help="Number of baseline runs.")
+@click.option("--no-cheats", is_flag=True, help="Skip the cheats; each costs one run of the judge.")
 @site_options()
 @json_option
 @task_argument
 @click.pass_obj
 def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, as_json: bool, **given: Any) -> int:
-    """Examine TASK before it is searched: wiring, noise, cost, and whether its judge holds.
+    """Check TASK before you search with it: wiring, noise, cost, and whether its judge holds.
 
-    The baseline is run and judged a few times, cheats are put before the judge, and the candidate's chamber is
-    searched for gold. Nothing is recorded.
+    Runs and judges the baseline a few times, shows cheats to the judge, and searches the candidate's chamber for gold.
+    Records nothing.
 
-    Exit code 0 when nothing is broken, warnings or not, 1 when something is, 2 when the task cannot be read, 3 when
-    the engine is at fault.
+    Exit code 0 when nothing is broken (warnings are allowed), 1 when something is, 2 when the task cannot be read, 3
+    when the engine fails.
     """
     loaded = load_task(task)
     options = resolve(flags_of(given), loaded, settings)

@@ -84,7 +84,7 @@ class _Seen:
 
 
 @click.command("gate")
-@click.option("--diff", "source", required=True, metavar="FILE", help="The change to judge; - is stdin.")
+@click.option("--diff", "source", required=True, metavar="FILE", help="File with the change to judge; - is stdin.")
 @click.option("--must-improve", is_flag=True, help="Reject a change that is merely no worse than the baseline.")
 @click.option("--junit", type=_file, help="Write a JUnit report.")
 @click.option("--markdown", type=_file, help="Write a summary in Markdown.")
@@ -107,11 +107,11 @@ def command(
 ) -> int:
     """Judge one untrusted change to TASK: a diff, blocks or whole files.
 
-    It is accepted when it changes only what the task lets it edit, runs, is a solution, passes every guard and is no
-    worse than the baseline; also when it is run again, and on the held-out split, where the task has one. With
-    --must-improve it is accepted when a campaign would keep it.
+    The change is accepted when it edits only what the task allows, runs, is a valid solution, passes every guard and is
+    no worse than the baseline, also in a second run, and on the held-out split if the task has one. With --must-improve
+    it is accepted only if a campaign would keep it.
 
-    Exit code 0 when it is accepted, 1 when it is rejected, 2 when it could not be judged for any reason.
+    Exit code 0 when it is accepted, 1 when it is rejected, 2 when it could not be judged, for whatever reason.
     """
     if keep and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise click.UsageError(f"{keep} exists and is not an empty folder; name a new one")

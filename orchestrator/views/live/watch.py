@@ -150,12 +150,12 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 @click.command("watch", cls=CampaignCommand)
-@click.option("--once", is_flag=True, help="Print one picture and leave.")
+@click.option("--once", is_flag=True, help="Print one picture and exit.")
 @task_argument
 def command(task: Path, once: bool) -> None:
-    """Watch a campaign that runs in another terminal; Ctrl-C leaves, and changes nothing.
+    """Watch a campaign that is running in another terminal; Ctrl-C stops watching and changes nothing.
 
-    In a pipe, one line for each attempt that ends. It leaves by itself when nobody works on the campaign.
+    In a pipe, prints one line for each attempt that ends. Exits when no process works on the campaign any more.
     """
     screen = open_screen()
     with open_campaign(task) as reading, _ended_by_signals():

@@ -34,17 +34,19 @@ _LOG_LINES = 20
 
 
 @click.command("guards")
-@click.option("--check", "is_check", is_flag=True, help="Run them now, each in a chamber of its own.")
+@click.option("--check", "is_check", is_flag=True, help="Run the guards now, each in its own chamber.")
 @click.option("--add", metavar="NAME", help="Add a guard to NODE; all nodes below inherit it.")
-@click.option("--command", "line", metavar="LINE", help="With --add: a line for the shell that must exit with 0.")
-@click.option("--beside-judge", is_flag=True, help="With --add: run it in the judge's chamber, on bytes only.")
+@click.option("--command", "line", metavar="LINE", help="With --add: shell line that must exit with 0.")
+@click.option(
+    "--beside-judge", is_flag=True, help="With --add: run it in the judge's chamber, on the output bytes only."
+)
 @site_options()
 @json_option
 @node_argument
 @task_argument
 @click.pass_obj
 def command(settings: Settings, /, node: str, task: Path, **given: Any) -> int:
-    """Show the guards that NODE inherits, from the root on. With --check, exit code 1 when one does not pass."""
+    """Show the guards that NODE inherits, from the root down. With --check, exit code 1 when one does not pass."""
     if given["add"] is not None:
         return _add(task, node, str(given["add"]), given["line"], bool(given["beside_judge"]))
     if given["line"] is not None or given["beside_judge"]:

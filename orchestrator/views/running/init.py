@@ -12,7 +12,7 @@ from orchestrator.views.campaign.opening import json_option, print_json, typed
 @json_option
 @click.argument("folder", type=click.Path(path_type=Path))
 def command(folder: Path, as_json: bool) -> None:
-    """Write a small commented task into a new FOLDER."""
+    """Create a small, commented task in a new FOLDER."""
     try:
         write_template(folder)
     except TaskError as error:

@@ -19,7 +19,12 @@ from orchestrator.wiring import Flags
 
 
 @click.command("replay")
-@click.option("--tolerance", type=click.FloatRange(min=0), default=1e-9, help="Relative difference that is no change.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=1e-9,
+    help="Relative difference that still counts as the same score.",
+)
 @site_options()
 @json_option
 @node_argument
@@ -28,8 +33,8 @@ from orchestrator.wiring import Flags
 def command(settings: Settings, /, node: str, task: Path, tolerance: float, as_json: bool, **given: Any) -> int:
     """Run NODE's candidate once more and say whether its verdict stands. Nothing is recorded.
 
-    A strict score stands when it comes out the same, and when the candidate would be kept, or not, as it was. A noisy
-    one never comes out the same: it stands when it is no worse than the worst of the node's own repeats.
+    A strict score stands when it is the same again, and the candidate would be kept, or not, as before. A noisy score
+    is never quite the same: it stands when it is no worse than the worst of the node's own repeats.
 
     Exit code 0 when it stands, 1 when it does not.
     """

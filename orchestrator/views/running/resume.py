@@ -20,6 +20,6 @@ from orchestrator.wiring import How
 @task_argument
 @click.pass_obj
 def command(settings: Settings, /, task: Path, **given: Any) -> int:
-    """Continue the campaign of TASK. Caps may be raised: a cap that you give replaces the old one."""
+    """Continue the campaign of TASK. A cap that you give replaces the old one."""
     wanted = Wanted(task, How.RESUME, flags_of(given), settings, quiet=given["as_json"])
     return finish(wanted, given["as_json"])

@@ -19,20 +19,26 @@ from orchestrator.wiring import How
 
 @click.command("run")
 @run_flags(Scope.RUN, Scope.CAP)
-@click.option("--new-run", is_flag=True, help="The criteria changed: begin run 2 (3, …) in the same campaign.")
-@click.option("--from", "start", metavar="NODE", help="With --new-run: begin with this node's files.")
-@click.option("--lower-tier", is_flag=True, help="Let a verdict of a lower tier replace one of a better tier.")
+@click.option(
+    "--new-run", is_flag=True, help="Begin the next run (2, 3, …) in the same campaign, with changed criteria."
+)
+@click.option("--from", "start", metavar="NODE", help="With --new-run: start from this node's files.")
+@click.option(
+    "--lower-tier", is_flag=True, help="Let a verdict of a lower integrity tier replace one of a better tier."
+)
 @site_options()
-@click.option("--dry-run", is_flag=True, help="Say what would run and what it may cost; run nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would run and what it could cost; run nothing.")
 @json_option
 @task_argument
 @click.pass_obj
 def command(settings: Settings, /, task: Path, **given: Any) -> int:
-    """Search for a better candidate of TASK.
+    """Search for a better candidate for TASK.
 
-    Ctrl-C ends it cleanly, twice ends it at once; nothing is lost either way, and `blastdoor resume` goes on.
-    Exit code 0 when a rule stopped it, 1 when too many attempts in a row ended free, 130 when a signal did, 2 when the
-    task or the proposer is at fault, 3 when the engine is.
+    Press Ctrl-C once to end it cleanly, twice to end it at once; nothing is lost either way, and `blastdoor resume`
+    continues it.
+
+    Exit code 0 when a stop rule ended it, 1 when too many attempts in a row ended free, 2 when the task or the proposer
+    is at fault, 3 when the engine fails, 130 when a signal ended it.
     """
     if given["start"] and not given["new_run"]:
         raise click.UsageError("--from needs --new-run")

@@ -21,8 +21,8 @@ from orchestrator.wiring import Flags
 
 
 @click.command("shell")
-@click.option("-c", "line", metavar="LINE", help="Run this one line and leave.")
-@click.option("--wall", type=Parsed("duration", parse_duration), default="30m", help="How long the chamber stays.")
+@click.option("-c", "line", metavar="LINE", help="Run this one line and exit.")
+@click.option("--wall", type=Parsed("duration", parse_duration), default="30m", help="Lifetime of the chamber.")
 @site_options()
 @json_option
 @node_argument
@@ -33,9 +33,9 @@ def command(
 ) -> int:
     """Open a shell in a fresh chamber with NODE's files, image, inputs and limits; nothing in it is kept.
 
-    There is no terminal in a chamber: each line is run and its output shown. Ctrl-D or exit leaves.
+    A chamber has no terminal: each line is run and its output is shown. Ctrl-D or exit leaves.
 
-    With -c, and after exit, the exit code is the line's own; 1 where the chamber ended before it answered.
+    With -c, and after exit, the exit code is that of the line; 1 if the chamber ended before it answered.
     """
     if as_json and line is None:
         raise click.UsageError("--json needs -c LINE; a conversation has no end to print")
