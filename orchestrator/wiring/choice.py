@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.choices import BACKENDS, OWN_ENGINE
-from orchestrator.registry import ChoiceError, UnknownName
+from orchestrator.registry import ChoiceError, UnknownName, told
 from orchestrator.run_options import Scope, options_of
 from orchestrator.task import TaskError
 from sandbox import Gpu
@@ -56,11 +56,22 @@ def settle(values: dict[str, Any], sources: Mapping[str, str], *, anywhere: bool
     """
     backend = values["backend"]
     try:
-        provider = BACKENDS.load(backend)
+        entry, provider = BACKENDS.find(backend), BACKENDS.load(backend)
     except UnknownName:
         raise TaskError(f"backend {backend} is not known; use one of {', '.join(BACKENDS.names())}") from None
     except ChoiceError as error:
         raise TaskError(str(error)) from None
+    try:
+        _settle_with(provider, values, sources, anywhere=anywhere)
+    except TaskError:
+        raise
+    except Exception as error:
+        if not entry.is_outside:
+            raise
+        raise TaskError(f'the backend "{backend}"{entry} failed: {told(error)}') from error
+
+
+def _settle_with(provider: Any, values: dict[str, Any], sources: Mapping[str, str], *, anywhere: bool) -> None:
     # A factory of another package may be a function, and then takes whatever is said.
     for name, line in getattr(provider, "meaningless", {}).items():
         if values[name] is not None:

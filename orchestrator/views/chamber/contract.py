@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.proposers import PluginFailed
 from orchestrator.task import ImageSpec
 from orchestrator.wiring import Provider
 from sandbox import Enforcer, Gpu, Job, Limits, SandboxError
@@ -46,7 +47,7 @@ async def _judge(subject: Subject, name: str) -> dict[str, Any]:
             holds, why = None, subject.lacks[name]
         else:
             await CONTRACT[name](subject)
-    except (NotConforming, SandboxError, TimeoutError) as error:
+    except (NotConforming, SandboxError, PluginFailed, TimeoutError) as error:
         holds, why = False, f"{type(error).__name__}: {error}"
     return {
         "subject": subject.name,

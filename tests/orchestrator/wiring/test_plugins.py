@@ -1,5 +1,6 @@
 """What a run keeps of the packages that it works with, and what a resume makes of it."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task
 from orchestrator.wiring import Flags, SiteChoice, open_site, resolve
 from orchestrator.wiring.plugins import brought_by_others, changed_since, refuse_missing
-from sandbox import Unavailable
+from sandbox import Bundle, Channel, Job, Report, Unavailable
 from tests.orchestrator.agents.test_presets import POLITE, PRESET
 from tests.orchestrator.loop.scripted import Proposing, write_task
 from tests.plugins import Packages
@@ -151,6 +152,166 @@ async def test_a_backend_that_fails_in_the_middle(packages: Packages, tmp_path: 
     finished = await search(folder, how=How.RESUME, proposer=Proposing(*points))
     assert finished.champion
     assert finished.champion.params == {"value": 7}
+
+
+SLOTTED = """
+
+class Slots:
+    __slots__ = ("backend", "capabilities", "opened")
+
+    def __init__(self, backend):
+        self.backend, self.capabilities, self.opened = backend, backend.capabilities, 0
+
+    async def open(self, job):
+        self.opened += 1
+        return Slot(await self.backend.open(job), self.opened >= AT)
+
+    async def reap(self):
+        return []
+
+    async def close(self):
+        await self.backend.close()
+
+
+class Slot:
+    __slots__ = ("chamber", "broken")
+
+    def __init__(self, chamber, broken):
+        self.chamber, self.broken = chamber, broken
+
+    def at(self, method):
+        if self.broken and method == METHOD:
+            {}["missing"]
+        return self.chamber
+
+    facts = property(lambda self: self.at("facts").facts)
+    bill = property(lambda self: self.at("bill").bill)
+
+    async def run(self, bundle, *, listener=None, talk=None):
+        return await self.at("run").run(bundle, listener=listener, talk=talk)
+
+    async def stop(self):
+        await self.at("stop").stop()
+
+    async def kill(self):
+        await self.at("kill").kill()
+
+    async def __aenter__(self):
+        await self.at("enter").__aenter__()
+        return self
+
+    async def __aexit__(self, *error):
+        await self.chamber.__aexit__(*error)
+        self.at("exit")
+
+
+METHOD, AT = "", 0
+"""
+IN_SLOTS = (BACKEND + SLOTTED).replace(OPENED, OPENED + "        site = replace(site, backend=Slots(site.backend))\n")
+IN_SLOTS = IN_SLOTS.replace("from contextlib", "from dataclasses import replace\nfrom contextlib")
+
+
+@pytest.mark.parametrize("method", ["", "facts", "bill", "run", "enter", "exit"])
+async def test_a_backend_with_slots(packages: Packages, tmp_path: Path, method: str) -> None:
+    """Nothing is put into what others made, so it may be closed; a fault in it ends the session with its name."""
+    place = packages.install(IN_SLOTS.replace('METHOD, AT = "", 0', f'METHOD, AT = "{method}", 8'), PRETEND)
+    folder = write_task(tmp_path / "task")
+    points = [{"value": value} for value in (3, 5, 7)]
+    given = {"backend": "pretend", "rate": 1e6, "width": 1}
+    if method:
+        with pytest.raises(
+            PluginFailed, match=r"^the backend .pretend. of the package blastdoor-counting 1.2 failed: Key"
+        ):
+            await search(folder, proposer=Proposing(*points), **given)
+        packages.remove(place)
+        packages.install(IN_SLOTS, PRETEND)
+        given = {"how": How.RESUME}
+    finished = await search(folder, proposer=Proposing(*points), **given)
+    assert finished.champion
+    assert finished.champion.params == {"value": 7}
+    with read_campaign(folder) as campaign:
+        assert len(campaign.state.nodes) == 1 + len(points)
+
+
+@pytest.mark.parametrize("name", ["bake", "add_input", "usd_per_second", "ceiling", "keep_apart", "ask_first"])
+async def test_a_site_that_fails(packages: Packages, tmp_path: Path, name: str) -> None:
+    """All that a site is asked for is told with its package; nothing has begun, and a mended one starts."""
+    broken = "        site = replace(site, NAME=lambda *_: {}['missing'])\n".replace("NAME", name)
+    place = packages.install(IN_SLOTS.replace(OPENED, OPENED + broken), PRETEND)
+    folder = write_task(tmp_path / "task")
+    (folder / "data").mkdir()
+    (folder / "data" / "rows").write_text("1\n")
+    with (folder / "blastdoor.toml").open("a") as file:
+        file.write('[inputs]\ndata = "data"\n')
+    with pytest.raises(PluginFailed, match=r"of the package blastdoor-counting 1\.2 failed: KeyError"):
+        await search(folder, proposer=Proposing({"value": 3}), backend="pretend")
+    packages.remove(place)
+    packages.install(IN_SLOTS, PRETEND)
+    assert (await search(folder, proposer=Proposing({"value": 3}), backend="pretend")).champion
+
+
+class Full:
+    """A log of ours on a disk that is full."""
+
+    error = OSError(errno.ENOSPC, "No space left on device", "live.log")
+
+    def line(self, text: str) -> None:
+        raise self.error
+
+    def report(self, report: Report) -> None:
+        raise self.error
+
+    async def talk(self, channel: Channel) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("called", ["listener.line('x')", "listener.report(None)", "await talk(None)"])
+async def test_what_is_not_its_fault(packages: Packages, called: str) -> None:
+    """An error of our own code that it calls is told as what it is."""
+    packages.install(
+        IN_SLOTS.replace("        return await self.at", f"        {called}\n        return await self.at"), PRETEND
+    )
+    async with open_site(Settings(), CHOICE) as site, await site.backend.open(Job(command=("x",))) as chamber:
+        with pytest.raises(OSError, match="No space left") as caught:
+            await chamber.run(Bundle({}), listener=Full(), talk=Full().talk)
+        assert caught.value is Full.error
+    packages.install(
+        BACKEND.replace(OPENED, f"        progress('x')\n{OPENED}"),
+        {"blastdoor.backends": {"loud": "{module}:Pretend"}},
+    )
+    with pytest.raises(OSError, match="No space left"):
+        async with open_site(Settings(), SiteChoice("loud"), Full().line):
+            raise AssertionError("it was opened")
+
+
+async def test_a_full_disk_of_its_own(packages: Packages) -> None:
+    """The same error, raised by itself, is told with its package."""
+    own = "        raise OSError(28, 'No space left')\n        return await self.at"
+    packages.install(IN_SLOTS.replace("        return await self.at", own), PRETEND)
+    async with open_site(Settings(), CHOICE) as site, await site.backend.open(Job(command=("x",))) as chamber:
+        with pytest.raises(
+            PluginFailed, match=r"of the package blastdoor-counting 1\.2 failed: OSError: .* No space left"
+        ):
+            await chamber.run(Bundle({}))
+
+
+async def test_a_site_that_cannot_be_left(packages: Packages) -> None:
+    """It is told with its package; what ended the session before is told first."""
+    packages.install(BACKEND.replace("        await site.backend.close()", "        {}['missing']"), PRETEND)
+    with pytest.raises(Unavailable, match=r"of the package blastdoor-counting 1\.2 failed: KeyError: 'missing'"):
+        async with open_site(Settings(), CHOICE):
+            pass
+    closing = BACKEND.replace(
+        "        yield site\n        await", "        try:\n            yield site\n        finally:\n            await"
+    )
+    packages.install(
+        closing.replace("await site.backend.close()", "{}['missing']"),
+        {"blastdoor.backends": {"other": "{module}:Pretend"}},
+    )
+    with pytest.raises(ValueError, match="of the session") as caught:
+        async with open_site(Settings(), SiteChoice("other")):
+            raise ValueError("of the session")
+    assert "failed as it was closed: KeyError" in caught.value.__notes__[0]
 
 
 def test_a_run_goes_on_elsewhere(packages: Packages) -> None:
