@@ -1,14 +1,15 @@
 """The seam between the ledger and where it is kept: all that one kind of database does in its own way."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine, Insert
+from sqlalchemy import Connection, Engine
 
 from orchestrator.ledger.chain import Head
 from orchestrator.ledger.lock import Holder
 
 T = TypeVar("T")
+Columns = Sequence[Mapping[str, object]]
 
 
 class Standing(NamedTuple):
@@ -29,10 +30,6 @@ class Database(Protocol):
     @property
     def waited_s(self) -> float:
         """For so long one that was away or late has been waited for; whoever called stood still meanwhile."""
-
-    @property
-    def upsert(self) -> Insert:
-        """A row of the projection, set or replaced."""
 
     @property
     def writing(self) -> Mapping[str, object]:
@@ -60,6 +57,12 @@ class Database(Protocol):
 
     def standing(self, connection: Connection) -> Standing:
         """Asked with every append. Until the transaction ends, nobody else can write."""
+
+    def put(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
+        """Append events, set rows of the projection, drop others by `k` and `i`: in the transaction of the caller."""
+
+    def last_change(self, connection: Connection) -> int | None:
+        """A number that is another one once anybody else has written; None where the database has none."""
 
     def lock(self, connection: Connection) -> bool:
         """Hold the campaign for as long as this connection lives; False when another one does."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import Connection, Engine, Insert, create_engine, select, text
+from sqlalchemy import Connection, Engine, Insert, bindparam, create_engine, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from tenacity import (
@@ -29,7 +29,7 @@ from tenacity.stop import stop_base
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Head
-from orchestrator.ledger.database import Standing
+from orchestrator.ledger.database import Columns, Standing
 from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
 from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
 from orchestrator.ledger.postgres_errors import redacted, translated
@@ -73,6 +73,8 @@ _SERVER = {
 _LAST = select(events.c.seq, events.c.hash).order_by(events.c.seq.desc()).limit(1)
 # A statement of its own: one that waited for the lock reads the rest as it was before the wait.
 _FENCE = select(fence.c.epoch, fence.c.holder).with_for_update()
+_APPEND = insert(events)
+_FORGET = delete(projection).where(projection.c.kind == bindparam("k"), projection.c.id == bindparam("i"))
 _HOLDER = "holder"
 _TABLES = text(
     "SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
@@ -98,10 +100,12 @@ def _upsert() -> Insert:
     )
 
 
+_SET = _upsert()
+
+
 class Postgres:
     """A campaign's schema in a database that may hold many."""
 
-    upsert = _upsert()
     # Each statement sees what was committed before it: whoever waited for the fence must see what came meanwhile.
     writing = {"isolation_level": "READ COMMITTED"}  # noqa: RUF012  nobody changes it
 
@@ -156,6 +160,15 @@ class Postgres:
         epoch, holder = connection.execute(_FENCE).one()
         last = connection.execute(_LAST).one_or_none()
         return Standing(epoch, holder, START if last is None else Head(last.seq, last.hash))
+
+    def put(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
+        for statement, rows in ((_APPEND, events), (_SET, kept), (_FORGET, gone)):
+            if rows:
+                connection.execute(statement, rows)
+
+    def last_change(self, connection: Connection) -> int | None:
+        del connection
+        return None
 
     def lock(self, connection: Connection) -> bool:
         until = time.monotonic() + _GRACE_S

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Select, func, insert, select, update
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Entry, Head, Record, Verified, link, verify
@@ -29,8 +29,6 @@ Where = Path | Address
 # Built once: building a statement costs more than running it.
 _LAST = select(events.c.seq, events.c.hash).order_by(events.c.seq.desc()).limit(1)
 _FENCE = select(fence.c.epoch, fence.c.holder)
-_APPEND = insert(events)
-_FORGET = delete(projection).where(projection.c.kind == bindparam("k"), projection.c.id == bindparam("i"))
 
 Rows = dict[tuple[str, str], str]
 
@@ -69,6 +67,7 @@ class Ledger:
         self._read_only = read_only
         self._connection: Connection | None = None
         self._holding = False
+        self._no_requests: tuple[int | None, int] | None = None
         # Held from the look at the head until the session knows the new one: the next thread goes on there.
         self._turn = threading.Lock()
 
@@ -176,6 +175,8 @@ class Ledger:
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
         """All of it or nothing, in one transaction; a row of None goes. Raises Fenced, Full, and other LedgerErrors."""
         meant: list[Record] = []
+        kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
+        gone = [{"k": kind, "i": id_} for (kind, id_), body in rows.items() if body is None]
 
         def work(connection: Connection) -> list[Record]:
             nonlocal meant
@@ -186,23 +187,13 @@ class Ledger:
                 # A standby that lacked the last records took over, or somebody wrote beside us: going on would hide it.
                 raise Corrupt(f"{self._database.name} does not end with the last record of this session")
             meant = link(head, entries, at, self.epoch or 0)
-            self._put(connection, meant, rows)
+            self._database.put(connection, [vars(record) for record in meant], kept, gone)
             return meant
 
         with self._turn:
             written = self._write(work)
             self._head = Head(written[-1].seq, written[-1].hash) if written else self._head
         return written
-
-    def _put(self, connection: Connection, records: list[Record], rows: Mapping[tuple[str, str], str | None]) -> None:
-        if records:
-            connection.execute(_APPEND, [vars(record) for record in records])
-        kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
-        if kept:
-            connection.execute(self._database.upsert, kept)
-        gone = [{"k": kind, "i": id_} for (kind, id_), body in rows.items() if body is None]
-        if gone:
-            connection.execute(_FORGET, gone)
 
     def read(self, after: int = 0, limit: int | None = None, kinds: Collection[str] | None = None) -> Iterator[Record]:
         """In order, page by page, each in a transaction of its own: a slow reader holds up nobody.
@@ -257,11 +248,26 @@ class Ledger:
             return seen + 1
 
         with self._turn:
+            self._no_requests = None
             return self._write(work)
 
     def requests(self, after: int = 0) -> list[Request]:
+        """Asked at each turn of the loop: nothing is read while nobody else has written."""
+        change = self._last_change()
+        if change is not None and (change, after) == self._no_requests:
+            return []
         query = select(requests).where(requests.c.id > after).order_by(requests.c.id)
-        return [Request(*row) for row in self._read(_all(query))]
+        found = [Request(*row) for row in self._read(_all(query))]
+        # The number is from before the reading: what came meanwhile makes it another one.
+        self._no_requests = None if found else (change, after)
+        return found
+
+    def _last_change(self) -> int | None:
+        with self._turn:
+            if self._connection is None:
+                return None
+            connection = self._connection
+            return self._database.attempt(lambda: self._database.last_change(connection))
 
     def verify(self, head: Head | None = None) -> Verified:
         """Walk the whole chain; with a head that was kept, prove that it is on it. Raises ChainBroken."""

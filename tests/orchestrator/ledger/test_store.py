@@ -200,6 +200,31 @@ def test_append_needs_an_epoch(where: Where, ledger: Ledger) -> None:
         other.append([Entry("a", "{}")], {}, AT)
 
 
+def test_a_request_is_seen_at_once(where: Where, ledger: Ledger) -> None:
+    """However often nothing was there, and whatever the session itself wrote: what another leaves is seen next time."""
+    ledger.append([Entry("a", "{}")], {}, AT)
+    for number in range(1, 4):
+        assert ledger.requests(after=number - 1) == ledger.requests(after=number - 1) == []
+        ledger.append([Entry("a", "{}")], {}, AT)
+        assert ledger.requests(after=number - 1) == []
+        with Ledger.open(where) as other:
+            other.ask("pause", "{}", AT)
+        assert [it.id for it in ledger.requests(after=number - 1)] == [number]
+        assert [it.id for it in ledger.requests()] == list(range(1, number + 1))
+    assert ledger.requests(after=3) == []
+    ledger.ask("pause", "{}", AT)
+    assert [it.id for it in ledger.requests(after=3)] == [4]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_nothing_is_read_while_nobody_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop asks for requests at each turn: that costs next to nothing while there is none."""
+    assert ledger.requests() == []
+    monkeypatch.delattr(Ledger, "_read")
+    ledger.append([Entry("a", "{}")], {}, AT)
+    assert ledger.requests() == []
+
+
 def test_requests(where: Where, ledger: Ledger) -> None:
     """Another terminal leaves requests without seizing; they are numbered and kept in order."""
     with Ledger.open(where) as terminal:

@@ -4,10 +4,12 @@ Nothing is isolated, so only programs that do no harm may be given to it; the re
 """
 
 import asyncio
+import atexit
+import functools
 import json
 import os
-import sys
 import tempfile
+import venv
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -61,9 +63,18 @@ with judging():
         raise BadOutput("three numbers are wanted")
     publish(-sum(abs(number(value) - wanted) for value, wanted in zip(values, right)))
 """
-# This Python first: what is called python3 elsewhere may be a script that looks for one, and takes as long again.
-PATH = f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}"
 METRIC = '[[metrics]]\nname = "score"\ngoal = "higher"\nceiling = -0.01\n'
+
+
+@functools.cache
+def _path() -> str:
+    """This Python first, without a package: what is called python3 elsewhere may be a script that looks for one, or
+    load something at each start, and takes as long again.
+    """
+    made = tempfile.TemporaryDirectory(prefix="python-")
+    atexit.register(made.cleanup)
+    venv.create(made.name, symlinks=True)
+    return f"{made.name}/bin:{os.environ['PATH']}"
 
 
 def write_task(
@@ -151,7 +162,7 @@ class Stage:
         process = await asyncio.create_subprocess_exec(
             *words,
             cwd=root / "src" / guest.job.workdir,
-            env={"PATH": PATH, "HOME": str(root / "tmp"), "BLASTDOOR_OUT": str(root / "out"), **env},
+            env={"PATH": _path(), "HOME": str(root / "tmp"), "BLASTDOOR_OUT": str(root / "out"), **env},
             stdin=asyncio.subprocess.PIPE if relays else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE if relays else asyncio.subprocess.STDOUT,
