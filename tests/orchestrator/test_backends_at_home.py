@@ -9,7 +9,14 @@ import pytest
 from orchestrator.choices import BACKENDS
 
 ROOT = Path(__file__).parents[2]
-HOMES = ("orchestrator/choices.py", "orchestrator/wiring/backends", "sandbox/backends", "sandbox/config")
+# The machine is where one's own engine is installed and started: there "docker" is a program.
+HOMES = (
+    "orchestrator/choices.py",
+    "orchestrator/machine/",
+    "orchestrator/wiring/backends/",
+    "sandbox/backends/",
+    "sandbox/config/",
+)
 NAMES = tuple(BACKENDS.built_in)
 # Docker, Modal …: what their classes begin with, here and in the sandbox.
 CLASSES = tuple(entry.code.rpartition(":")[2] for entry in BACKENDS.built_in.values())
