@@ -23,12 +23,12 @@ from markdown_it import MarkdownIt
 from orchestrator.change import Tree
 from orchestrator.git import Candidates
 from orchestrator.sinks import ci_log, commit_message, sarif_text
-from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.ci_log import CiLog, guard_output
 from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.sarif import sarif
+from orchestrator.views.render.markdown import code, listing, table
 from tests.orchestrator.views.judging.samples import report
 
 PAYLOADS = [
@@ -212,7 +212,7 @@ QUIET = {"paragraph_open", "paragraph_close", "inline", "text", "code_inline", "
 def test_markdown(payload: str) -> None:
     """In a line, a block and a table it is code and nothing else."""
     assert kinds(f"because: {code(payload)}") <= QUIET
-    assert kinds("\n".join(block(payload))) <= QUIET
+    assert kinds("\n".join(listing(payload))) <= QUIET
     rows = kinds("\n".join(table(["a", "b"], [[code(payload), "x"]])))
     assert {it for it in rows if not re.match("t(able|head|body|r|h|d)_", it)} <= QUIET
 

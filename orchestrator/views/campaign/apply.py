@@ -12,7 +12,7 @@ from orchestrator.domain.state import State
 from orchestrator.task import Repository
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.diff import coloured, tree_of
+from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     chosen_node,
@@ -25,6 +25,7 @@ from orchestrator.views.campaign.opening import (
 )
 from orchestrator.views.campaign.placing import NotPlaced, place, touched
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.render.layout import diff_lines
 from orchestrator.wiring import Reading, task_folder_of
 
 
@@ -87,6 +88,4 @@ def _preview(text: str, paths: list[str], as_json: bool) -> None:
     if as_json:
         print_json({"written": [], "would_write": paths, "diff": text})
         return
-    screen = open_screen()
-    for line in coloured(text):
-        screen.line(line)
+    open_screen().lines(diff_lines(text))

@@ -1,11 +1,9 @@
 """`blastdoor diff NODE`: what a node changed, coloured like git does it, escaped."""
 
 import click
-from rich.text import Text
 
 from orchestrator.change import Tree, difference
-from orchestrator.domain.records import Node
-from orchestrator.text import printable_lines
+from orchestrator.domain.records import Node, Run
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     chosen_node,
@@ -16,32 +14,8 @@ from orchestrator.views.campaign.opening import (
     words_argument,
 )
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.render.layout import diff_lines
 from orchestrator.wiring import Reading
-
-_HEADER = "bold"
-
-
-def coloured(text: str) -> list[Text]:
-    """One line each. Inside a hunk the first character decides; a removed `-- x` is no header."""
-    lines = []
-    left = (0, 0)
-    for line in printable_lines(text):
-        if line.startswith("@@"):
-            left = _sizes(line)
-            lines.append(Text(line, "cyan"))
-        elif any(left) and line[:1] in ("+", "-", " ", ""):
-            left = (left[0] - (line[:1] != "+"), left[1] - (line[:1] != "-"))
-            lines.append(Text(line, {"+": "green", "-": "red"}.get(line[:1], "")))
-        else:
-            lines.append(Text(line, "bright_black" if line.startswith("\\") else _HEADER))
-    return lines
-
-
-def _sizes(header: str) -> tuple[int, int]:
-    """Old and new lines of a hunk, from `@@ -1,3 +1,4 @@`; the diff is our own canonical one."""
-    ranges = header.split(" ")[1:3]
-    counts = [int(part.partition(",")[2]) if part.partition(",")[2].isdigit() else 1 for part in ranges]
-    return (counts[0], counts[1]) if len(counts) == 2 else (0, 0)
 
 
 def tree_of(reading: Reading, node: Node) -> Tree:
@@ -61,6 +35,13 @@ def diff_of(reading: Reading, node: Node, base: Node | None = None) -> str:
     return difference(tree_of(reading, reading.state.nodes[node.parent]), tree_of(reading, node))
 
 
+def winners_diff(reading: Reading, run: Run) -> str:
+    """Of the best of a run against its baseline; empty where one of them has no candidate, or they are the same."""
+    winner, root = reading.state.champion(run), reading.state.nodes.get(run.root)
+    changed = winner and root and winner.id != root.id and winner.commit and root.commit
+    return diff_of(reading, winner, root) if changed and winner else ""
+
+
 @click.command("diff", cls=CampaignCommand)
 @click.option("--from", "base", metavar="NODE", help="Node to compare with; defaults to the parent.")
 @json_option
@@ -75,8 +56,6 @@ def command(words: tuple[str, ...], base: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"node": found.id, "from": other.id if other else found.parent, "diff": text})
         return
-    screen = open_screen()
-    for line in coloured(text):
-        screen.line(line)
+    open_screen().lines(diff_lines(text))
     if not text:
         click.echo("no difference", err=True)

@@ -1,28 +1,12 @@
 """How a node looks, the same everywhere: a word, a sign that needs no colour, and a colour."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
-
-from rich.text import Text
+from collections.abc import Iterable
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import Headline
 from orchestrator.domain.records import Node, Phase, Role
-
-
-class Look(NamedTuple):
-    """`rank` decides which of several nodes in one place is seen: the highest."""
-
-    word: str
-    sign: str
-    ascii: str
-    style: str
-    rank: int
-
-    def mark(self, unicode: bool) -> str:
-        return self.sign if unicode else self.ascii
-
+from orchestrator.views.render.model import Look
 
 KEPT = Look("kept", "●", "@", "bold green", 9)
 DISCARDED = Look("discarded", "○", "o", "blue", 5)
@@ -71,17 +55,7 @@ def doubt_of(node: Node, found: Headline | None) -> str:
     return f"{names} may be less: the channel cannot tell a shorter call from none" if names else ""
 
 
-def legend(looks: Iterable[Look], unicode: bool, width: int, more: Sequence[Text] = ()) -> list[Text]:
-    """Every look that occurs, with its count; as many lines as it takes, none cut inside an entry."""
+def counted(looks: Iterable[Look]) -> list[tuple[Look, int]]:
+    """Every look that occurs, in a fixed order, and how often it does."""
     counts = Counter(looks)
-    entries = [
-        Text.assemble((look.mark(unicode), look.style), f" {look.word} {counts[look]:,}")
-        for look in LOOKS
-        if counts[look]
-    ]
-    rows = [Text()]
-    for entry in (*entries, *more):
-        if rows[-1] and len(rows[-1]) + 3 + len(entry) > width:
-            rows.append(Text())
-        rows[-1].append("   " if rows[-1] else "").append_text(entry)
-    return rows
+    return [(look, counts[look]) for look in LOOKS if counts[look]]

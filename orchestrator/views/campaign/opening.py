@@ -1,17 +1,14 @@
 """How every command of this folder starts: which campaign, which run, which node; and what they have in common."""
 
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from orchestrator import wiring
-from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import parse_node, run_of
 from orchestrator.domain.records import Node, Run
@@ -22,6 +19,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError
 from orchestrator.text import printable
 from orchestrator.views.campaign.screen import prepare_streams
+from orchestrator.views.campaign.sections.material import Material, typed
 from orchestrator.wiring import Reading
 
 task_argument = click.argument("task", default=".", type=click.Path(path_type=Path), metavar="[TASK]")
@@ -148,15 +146,21 @@ def holder_of(reading: Reading) -> str | None:
     return printable(str(reading.holder)) if reading.holder else None
 
 
-def typed(task: Path, *words: str) -> str:
-    """A command about the task in `task`, to be typed where the present one was."""
-    return printable(shlex.join(["blastdoor", *words, *([str(task)] if task != Path() else [])]))
-
-
-def node_record(state: State, node: Node) -> dict[str, Any]:
-    """A node as JSON. `headline` is what it is shown with: `verdict` is that of its first run, whatever came after."""
-    found = headline(state, node, state.runs[str(run_of(node.id))].cohort)
-    return {**node.model_dump(mode="json"), "headline": asdict(found) if found else None}
+def material_of(reading: Reading, run: Run | None = None, *, diff: str = "", reason: str = "") -> Material:
+    """All that sections are made from; the present run when left out."""
+    chosen = run or reading.state.run
+    return Material(
+        state=reading.state,
+        accounts=reading.accounts,
+        run=chosen,
+        ranking=ranking_of(reading, chosen),
+        task=task_of(reading, chosen),
+        folder=reading.named,
+        holder=holder_of(reading),
+        asked=[request.kind for request in reading.requests()],
+        diff=diff,
+        reason=reason,
+    )
 
 
 def json_text(record: Any, indent: int | None = 2) -> str:

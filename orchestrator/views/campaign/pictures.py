@@ -1,30 +1,27 @@
 """`blastdoor chart` and `blastdoor tree`: a run as a picture in the terminal."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from orchestrator.domain.goodput import in_order
-from orchestrator.domain.metric import Metric
-from orchestrator.domain.records import Run
-from orchestrator.domain.state import State
 from orchestrator.text import printable
-from orchestrator.views.campaign.chart import chart
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     chosen_run,
     json_option,
     metrics_of,
-    node_record,
     open_campaign,
     print_json,
     run_option,
     task_argument,
 )
-from orchestrator.views.campaign.points import points_of, stair_of
+from orchestrator.views.campaign.points import series_of
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.campaign.sections.material import node_record
 from orchestrator.views.campaign.tree import Layout, family_for, tree
+from orchestrator.views.render.chart import chart
+from orchestrator.views.render.data import series_record
 
 
 @click.command("chart", cls=CampaignCommand)
@@ -45,27 +42,13 @@ def chart_command(
     if not found:
         known = ", ".join(printable(metric.name) for metric in metrics)
         raise click.UsageError(f"there is no metric {printable(name or '')}; metrics are {known}")
+    series = series_of(reading.state, found[0], run)
     if as_json:
-        print_json(_record(reading.state, found[0], run))
+        print_json({"run": run.number, **series_record(series)})
         return
     screen = open_screen()
     size = {"width": width or screen.width, "height": height or screen.height - 1}
-    screen.line(chart(reading.state, found[0], run=run, unicode=screen.unicode, **size))
-
-
-def _record(state: State, metric: Metric, run: Run) -> dict[str, Any]:
-    points = points_of(state, metric, run)
-    return {
-        "run": run.number,
-        "metric": metric.name,
-        "goal": metric.goal,
-        "points": [
-            {"order": it.order, "node": it.node, "status": it.look.word, "score": it.score, "cohort": it.cohort}
-            | ({"screened": True} if it.screened else {})
-            for it in points
-        ],
-        "best": [{"order": it.order, "node": it.node, "score": it.score} for it in stair_of(state, points, metric)],
-    }
+    screen.line(chart(series, unicode=screen.unicode, **size))
 
 
 @click.command("tree", cls=CampaignCommand)

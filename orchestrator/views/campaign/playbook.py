@@ -1,26 +1,20 @@
 """`blastdoor playbook`: the versions of what agents work with, what each brought, and which one is used."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.change import Tree, difference
-from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import PlaybookVersion
 from orchestrator.domain.state import State
 from orchestrator.playbook import Pages, PlaybookError, corrected, pages_of, pinned, raw_of
-from orchestrator.playbook.contest import open_contest
 from orchestrator.playbook.results import Tally, tallies
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.actions import ask
-from orchestrator.views.campaign.diff import coloured
-from orchestrator.views.campaign.markdown import code, table
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     json_option,
@@ -30,6 +24,8 @@ from orchestrator.views.campaign.opening import (
     task_argument,
 )
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.campaign.sections.playbook import contest_line, fate, version_record
+from orchestrator.views.render.layout import diff_lines
 from orchestrator.wiring import Reading
 
 _FAINT = "bright_black"
@@ -50,7 +46,7 @@ def log(task: Path, as_json: bool) -> None:
         brought = tallies(reading.state, ranking_of(reading))
         contest = contest_line(reading.state, ranking_of(reading))
     if as_json:
-        print_json([_record(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()])
+        print_json([version_record(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()])
         return
     lines = [_log_line(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()]
     shown: list[RenderableType] = [*lines, *([Text(contest)] if contest else [])]
@@ -91,9 +87,7 @@ def diff(old: int, new: int, task: Path, as_json: bool) -> None:
     if as_json:
         print_json({"old": old, "new": new, "diff": text})
         return
-    screen = open_screen()
-    for line in coloured(text):
-        screen.line(line)
+    open_screen().lines(diff_lines(text))
     if not text:
         click.echo("no difference", err=True)
 
@@ -135,48 +129,6 @@ def correct(text: str, task: Path, drop: bool, as_json: bool) -> None:
         ask(reading, task, "playbook correct", {"text": text, "drop": drop}, what, as_json)
 
 
-def playbook_line(state: State, ranking: Ranking) -> str:
-    """Where it stands, in one line; empty for a campaign without one."""
-    number = state.campaign.playbook
-    if number is None:
-        return ""
-    present = state.playbooks[number]
-    told = f"version {number} of {max(state.playbooks)}, by {present.by}"
-    contest = contest_line(state, ranking)
-    return f"{told}; {contest}" if contest else told
-
-
-def contest_line(state: State, ranking: Ranking) -> str:
-    contest = open_contest(state)
-    if contest is None:
-        return ""
-    found = contest.evidence(state, ranking)
-    against = f"version {contest.challenger.number} is tried beside version {contest.present}"
-    return f"{against}: {found.told('pair')}"
-
-
-def playbook_record(state: State, ranking: Ranking, run: int | None = None) -> dict[str, Any] | None:
-    if state.campaign.playbook is None:
-        return None
-    brought = tallies(state, ranking, run)
-    versions = [_record(it, brought.get(it.number, Tally()), state) for it in state.playbooks.values()]
-    return {"present": state.campaign.playbook, "challenger": state.campaign.challenger, "versions": versions}
-
-
-def playbook_section(state: State, ranking: Ranking, run: int) -> list[str]:
-    """For a report on a run."""
-    if state.campaign.playbook is None:
-        return ["There is none: no proposer of this campaign asks a model."]
-    brought = tallies(state, ranking, run)
-    rows = [
-        [str(it.number), it.by, code(it.why), brought.get(it.number, Tally()).words, code(_fate(it, state))]
-        for it in state.playbooks.values()
-    ]
-    told = table(["version", "by", "why", "attempts with it", ""], rows)
-    line = playbook_line(state, ranking)
-    return [f"{line[0].upper()}{line[1:]}.", "", *told]
-
-
 def _versions(reading: Reading) -> Mapping[int, PlaybookVersion]:
     if not reading.state.playbooks:
         proposer = printable(reading.state.run.proposer)
@@ -199,21 +151,11 @@ def _pages(reading: Reading, version: PlaybookVersion) -> Pages:
         raise click.UsageError(printable(str(error))) from None
 
 
-def _fate(version: PlaybookVersion, state: State) -> str:
-    if version.number == state.campaign.playbook:
-        return "used now"
-    return "is being tried" if version.number == state.campaign.challenger else version.fate
-
-
 def _log_line(version: PlaybookVersion, tally: Tally, state: State) -> Text:
-    fate = _fate(version, state)
-    style = "green" if fate == "used now" else "yellow" if fate == "is being tried" else ""
+    became = fate(version, state)
+    style = "green" if became == "used now" else "yellow" if became == "is being tried" else ""
     whence = f" from {version.parent}" if version.parent is not None else ""
     text = Text.assemble((f"{version.number}", "bold"), f"  {figures.clock(version.at)}  by {version.by}{whence}")
-    text.append(f"  {printable(fate)}" if fate else "", style)
+    text.append(f"  {printable(became)}" if became else "", style)
     text.append(f"\n   {printable(version.why)}\n   {tally.words}", _FAINT)
     return text
-
-
-def _record(version: PlaybookVersion, tally: Tally, state: State) -> dict[str, Any]:
-    return version.model_dump(mode="json") | {"state": _fate(version, state), "results": asdict(tally)}

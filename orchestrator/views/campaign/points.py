@@ -2,38 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
-from orchestrator.views.campaign.looks import KEPT, Look, look_of
+from orchestrator.views.campaign.looks import KEPT, look_of
+from orchestrator.views.render.model import Point, Series, Step
 
 
-@dataclass(frozen=True)
-class Point:
-    """`score` is None where there is none, and then nothing is drawn in its place; `screened` is one of a single run of
-    a noisy task.
-    """
-
-    node: str
-    order: int
-    look: Look
-    score: float | None
-    cohort: str | None
-    screened: bool = False
-
-
-@dataclass(frozen=True)
-class Step:
-    """The best kept score from `order` on, until the next step. A new cohort starts anew: `fresh`."""
-
-    order: int
-    score: float
-    node: str
-    fresh: bool
+def series_of(state: State, metric: Metric, run: Run | None = None) -> Series:
+    run = run or state.run
+    points = points_of(state, metric, run)
+    return Series(metric.name, metric.goal, run.number, points, stair_of(state, points, metric))
 
 
 def points_of(state: State, metric: Metric, run: Run | None = None) -> list[Point]:

@@ -2,49 +2,81 @@
 
 import codecs
 import io
+import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
-from rich.text import Text
+from orchestrator.views.render.layout import Line, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
 PIPED_WIDTH = 120
 PIPED_HEIGHT = 30
 _PLAIN_ERRORS = "blastdoor.plain"
 _PLAIN = {"…": "...", "·": ".", "→": "->", "≥": ">=", "≤": "<="}
+# By these rich takes a pipe for a terminal.
+_COLOURS = ("FORCE_COLOR", "TTY_COMPATIBLE")
 
 
 @dataclass(frozen=True)
 class Screen:
-    """Text of others is never read as markup, and what the encoding lacks is written as an escape."""
+    """Text of others is never read as markup, and what the encoding lacks is written as an escape. Lines for a pipe are
+    written without rich, which takes longer to load than they take to make.
+    """
 
-    console: Console
     width: int
     height: int
     unicode: bool
+    stderr: bool = False
+    piped: bool = False
 
-    def show(self, *things: RenderableType) -> None:
+    @cached_property
+    def console(self) -> "Console":
+        from rich.console import Console
+
+        console = Console(stderr=self.stderr, markup=False, highlight=False, emoji=False)
+        if self.piped:
+            console.size = type(console.size)(self.width, self.height)
+        return console
+
+    def show(self, *things: "RenderableType") -> None:
         """Renderables that fit the width by themselves."""
         for thing in things:
             self.console.print(thing)
 
-    def line(self, text: Text | str) -> None:
+    def line(self, text: "Text | str") -> None:
         """One line, however long: the terminal folds it, and a pipe gets it whole."""
         self.console.print(text, soft_wrap=True)
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        if self.piped:
+            # Not by click, which writes UTF-8 to a stream that is said to be ASCII.
+            stream = sys.stderr if self.stderr else sys.stdout
+            stream.write("".join(f"{plain(line)}\n" for line in lines))
+            stream.flush()
+            return
+        from rich.text import Text
+
+        for line in lines:
+            self.line(Text.assemble(*line))
 
 
 def open_screen(*, stderr: bool = False) -> Screen:
     """Standard output as it is. A pipe has no width; there a chart gets a usual one, unless COLUMNS says more."""
     prepare_streams()
-    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    unicode = not console.options.ascii_only
-    if console.is_terminal:
-        return Screen(console, console.width, console.height, unicode)
-    size = console.size
-    default = (80, 25)
-    width, height = size if tuple(size) != default else (PIPED_WIDTH, PIPED_HEIGHT)
-    console.size = type(size)(width, height)
-    return Screen(console, width, height, unicode)
+    stream = sys.stderr if stderr else sys.stdout
+    unicode = (stream.encoding or "utf-8").lower().startswith("utf")
+    if stream.isatty() or any(map(os.environ.get, _COLOURS)):
+        console = Screen(0, 0, unicode, stderr).console
+        return Screen(console.width, console.height, unicode, stderr)
+    sizes = (os.environ.get("COLUMNS", ""), PIPED_WIDTH), (os.environ.get("LINES", ""), PIPED_HEIGHT)
+    width, height = (int(given) if given.isdigit() and int(given) else usual for given, usual in sizes)
+    return Screen(width, height, unicode, stderr, piped=True)
 
 
 def prepare_streams() -> None:

@@ -14,9 +14,10 @@ from orchestrator.domain.state import State
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import CONTROL, DISCARDED, KEPT, SUSPECT, look_of
-from orchestrator.views.campaign.roles import finding_mark
 
 _FAINT = "bright_black"
+# What passed needs no word, and what is held is seen from the node's own look.
+_FINDINGS = {"flag": ("flagged", "yellow"), "released": ("released by a person", "cyan")}
 _SHORTEST = 12
 _WHY = 40
 # A family of one more than it may show is shown whole: a line that says "1 more" takes as much room.
@@ -128,7 +129,8 @@ class _Drawing:
             text.append(f" {look.word}", look.style)
             said_why = node.phase is Phase.ENDED and node.why and node.why != look.word
             text.append(f" ({short(node.why, _WHY)})" if said_why else "", _FAINT)
-        text.append_text(finding_mark(node))
+        if node.finding in _FINDINGS:
+            text.append(f" {_FINDINGS[node.finding][0]}", _FINDINGS[node.finding][1])
         room = max(_SHORTEST, self._layout.width - text.cell_len - 2)
         text.append(f"  {short(node.description, room)}" if node.description else "", "" if best else _FAINT)
         text.truncate(max(self._layout.width, stem.cell_len + _SHORTEST), overflow="ellipsis")

@@ -4,8 +4,8 @@ from orchestrator.domain.verdict import Tier
 from orchestrator.examine.gate import Decision, Gated
 from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.markdown import block, code, table
 from orchestrator.views.judging.report import Report
+from orchestrator.views.render.markdown import code, listing, table
 
 LOG_LINES = 40
 _SIGNS = {
@@ -25,7 +25,7 @@ def markdown(report: Report) -> str:
     for step in gated.steps:
         if step.log and step.state is StepState.FAILED:
             text = "\n".join(step.log.decode("utf-8", "backslashreplace").split("\n")[-LOG_LINES:])
-            lines += [f"What {code(step.name)} printed, in the candidate's own words:", "", *block(text), ""]
+            lines += [f"What {code(step.name)} printed, in the candidate's own words:", "", *listing(text), ""]
     lines += table(["", ""], _facts(report))
     return "\n".join(lines) + "\n"
 

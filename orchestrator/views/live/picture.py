@@ -1,7 +1,7 @@
 """The picture of a campaign at work: as many lines as fit, the most telling first. Pure: a scene, a size, a time."""
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rich.text import Text
@@ -10,14 +10,14 @@ from orchestrator.budget import Account, shown
 from orchestrator.domain.headline import LEGEND
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.bars import bar
-from orchestrator.views.campaign.chart import MIN_ROWS, MIN_WIDTH, plot
 from orchestrator.views.campaign.happenings import paused_because
-from orchestrator.views.campaign.looks import RUNNING, legend
+from orchestrator.views.campaign.looks import RUNNING
 from orchestrator.views.live.attempt import attempt_lines
 from orchestrator.views.live.pulses import Pulse, Pulses
 from orchestrator.views.live.scene import Gauge, Scene
 from orchestrator.views.live.stair import stair
+from orchestrator.views.render.chart import MIN_ROWS, MIN_WIDTH, legend, plot
+from orchestrator.views.render.layout import Line, bar
 
 _FAINT = "bright_black"
 _MARGIN = 10
@@ -52,7 +52,7 @@ class Picture:
             "work": self._work(scene, now, width, pulses or {}),
             "endings": list(reversed(scene.endings)),
             "gauges": self._gauges(scene, width, now)[1:],
-            "counts": legend((point.look for point in scene.points), self.unicode, width, _screened(scene)),
+            "counts": _texts(legend((point.look for point in scene.points), self.unicode, width, _screened(scene))),
             "stair": self._stair(scene, width),
             "gaps": [Text(), Text()],
         }
@@ -115,7 +115,7 @@ class Picture:
         if scene.caps.patience is not None:
             extra.append(("patience", float(scene.since_improvement), float(scene.caps.patience), _whole))
         for name, used, cap, tell in extra:
-            drawn = bar(round(used * 1000), 0, round(cap * 1000), cells, self.unicode)
+            drawn = Text.assemble(*bar(round(used * 1000), 0, round(cap * 1000), cells, self.unicode))
             found.append(Text.assemble((f"{name:<{_MARGIN}}", "bold"), drawn, f"  {tell(used)} of {tell(cap)}"))
         return found
 
@@ -124,7 +124,7 @@ class Picture:
         if gauge.cap is None:
             text.append(f"{'no cap':<{cells}}", _FAINT)
         else:
-            text.append_text(bar(gauge.used, gauge.held, gauge.cap, cells, self.unicode))
+            text.append_text(Text.assemble(*bar(gauge.used, gauge.held, gauge.cap, cells, self.unicode)))
         text.append(f"  {_units(gauge.account, gauge.used)}")
         text.append(f" of {_units(gauge.account, gauge.cap)}" if gauge.cap is not None else "")
         return text.append(pace if gauge.account is Account.ATTEMPTS else "", "cyan")
@@ -158,7 +158,7 @@ class Picture:
             return []
         known = self._chart
         if known is None or known[0] is not scene.points or known[1:3] != (width, height):
-            drawn = list(plot(scene.points, scene.steps, width=width, height=height, unicode=self.unicode))
+            drawn = _texts(plot(scene.points, scene.steps, width=width, height=height, unicode=self.unicode))
             self._chart = known = (scene.points, width, height, drawn)
         return known[3]
 
@@ -181,8 +181,12 @@ def pulses_of(pulses: Pulses | None, scene: Scene, now: float) -> dict[str, Puls
     return pulses.read([work.node for work in scene.work[:most]], now) if pulses else {}
 
 
-def _screened(scene: Scene) -> list[Text]:
-    return [Text(LEGEND)] if any(point.screened for point in scene.points) else []
+def _screened(scene: Scene) -> list[Line]:
+    return [[(LEGEND, "")]] if any(point.screened for point in scene.points) else []
+
+
+def _texts(lines: Iterable[Line]) -> list[Text]:
+    return [Text.assemble(*line) for line in lines]
 
 
 def _needs_a_person(scene: Scene, width: int) -> list[Text]:

@@ -10,8 +10,8 @@ from orchestrator.budget import Account, Accounts
 from orchestrator.domain.records import Node, Purpose, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.text import short
-from orchestrator.views.campaign.points import Point, Step
 from orchestrator.views.live.pace import Pace
+from orchestrator.views.render.model import Point, Step
 
 WAITS_FOR_PERSON = "waits for you"
 PROPOSING = "proposing"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from orchestrator.views.campaign.points import Step
+from orchestrator.views.render.model import Step
 
 _UNICODE = "▁▂▃▄▅▆▇█"
 _ASCII = "_.:-=+*#"

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from orchestrator.task import TaskError, write_template
-from orchestrator.views.campaign.opening import json_option, print_json, typed
+from orchestrator.views.campaign.opening import json_option, print_json
+from orchestrator.views.campaign.sections.material import typed
 
 
 @click.command("init")

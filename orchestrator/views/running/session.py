@@ -18,8 +18,8 @@ from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.proposers import PluginFailed
 from orchestrator.settings import Settings
 from orchestrator.text import printable, short
-from orchestrator.views.campaign.opening import typed
-from orchestrator.views.campaign.sites import site_lines
+from orchestrator.views.campaign.sections.material import typed
+from orchestrator.views.campaign.sections.work import site_lines
 from orchestrator.views.campaign.stalls import replay_command
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import say

@@ -3,12 +3,10 @@
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
@@ -16,9 +14,12 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Role
 from orchestrator.loop.spares import next_spare
 from orchestrator.proposers import Brief
-from orchestrator.views.campaign.offers import offers_line
-from orchestrator.views.campaign.report import material_of, record, report
-from orchestrator.views.campaign.status import standing_of, status
+from orchestrator.views.campaign.opening import material_of
+from orchestrator.views.campaign.sections import Place, sections
+from orchestrator.views.render.data import record
+from orchestrator.views.render.layout import plain
+from orchestrator.views.render.markdown import document
+from orchestrator.views.render.terminal import Terminal
 from orchestrator.wiring import How, ask, read_campaign
 from tests.orchestrator.loop.scripted import TUNE, Scripted, proposal, scripted, write_task
 
@@ -252,12 +253,9 @@ async def test_the_share_of_new_ones_is_told(folder: Path) -> None:
     async with several(folder, Model(lambda _: [one, one, REFUSED]), attempts=1) as session:
         await session.run()
     with read_campaign(folder) as reading:
-        campaign = reading.state.campaign
         told = "1 of 3 changes that were offered are new (33%), 1 did not apply"
-        assert offers_line(campaign) == told
-        assert told in report(material_of(reading, reading.state.run))
-        assert record(material_of(reading, reading.state.run))["offers"] == {"offered": 3, "distinct": 1, "refused": 1}
-        shown = Console(file=StringIO(), width=120)
-        shown.print(status(standing_of(reading)))
-        assert told in shown.file.getvalue()  # type: ignore[attr-defined]
-    assert offers_line(campaign.model_copy(update={"offered": 0})) == ""
+        material = material_of(reading)
+        assert told in document(sections(material, Place.REPORT))
+        assert any(told in plain(line) for line in Terminal(120).digest(sections(material, Place.STATUS)))
+        for place in Place:
+            assert record(sections(material, place))["offers"] == {"offered": 3, "distinct": 1, "refused": 1}

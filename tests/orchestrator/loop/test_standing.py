@@ -10,7 +10,7 @@ from orchestrator.domain import events as e
 from orchestrator.loop.purse import CampaignPurse
 from orchestrator.task import TaskError
 from orchestrator.views.campaign.happenings import line_of
-from orchestrator.views.campaign.standing import standing_line
+from orchestrator.views.campaign.sections.money import standing_line
 from orchestrator.wiring import How
 from sandbox import Unavailable
 from sandbox.backends.fake.rent import Rent, Step
@@ -46,7 +46,7 @@ async def test_stands_is_taken_and_paid_once(folder: Path) -> None:
         spent = sum(node.spent.microdollars for node in session.bench.state.nodes.values())
         assert campaign.standing.microdollars + spent == session.bench.book.accounts.used(Account.USD)
         assert billed(rent) <= booked(session) <= billed(rent) * 1.5 + ROUNDING
-        assert standing_line(campaign).startswith("standing: $")
+        assert standing_line(campaign).startswith("$")
 
 
 async def test_ended_before_the_last_event(folder: Path) -> None:

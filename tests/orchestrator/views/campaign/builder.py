@@ -11,6 +11,7 @@ from orchestrator.budget import Accounts
 from orchestrator.change import Tree, difference
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import child_of
 from orchestrator.domain.records import Guard, Purpose, Role, Spent
 from orchestrator.domain.state import State
@@ -19,6 +20,7 @@ from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Entry, Ledger, canonical
 from orchestrator.loop.book import BOOKS, book
 from orchestrator.task import Task
+from orchestrator.views.campaign.sections.material import Material
 
 COHORT = "c0ffee0000000000"
 FINGERPRINT = {"cpu": "Neoverse-N1", "cores": "2", "backend": "docker/runc", "limits": "wall=30", "image": "1" * 64}
@@ -238,6 +240,12 @@ class Story:
         trial = f"{node}-{self.state.nodes[node].trials + 1}"
         self.tell(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=1, subject=subject))
         return trial
+
+
+def material(story: Story, ranking: Ranking | None = None) -> Material:
+    """What sections on the present run are made from."""
+    state = story.state
+    return Material(state, story.accounts, state.run, ranking or Ranking([Metric()]), story.task, Path("my task"))
 
 
 def campaign(count: int = 60, seed: int = 3, folder: Path | None = None, spare: int = 20) -> Story:

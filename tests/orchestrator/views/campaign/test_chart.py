@@ -4,19 +4,22 @@ import random
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Goal, Metric
 from orchestrator.domain.records import Purpose, Role
-from orchestrator.views.campaign.axis import axis_of
-from orchestrator.views.campaign.chart import chart
-from orchestrator.views.campaign.points import points_of, stair_of
+from orchestrator.views.campaign.points import points_of, series_of, stair_of
+from orchestrator.views.render.axis import axis_of
+from orchestrator.views.render.chart import chart
+from orchestrator.views.render.layout import plain
 from tests.orchestrator.views.campaign.builder import Story, campaign
 
 
 def drawn(story: Story, metric: Metric | None = None, width: int = 80, height: int = 20, unicode: bool = True) -> str:
-    return chart(story.state, metric or Metric(), width=width, height=height, unicode=unicode).plain
+    series = series_of(story.state, metric or Metric())
+    return "\n".join(map(plain, chart(series, width=width, height=height, unicode=unicode)))
 
 
 def plot(text: str) -> list[str]:
@@ -128,7 +131,8 @@ def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> 
     def printed(terminal: bool) -> str:
         console = Console(force_terminal=terminal, width=100, color_system="standard" if terminal else "auto")
         with console.capture() as capture:
-            console.print(chart(campaign(20).state, Metric(), width=100, height=20))
+            for line in chart(series_of(campaign(20).state, Metric()), width=100, height=20):
+                console.print(Text.assemble(*line))
         return capture.get()
 
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -144,7 +148,8 @@ def test_one_run_at_a_time(story: Story) -> None:
     story.open(run=2)
     story.baseline(700.0, run=2)
     assert "run 2, 1 node," in drawn(story)
-    first = chart(story.state, Metric(), width=80, height=20, run=story.state.runs["1"]).plain
+    series = series_of(story.state, Metric(), story.state.runs["1"])
+    first = "\n".join(map(plain, chart(series, width=80, height=20)))
     assert "run 1, 2 nodes" in first
     assert "700" not in first
 

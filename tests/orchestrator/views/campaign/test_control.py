@@ -1,6 +1,7 @@
 """The sentence on the control: beaten or not, by how much, with what confidence."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -8,8 +9,10 @@ from orchestrator.domain.control import compare
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Goal, Metric, Ranking, Rule
 from orchestrator.domain.records import Role
-from orchestrator.views.campaign.control import control_record, control_sentence
-from tests.orchestrator.views.campaign.builder import Story
+from orchestrator.views.campaign.sections.control import control, control_record
+from orchestrator.views.render import terminal
+from orchestrator.views.render.model import raw
+from tests.orchestrator.views.campaign.builder import Story, material
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 
 ONE = Ranking([Metric()])
@@ -24,7 +27,7 @@ def told(mine: list[float], theirs: list[float], beside: str = "random", ranking
         best = max(best, value)
     for value in theirs:
         story.attempt("1", value, role=Role.CONTROL)
-    return control_sentence(compare(story.state, ranking), story.state.run, ranking.metrics)
+    return raw(control(material(story, ranking)).brief)
 
 
 def test_beaten() -> None:
@@ -78,7 +81,7 @@ def test_several_metrics() -> None:
             node = story.opened("1", role)
             story.score(node, {"score": base + number, "time": 10 - base})
             story.end(node, Ending.SCORED)
-    line = control_sentence(compare(story.state, ranking), story.state.run, ranking.metrics)
+    line = raw(control(material(story, ranking)).brief)
     assert "beat the random control: best score=14 time=1 against score=7 time=8 (score +7, time -7)" in line
     assert "of the best 5 results 5 are its own" in line
 
@@ -108,7 +111,8 @@ def test_t57_names_can_not_act() -> None:
     story.baseline(1.0)
     story.attempt("1", 2.0)
     story.attempt("1", 1.0, role=Role.CONTROL)
-    line = control_sentence(compare(story.state, ONE, run), run, ONE.metrics)
+    line = terminal.text(control(replace(material(story, ONE), run=run)).brief)
+    assert "[red]evil[/red]" in line
     assert line.isprintable()
 
 

@@ -4,12 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from rich.style import Style
 
 from orchestrator.change import File, Tree
 from orchestrator.domain.ending import Ending
-from orchestrator.views.campaign.diff import coloured
 from orchestrator.views.campaign.placing import NotPlaced, place
+from orchestrator.views.render.layout import diff_lines
 from tests.orchestrator.views.campaign.conftest import Stage
 
 OLD = Tree.of({"a.py": "one\n", "gone.py": "bye\n", "same.py": "same\n"})
@@ -38,10 +37,9 @@ def test_diff_against_the_parent_and_another(stage: Stage) -> None:
 
 def test_colours_follow_the_hunk() -> None:
     """A removed line that looks like a header is still a removed line."""
-    lines = coloured("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n\\ No newline at end of file\n")
-    assert [str(Style.parse(str(line.style))) for line in lines] == [
-        "bold", "bold", "cyan", "red", "green", "none", "bright_black",
-    ]  # fmt: skip
+    lines = diff_lines("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n\\ No newline at end of file\n")
+    styles = [style for ((_, style),) in lines]
+    assert styles == ["bold", "bold", "cyan", "red", "green", "", "bright_black"]
 
 
 def test_t57_a_diff_is_escaped(stage: Stage) -> None:

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.budget import Accounts
 from orchestrator.budget.amounts import NOTHING, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.records import Campaign, Role
+from orchestrator.domain.records import Role
 from orchestrator.ledger import read_head, verify_jsonl
 from orchestrator.loop.metrics_file import MetricsFile
-from orchestrator.views.campaign.markdown import block, code
-from orchestrator.views.running.summary import cost_line
-from tests.orchestrator.views.campaign.builder import Story
+from orchestrator.views.campaign.sections.money import cost
+from orchestrator.views.render.markdown import code, listing
+from orchestrator.views.render.model import raw
+from tests.orchestrator.views.campaign.builder import Story, material
 from tests.orchestrator.views.campaign.conftest import Stage
 
 
@@ -140,14 +140,18 @@ def test_an_output_can_not_leave_the_folder(stage: Stage, tmp_path: Path) -> Non
     assert list((tmp_path / "deep").iterdir()) == []
 
 
+def cost_line(story: Story) -> str:
+    return raw(cost(material(story)).brief)
+
+
 def test_free_endings_that_cost_nothing_are_no_loss() -> None:
     """An attempt for which nothing new was proposed is not told as a stall."""
-    accounts, campaign = Accounts(), Campaign(id="c", name="n", version="1")
+    story = Story().open()
     for spent in (NOTHING, Amounts.of(seconds=3)):
-        assert "stall losses" not in cost_line(accounts, campaign)
-        accounts.reserve("1.1#1", NOTHING)
-        accounts.refund("1.1#1", spent)
-    assert "stall losses: 2 free endings cost 3" in cost_line(accounts, campaign)
+        assert "stall losses" not in cost_line(story)
+        story.accounts.reserve("1.1#1", NOTHING)
+        story.accounts.refund("1.1#1", spent)
+    assert "stall losses: 2 free endings cost 3" in cost_line(story)
 
 
 def test_the_cost_of_a_second_run() -> None:
@@ -155,16 +159,13 @@ def test_the_cost_of_a_second_run() -> None:
     story = Story().open()
     story.baseline(1.0)
     story.attempt("1", 2.0)
-    assert cost_line(story.accounts, story.state.campaign, list(story.state.runs.values())).startswith(
-        "1 attempt, $0.02,"
-    )
+    assert cost_line(story).startswith("1 attempt, $0.02,")
     story.open(2)
     story.state.runs["2"] = story.state.runs["2"].model_copy(update={"before": {"attempts": 1}})
     story.baseline(1.0, run=2)
     story.attempt("2", 2.0)
     story.attempt("2", 2.0)
-    line = cost_line(story.accounts, story.state.campaign, list(story.state.runs.values()))
-    assert line.startswith("2 attempts in run 2; all 2 runs together: 3 attempts, $0.06,")
+    assert cost_line(story).startswith("2 attempts in run 2; all 2 runs together: 3 attempts, $0.06,")
 
 
 def test_the_report_has_every_part(stage: Stage) -> None:
@@ -179,7 +180,7 @@ def test_the_report_has_every_part(stage: Stage) -> None:
         "└──",
         "| 1.1 | kept | `score=2` | `random` | `more rows` |",
         "| failed | 1 |",
-        "Of that, lost: 1 free ending cost $0.005",
+        "stall losses: 1 free ending cost $0.005",
         "comparable useful results",
         "| GPU-hours | 0.000 |  |",
         "`random` is ahead of the `grid` control: best 2 against 0.7 (+1.3) after 1 attempt of each",
@@ -223,6 +224,6 @@ def test_words_of_others_stay_code(text: str) -> None:
     assert inline.endswith(fence)
     assert fence not in inline[len(fence) : -len(fence)]
     assert "|" not in inline.replace("\\|", "")
-    _, *middle, last = block(text)
+    _, *middle, last = listing(text)
     assert last.strip("`") == ""
     assert not any(line.startswith(last) for line in middle)

@@ -76,7 +76,7 @@ async def test_chart(folder: Path) -> None:
 async def test_winner_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At the end of a run."""
     show_summary(folder, "all is proposed")
-    assert "winner 1.1 score=3 (baseline score=0)" in capsys.readouterr().out
+    assert "best: score=3 at 1.1 (+3 on the baseline's 0)" in capsys.readouterr().out
 
 
 async def test_json(folder: Path) -> None:

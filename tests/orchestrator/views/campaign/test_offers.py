@@ -2,8 +2,10 @@
 
 import pytest
 
-from orchestrator.domain.records import Campaign
-from orchestrator.views.campaign.offers import offers_line
+from orchestrator.domain import events as e
+from orchestrator.views.campaign.sections.money import offers
+from orchestrator.views.render.model import raw
+from tests.orchestrator.views.campaign.builder import Story, material
 
 
 @pytest.mark.parametrize(
@@ -16,4 +18,7 @@ from orchestrator.views.campaign.offers import offers_line
 )
 def test_offers(offered: int, distinct: int, line: str) -> None:
     """One is one; nothing is said where nobody was asked."""
-    assert offers_line(Campaign(id="c", name="n", version="1", offered=offered, distinct=distinct)) == line
+    story = Story().open()
+    if offered:
+        story.tell(e.OffersCounted(node="1", draft=1, offered=offered, distinct=distinct))
+    assert raw(offers(material(story)).brief) == line

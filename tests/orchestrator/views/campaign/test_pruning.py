@@ -10,8 +10,10 @@ from orchestrator.domain.records import Purpose, Spent
 from orchestrator.domain.reports import BadReport, Look, Reports
 from orchestrator.domain.savings import savings
 from orchestrator.domain.verdict import Mode, Tier, Verdict
-from orchestrator.views.campaign.pruning import pruning_line, pruning_sentences
-from tests.orchestrator.views.campaign.builder import COHORT, Story
+from orchestrator.views.campaign.sections.pruning import pruning
+from orchestrator.views.render import markdown
+from orchestrator.views.render.model import Section, raw
+from tests.orchestrator.views.campaign.builder import COHORT, Story, material
 from tests.orchestrator.views.campaign.conftest import Stage
 
 CUT: dict[str, Any] = {"step": 4, "value": 0.2, "why": "step 4: 0.2 at best, below the median 0.5 of 5 peers"}
@@ -47,14 +49,22 @@ def story() -> Story:
     return story
 
 
+def section(story: Story) -> Section:
+    return pruning(material(story))
+
+
+def line(story: Story) -> str:
+    return raw(section(story).brief)
+
+
 def told(story: Story) -> str:
-    return " ".join(pruning_sentences(savings(story.state)))
+    return markdown.document([Section("head"), section(story)])
 
 
 def test_nothing_was_watched(story: Story) -> None:
     """A campaign without a rule says so, and its status says nothing."""
-    assert told(story) == "No trial was watched by a pruning rule."
-    assert pruning_line(savings(story.state)) == ""
+    assert "No trial was watched by a pruning rule." in told(story)
+    assert line(story) == ""
 
 
 def test_saved(story: Story) -> None:
@@ -66,9 +76,10 @@ def test_saved(story: Story) -> None:
     found = savings(story.state)
     assert (found.watched, found.pruned, found.basis) == (5, 2, 3)
     assert (found.seconds, found.dollars) == (6.0, 0.6)
-    assert "2 of 5 watched trials were ended early. That saved about 6.0s of chambers and $0.6000," in told(story)
+    assert line(story) == "2 of 5 watched trials pruned, about 6.0s of chambers and $0.6000 saved"
+    assert f"{line(story)}." in told(story)
+    assert "what was left of the median length of the 3 watched trials that ran to the end" in told(story)
     assert "No trial was spared" in told(story)
-    assert pruning_line(found) == "2 of 5 watched trials pruned, about 6.0s of chambers and $0.6000 saved"
 
 
 def test_saved_is_unknown(story: Story) -> None:
@@ -94,7 +105,7 @@ def test_it_would_have_killed_the_winner(story: Story) -> None:
     assert f"It would have ended the winner {winner} at step 4, which is there only because it was spared." in told(
         story
     )
-    assert winner in pruning_line(savings(story.state))
+    assert winner in line(story)
 
 
 def test_done_before_the_order_came(story: Story) -> None:

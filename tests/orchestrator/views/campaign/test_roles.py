@@ -77,8 +77,8 @@ def test_report(asked: Stage) -> None:
     text = asked.run("report")
     assert "| user | `a-user` | 2 | 1,400 | 600 | 120 | 80 | $0.4000 |" in text
     assert "| verifier | `a-verifier` | 1 | 700 | 300 | 60 | 40 | $0.0200 |" in text
-    assert "Shares from here on: user" in text
-    assert "The verifier's findings, which never score: 1 flag, 1 hold. See 1.1, 1.2." in text
+    assert "from now on user" in text
+    assert "- **verifier**: 1 flag, 1 hold, which never score; see 1.1, 1.2" in text
 
 
 def test_json(asked: Stage) -> None:

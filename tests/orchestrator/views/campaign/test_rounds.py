@@ -1,21 +1,31 @@
 """What a round brought, for whoever looks at it before the next one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.metric import Metric
 from orchestrator.loop.rounds import over
-from orchestrator.views.campaign.rounds import round_lines, round_record
+from orchestrator.views.campaign.sections.rounds import round_
+from orchestrator.views.render.data import record
+from orchestrator.views.render.layout import plain
+from orchestrator.views.render.terminal import Terminal
 from orchestrator.views.running.summary import show_summary, summary_record
-from tests.orchestrator.views.campaign.builder import Story
+from tests.orchestrator.views.campaign.builder import Story, material
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 
 
 def told(story: Story) -> list[str]:
-    return [line.plain for line in round_lines(story.state, [Metric()], Path("my task"))]
+    """Where the work ended with the round."""
+    made = story.state.campaign.round
+    found = round_(replace(material(story), reason=over(made) if made else "done"))
+    return list(map(plain, Terminal(None).ending([found])))
+
+
+def numbers(story: Story) -> object:
+    return record([round_(material(story))])["round"]
 
 
 @pytest.fixture
@@ -40,7 +50,7 @@ def test_what_a_round_brought(story: Story) -> None:
     assert second == "  ● 1.1.2 kept  score=2.5 (+0.5 on 1.1)  more rows"
     assert third.startswith("  ✗ 1.2 failed")
     assert hint == "  blastdoor diff 1.2 'my task' shows a change, blastdoor show 1.2 'my task' all about it"
-    assert round_record(story.state) == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}
+    assert numbers(story) == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}
 
 
 def test_without_rounds(stage: Stage) -> None:
@@ -49,7 +59,7 @@ def test_without_rounds(stage: Stage) -> None:
     stage.story.tell(e.RoundStarted(run=1, number=1, size=1))
     stage.story.open(run=2)
     assert told(stage.story) == []
-    assert round_record(stage.story.state) is None
+    assert numbers(stage.story) is None
 
 
 def test_a_wide_round(story: Story) -> None:

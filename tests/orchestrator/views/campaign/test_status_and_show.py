@@ -5,7 +5,7 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose, SiteRecord
-from orchestrator.views.campaign.sites import site_lines
+from orchestrator.views.campaign.sections.work import site_lines
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 
 
@@ -14,7 +14,7 @@ def test_status_on_one_screen(stage: Stage) -> None:
     text = stage.run("status")
     assert "circle-packing  run 1, random beside grid" in text
     assert "width 2 (the backend holds 2)" in text
-    assert "score=2 at 1.1  (+1 on the baseline's 1)" in text
+    assert "score=2 at 1.1 (+1 on the baseline's 1)" in text
     assert "3 used, 1 held, 56 left of 60" in text
     assert "$0.05 held" in text
     assert "▸ running 1" in text
@@ -104,7 +104,7 @@ def test_status_says_where_it_runs(stage: Stage) -> None:
     report = stage.run("report")
     assert "## Where it ran" in report
     assert "- `candidates run on docker/runc: namespaces`" in report
-    assert "  - `no seccomp" in report
+    assert "- note: `no seccomp" in report
     assert [site["backend"] for site in stage.json("status")["run"]["sites"]] == ["docker/runc", "modal"]
 
 

@@ -32,7 +32,7 @@ def test_tree_and_status(shared: Stage) -> None:
     assert CAVEAT in " ".join(status.split())
     assert status.count("score=2 [shared]") == 2
     assert shared.json("status")["best"]["headline"]["tier"] == "shared"
-    assert f"Tier shared: {CAVEAT}." in shared.run("report")
+    assert f"- **tier**: shared: {CAVEAT}" in shared.run("report")
 
 
 def test_summary(shared: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,7 @@ def test_summary(shared: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     shared.write()
     show_summary(shared.folder, "done")
     told = capsys.readouterr().out
-    assert "winner 1.1 score=2 [shared]" in told
+    assert "best: score=2 [shared] at 1.1" in told
     assert CAVEAT in " ".join(told.split())
 
 

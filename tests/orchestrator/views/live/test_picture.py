@@ -10,12 +10,12 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Role
-from orchestrator.views.campaign.points import Step
 from orchestrator.views.live.pace import Pace
 from orchestrator.views.live.picture import Picture, shared
 from orchestrator.views.live.scene import Caps, Scene, seconds
 from orchestrator.views.live.stair import stair
 from orchestrator.views.live.tally import Tally
+from orchestrator.views.render.model import Step
 from tests.orchestrator.views.campaign.builder import Story, campaign
 from tests.orchestrator.views.campaign.conftest import HOSTILE
 

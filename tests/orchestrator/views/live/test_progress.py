@@ -12,9 +12,9 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.verdict import Tier
-from orchestrator.views.campaign.bars import bar
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
+from orchestrator.views.render.layout import bar, plain
 from tests.orchestrator.views.campaign.builder import Story, campaign
 
 RANKING = Ranking([Metric()])
@@ -193,7 +193,7 @@ def test_t57_a_description_can_not_act() -> None:
 )
 def test_a_bar(used: int, held: int, limit: int, shown: str) -> None:
     """A little is seen, and only all of it fills the bar."""
-    assert bar(used, held, limit, 10, unicode=False).plain == shown
+    assert plain(bar(used, held, limit, 10, unicode=False)) == shown
 
 
 def test_a_line_says_why_and_how_far_to_trust() -> None:

@@ -1,41 +1,15 @@
 """What a candidate had to show before it was kept, in words and numbers."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from orchestrator.domain.certify import Certify, median
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Node, Purpose, Trial
+from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.certifying import evidence, samples, sides
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.opening import ranking_of, task_of
-from orchestrator.wiring import Reading
-
-
-@dataclass(frozen=True)
-class Certified:
-    """How many candidates were better at first, and how many of them were kept."""
-
-    tested: int
-    kept: int
-
-    @property
-    def words(self) -> str:
-        return f"{figures.plural(self.tested, 'candidate')} put to the test, {self.kept} kept"
-
-
-def certified(state: State, nodes: Iterable[Node]) -> Certified:
-    tested = [node for node in nodes if node.certification or _replays(state, node)]
-    return Certified(len(tested), sum(node.kept for node in tested))
-
-
-def facts_for(reading: Reading, node: Node) -> dict[str, str]:
-    """By the criteria of the node's own run."""
-    run = reading.state.runs[str(run_of(node.id))]
-    return facts_of(reading.state, node, ranking_of(reading, run), task_of(reading, run).certify.certify())
+from orchestrator.views.campaign.sections.evidence import replays_of
 
 
 def facts_of(state: State, node: Node, ranking: Ranking, certify: Certify) -> dict[str, str]:
@@ -44,7 +18,7 @@ def facts_of(state: State, node: Node, ranking: Ranking, certify: Certify) -> di
     if node.size is not None and node.parent:
         size = "" if node.size_bytes is None else f", {figures.plural(node.size_bytes, 'byte')}"
         rows["change"] = f"{figures.plural(node.size, 'line')}{size} against the root of its run"
-    if replays := _replays(state, node):
+    if replays := replays_of(state, node):
         told = [_score(trial.verdict, ranking.metrics[0]) for trial in replays]
         rows["replayed"] = ", ".join([*filter(None, told)] or ["without a score"])
     if node.certification:
@@ -81,10 +55,6 @@ def _median(measured: Sequence[Verdict], ranking: Ranking) -> str:
     by_standing = {ranking.standing(verdict.metrics): verdict for verdict in measured}
     middle = median([ranking.standing(verdict.metrics) for verdict in measured])
     return figures.metrics(by_standing[middle].metrics, ranking.metrics)
-
-
-def _replays(state: State, node: Node) -> list[Trial]:
-    return [trial for trial in state.trials_of(node.id) if trial.purpose is Purpose.REPLAY]
 
 
 def _score(verdict: Verdict | None, metric: Metric) -> str:

@@ -1,14 +1,25 @@
-"""What pruning did, in sentences for people; what a trial reported, in one line."""
+"""What pruning did, and whether it was right; what a trial reported, in one line."""
 
 from orchestrator.domain.records import Node, Trial
 from orchestrator.domain.reports import Reports
 from orchestrator.domain.savings import Savings
 from orchestrator.domain.state import State
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.sections.material import Material
+from orchestrator.views.render.model import Prose, Section
+
+_NONE = "No trial was watched by a pruning rule."
 
 
-def pruning_line(found: Savings) -> str:
-    """For the status; empty where no rule watched anything."""
+def pruning(it: Material) -> Section:
+    found = it.savings
+    body = [_basis(found), _evidence(found), _winner(found)] if found.watched else [_NONE]
+    told = [Prose(" ".join(filter(None, body)))]
+    return Section("pruning", "Pruning", _line(found), told, {"pruning": found.record()})
+
+
+def _line(found: Savings) -> str:
+    """Empty where no rule watched anything."""
     if not found.watched:
         return ""
     line = f"{found.pruned:,} of {figures.plural(found.watched, 'watched trial')} pruned"
@@ -19,20 +30,13 @@ def pruning_line(found: Savings) -> str:
     return line
 
 
-def pruning_sentences(found: Savings) -> list[str]:
-    if not found.watched:
-        return ["No trial was watched by a pruning rule."]
-    lines = [f"{found.pruned:,} of {figures.plural(found.watched, 'watched trial')} were ended early."]
-    if found.pruned:
-        lines.append(_saved_sentence(found))
-    return [" ".join([*lines, _evidence(found)]), "", _winner(found)]
-
-
-def _saved_sentence(found: Savings) -> str:
+def _basis(found: Savings) -> str:
+    if not found.pruned:
+        return ""
     if found.seconds is None:
         return "What that saved is unknown: no watched trial ran to its end."
-    basis = f"the median length of the {figures.plural(found.basis, 'watched trial')} that ran to the end"
-    return f"That saved about {_saved(found)}, estimated as what was left of {basis}."
+    median = f"the median length of the {figures.plural(found.basis, 'watched trial')} that ran to the end"
+    return f"What that saved is estimated as what was left of {median}."
 
 
 def _saved(found: Savings) -> str:
@@ -66,11 +70,11 @@ def _winner(found: Savings) -> str:
 
 def reports_of(state: State, node: Node) -> dict[str, str]:
     """A line a trial that reported anything."""
-    lines = {trial.id: _line(trial) for trial in state.trials_of(node.id)}
+    lines = {trial.id: _reported(trial) for trial in state.trials_of(node.id)}
     return {name: line for name, line in lines.items() if line}
 
 
-def _line(trial: Trial) -> str:
+def _reported(trial: Trial) -> str:
     parts = [_told(trial.reports)] if trial.reports else []
     look = trial.pruning
     if look and look.cut:

@@ -1,6 +1,6 @@
 """Whether the proposer beat its control, in one sentence: by how much, and with what confidence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.domain.chance import LEAST_ATTEMPTS, Lead
@@ -10,41 +10,48 @@ from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Run
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.sections.material import Material
+from orchestrator.views.render.model import Part, Prose, Quote, Section
 
-Quote = Callable[[str], str]
+_NONE = "No control ran beside the proposer, so nothing says whether it beats chance."
 
 
-def control_sentence(found: Comparison, run: Run, metrics: Sequence[Metric], quote: Quote = printable) -> str:
-    """`quote` makes a name fit for where it is shown. First runs are compared, since a control has no other."""
-    told = _told(found, run, metrics, quote)
+def control(it: Material) -> Section:
+    told = control_sentence(it.comparison, it.run, it.metrics) if it.run.control else ()
+    body = [] if told else [Prose(_NONE)]
+    return Section("control", "Against the control", told, body, {"control": control_record(it.comparison)})
+
+
+def control_sentence(found: Comparison, run: Run, metrics: Sequence[Metric]) -> list[Part]:
+    """First runs are compared, since a control has no other."""
+    told = _told(found, run, metrics)
     if found.better is None:
         return told
     node = found.better.node
     better = f"The control's {node} is better than the best that was kept, but was run only once"
     how = f"blastdoor replay {node} runs it again, blastdoor apply {node} takes it over"
-    return f"{told} {better}: {how}."
+    return [*told, f" {better}: {how}."]
 
 
-def _told(found: Comparison, run: Run, metrics: Sequence[Metric], quote: Quote) -> str:
-    if not run.control:
-        return "No control ran beside the proposer, so nothing says whether it beats chance."
+def _told(found: Comparison, run: Run, metrics: Sequence[Metric]) -> list[Part]:
     if found.ahead is None or not found.attempts:
-        return "Nothing to compare with the control yet: one of the two has no ended attempt."
-    mine, theirs = quote(run.proposer), f"the {quote(run.control)} control"
+        return ["Nothing to compare with the control yet: one of the two has no ended attempt."]
+    mine, theirs = Quote(run.proposer), Quote(run.control or "")
     mark = MARK if run.noisy else ""
     scores = f"best {_scores(found, metrics, mark)} after {figures.plural(found.attempts, 'attempt')} of each"
     if found.ahead is Ahead.NEITHER:
-        return f"Neither {mine} nor {theirs} is ahead: {scores}{_own(found.lead, mine)}."
+        return ["Neither ", mine, " nor the ", theirs, f" control is ahead: {scores}", *_own(found.lead, mine), "."]
     if found.ahead is Ahead.CONTROL:
-        return f"{mine} did not beat {theirs}, which is ahead: {scores}{_own(found.lead, mine)}."
+        ahead = f" control, which is ahead: {scores}"
+        return [mine, " did not beat the ", theirs, ahead, *_own(found.lead, mine), "."]
     if found.lead is None:
-        return f"{mine} is ahead of {theirs}: {scores}; {_why_no_lead(found)}."
+        return [mine, " is ahead of the ", theirs, f" control: {scores}; {_why_no_lead(found)}."]
     of_best = f"of the best {found.lead.looked_at} results {found.lead.own} are its own"
     if found.beaten:
         chance = f"which chance alone gives with p {_p(found.lead.p)}{_one_lucky_find(found.lead)}"
-        return f"{mine} beat {theirs}: {scores}; {of_best}, {chance}."
+        return [mine, " beat the ", theirs, f" control: {scores}; {of_best}, {chance}."]
     luck = f"but chance alone gives as much with p {_p(found.lead.p)}: not beaten yet"
-    return f"{mine} is ahead of {theirs}: {scores}; {of_best}, {luck}."
+    return [mine, " is ahead of the ", theirs, f" control: {scores}; {of_best}, {luck}."]
 
 
 def control_record(found: Comparison) -> dict[str, Any]:
@@ -83,8 +90,8 @@ def _score(best: Best | None, metrics: Sequence[Metric], mark: str) -> str:
     return figures.metrics({it.name: best.verdict.metrics[it.name] for it in metrics}, metrics, mark)
 
 
-def _own(lead: Lead | None, mine: str) -> str:
-    return f"; of the best {lead.looked_at} results {lead.own} are {mine}'s" if lead else ""
+def _own(lead: Lead | None, mine: Quote) -> list[Part]:
+    return [f"; of the best {lead.looked_at} results {lead.own} are ", mine, "'s"] if lead else []
 
 
 def _one_lucky_find(lead: Lead) -> str:

@@ -3,20 +3,16 @@ own below the axis, because a missing score is not a zero.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rich.text import Text
-
 from orchestrator.domain.headline import LEGEND, MARK
-from orchestrator.domain.metric import Goal, Metric
-from orchestrator.domain.records import Run
-from orchestrator.domain.state import State
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.axis import Axis, axis_of
-from orchestrator.views.campaign.looks import legend
-from orchestrator.views.campaign.points import Point, Step, points_of, stair_of
+from orchestrator.views.campaign.looks import counted
+from orchestrator.views.render.axis import Axis, axis_of
+from orchestrator.views.render.layout import Line, cells, cut, stripped
+from orchestrator.views.render.model import Look, Point, Series, Step
 
 MIN_WIDTH = 40
 MIN_ROWS = 4
@@ -60,38 +56,44 @@ class _Canvas:
         if 0 <= column < self.columns and rank >= self.cells.get((row, column), (-1, "", ""))[0]:
             self.cells[row, column] = (rank, sign, style)
 
-    def line(self, row: int) -> Text:
+    def line(self, row: int) -> Line:
         cells = [self.cells.get((row, column), (0, " ", ""))[1:] for column in range(self.columns)]
-        text = Text()
-        for style, run in itertools.groupby(cells, key=lambda cell: cell[1]):
-            text.append("".join(sign for sign, _ in run), style)
-        text.rstrip()
-        return text
+        runs = itertools.groupby(cells, key=lambda cell: cell[1])
+        return stripped([("".join(sign for sign, _ in run), style) for style, run in runs])
 
 
-def chart(
-    state: State, metric: Metric, *, width: int, height: int, unicode: bool = True, run: Run | None = None
-) -> Text:
+def chart(series: Series, *, width: int, height: int, unicode: bool = True) -> list[Line]:
     """As many lines as fit into `height`, none longer than `width`; both have a least size."""
-    run = run or state.run
-    points = points_of(state, metric, run)
-    steps = stair_of(state, points, metric)
+    points, steps = series.points, series.steps
     width = max(MIN_WIDTH, width)
-    head = _head(points, steps, metric, run, width)
+    head = _head(series, width)
     lines = _UNICODE if unicode else _ASCII
-    stair = Text.assemble((lines.flat * 2, _STAIR), " best kept")
-    screened = [Text(LEGEND)] if any(point.screened for point in points) else []
+    stair: Line = [(lines.flat * 2, _STAIR), (" best kept", "")]
+    screened: list[Line] = [[(LEGEND, "")]] if any(point.screened for point in points) else []
     edges = _edges(points, steps, lines)
     below = legend([point.look for point in points], unicode, width, [stair, *edges, *screened])
     if not any(point.score is not None for point in points):
-        return Text("\n").join([head, Text("nothing is scored yet", _FAINT), *below])
+        return [head, [("nothing is scored yet", _FAINT)], *below]
     body = plot(points, steps, width=width, height=height - 1 - len(below), unicode=unicode)
-    return Text("\n").join([head, *body, *below])
+    return [head, *body, *below]
+
+
+def legend(looks: Iterable[Look], unicode: bool, width: int, more: Sequence[Line] = ()) -> list[Line]:
+    """Every look that occurs, with its count; as many lines as it takes, none cut inside an entry."""
+    entries: list[Line] = [
+        [(look.mark(unicode), look.style), (f" {look.word} {count:,}", "")] for look, count in counted(looks)
+    ]
+    rows: list[Line] = [[]]
+    for entry in (*entries, *more):
+        if rows[-1] and cells(rows[-1]) + 3 + cells(entry) > width:
+            rows.append([])
+        rows[-1] = [*rows[-1], ("   " if rows[-1] else "", ""), *entry]
+    return rows
 
 
 def plot(
     points: Sequence[Point], steps: Sequence[Step], *, width: int, height: int, unicode: bool = True
-) -> Iterator[Text]:
+) -> Iterator[Line]:
     """The dots alone: no head and no legend. There must be a score among them."""
     # Below the rows: the axis, the line without a score, the numbers.
     rows = max(MIN_ROWS, height - 3)
@@ -103,23 +105,22 @@ def _axis(points: Sequence[Point], steps: Sequence[Step], rows: int) -> Axis:
     return axis_of(scores, [step.score for step in steps], rows)
 
 
-def _edges(points: Sequence[Point], steps: Sequence[Step], lines: Lines) -> list[Text]:
+def _edges(points: Sequence[Point], steps: Sequence[Step], lines: Lines) -> list[Line]:
     """What is drawn at the edge because it lies beyond it, how many and how far."""
     axis = _axis(points, steps, MIN_ROWS)
-    told = []
+    told: list[Line] = []
     for side, furthest in ((1, max), (-1, min)):
         beyond = [point.score for point in points if point.score is not None and axis.beyond(point.score) == side]
         if beyond:
             far = figures.score(furthest(beyond))
-            told.append(
-                Text(f"{lines.edge(side)} beyond the axis {len(beyond):,} ({'up' if side > 0 else 'down'} to {far})")
-            )
+            way = "up" if side > 0 else "down"
+            told.append([(f"{lines.edge(side)} beyond the axis {len(beyond):,} ({way} to {far})", "")])
     return told
 
 
 def _body(
     points: Sequence[Point], steps: Sequence[Step], axis: Axis, width: int, lines: Lines, unicode: bool
-) -> Iterator[Text]:
+) -> Iterator[Line]:
     labels = axis.labels()
     margin = max(len("no score"), *map(len, labels.values()))
     place = _Placing(len(points), width - margin - 2 - len("  order"))
@@ -134,12 +135,12 @@ def _body(
         canvas.put(row, place(point.order), sign, point.look.style, 10 + point.look.rank)
     for row in range(axis.rows):
         tick = lines.tick if row in labels else lines.axis
-        yield Text.assemble((f"{labels.get(row, ''):>{margin}} {tick}", _FAINT), canvas.line(row))
-    yield Text(" " * (margin + 1) + lines.corner + lines.flat * canvas.columns, _FAINT)
-    yield Text.assemble((f"{'no score':>{margin}}  ", _FAINT), canvas.line(axis.rows))
+        yield [(f"{labels.get(row, ''):>{margin}} {tick}", _FAINT), *canvas.line(row)]
+    yield [(" " * (margin + 1) + lines.corner + lines.flat * canvas.columns, _FAINT)]
+    yield [(f"{'no score':>{margin}}  ", _FAINT), *canvas.line(axis.rows)]
     last = f"{len(points)}"
     gap = max(1, canvas.columns - 1 - len(last))
-    yield Text(" " * (margin + 2) + "1" + " " * gap + (last if len(points) > 1 else "") + "  order", _FAINT)
+    yield [(" " * (margin + 2) + "1" + " " * gap + (last if len(points) > 1 else "") + "  order", _FAINT)]
 
 
 @dataclass(frozen=True)
@@ -183,15 +184,12 @@ def _draw_stair(canvas: _Canvas, steps: Sequence[Step], axis: Axis, place: _Plac
             canvas.put(row, column, new, _STAIR, 3)
 
 
-def _head(points: Sequence[Point], steps: Sequence[Step], metric: Metric, run: Run, width: int) -> Text:
-    better = "higher" if metric.goal is Goal.HIGHER else "lower"
-    text = f"{printable(metric.name)} ({better} is better)"
-    cohorts = {point.cohort for point in points if point.cohort}
-    parts = [f"run {run.number}", figures.plural(len(points), "node")]
-    if steps:
-        parts.append(f"best {figures.score(steps[-1].score)} at {steps[-1].node}")
+def _head(series: Series, width: int) -> Line:
+    text = f"{printable(series.name)} ({series.goal} is better)"
+    cohorts = {point.cohort for point in series.points if point.cohort}
+    parts = [f"run {series.run}", figures.plural(len(series.points), "node")]
+    if series.steps:
+        parts.append(f"best {figures.score(series.steps[-1].score)} at {series.steps[-1].node}")
     if len(cohorts) > 1:
         parts.append(f"{len(cohorts)} cohorts, not comparable across the dotted line")
-    whole = Text.assemble((text, "bold"), "  " + ", ".join(parts))
-    whole.truncate(width, overflow="ellipsis")
-    return whole
+    return cut([(text, "bold"), ("  " + ", ".join(parts), "")], width)

@@ -1,0 +1,316 @@
+"""All that is said about one node, in its order. To say more, write a function and name it in `SECTIONS`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from orchestrator.domain.drift import asked_about
+from orchestrator.domain.headline import LEGEND, headline
+from orchestrator.domain.metric import Metric, Ranking
+from orchestrator.domain.node import path_to, run_of
+from orchestrator.domain.records import Calibration, Draft, Node, Role, Run, Trial
+from orchestrator.domain.state import State
+from orchestrator.domain.verdict import Verdict
+from orchestrator.loop.steering import unheard
+from orchestrator.task import Task
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.history import History
+from orchestrator.views.campaign.looks import look_of
+from orchestrator.views.campaign.sections.certified import facts_of
+from orchestrator.views.campaign.sections.evidence import growth, released
+from orchestrator.views.campaign.sections.material import node_record
+from orchestrator.views.campaign.sections.pruning import reports_of
+from orchestrator.views.campaign.sections.results import best_at
+from orchestrator.views.campaign.sections.work import answered
+from orchestrator.views.render.model import (
+    BREAK,
+    Block,
+    Figure,
+    Lines,
+    Own,
+    Part,
+    Quote,
+    Section,
+    Table,
+    Words,
+    facts,
+    others,
+)
+
+_FAINT = "bright_black"
+_NOTES = 40
+_CELL = 500
+_GUARD_WORDS = {True: Own("passes", "green"), False: Own("does not pass", "red"), None: Own("not asked", _FAINT)}
+
+
+@dataclass(frozen=True)
+class NodeMaterial:
+    """A node, with the ranking and the task of its own run, and what happened to it."""
+
+    state: State
+    node: Node
+    ranking: Ranking
+    task: Task
+    history: History
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        return self.ranking.metrics
+
+    @property
+    def run(self) -> Run:
+        return self.state.runs[str(run_of(self.node.id))]
+
+    @property
+    def best_at(self) -> list[str]:
+        return best_at(self.state, self.run).get(self.node.id, [])
+
+
+def head(it: NodeMaterial) -> Section:
+    node, look = it.node, look_of(it.node)
+    line: list[Part] = [Own(node.id, "bold"), "  ", look, Own(f" {look.word}", look.style), f"  [{node.role}]"]
+    line += ["  ", Quote(node.why, _CELL)] if node.why else []
+    when = f"opened {node.opened_at}" + (f", ended {node.ended_at}" if node.ended_at else "")
+    when += f", take {node.take}" if node.take > 1 else ""
+    when += f", stalled {figures.plural(node.stalls, 'time')}" if node.stalls else ""
+    line += [BREAK, Own(when, _FAINT), BREAK, Own(f"spent {figures.spent(node.spent)}", _FAINT)]
+    return Section("node", f"Node {node.id}", line, data={"node": node_record(it.state, node)})
+
+
+def path(it: NodeMaterial) -> Section:
+    """What was done from the root to here, and what came of it."""
+    rows: list[list[Part]] = []
+    names = path_to(it.node.id)
+    for name in names:
+        place = it.state.nodes[name]
+        look = look_of(place)
+        told = figures.headline(headline(it.state, place), it.metrics) or look.word
+        words = ["  ", Quote(place.description, _CELL, _FAINT)] if place.description else []
+        rows.append([Own(name, "bold"), " ", look, f" {told}", *words])
+    data = {"path": {name: it.state.nodes[name].description for name in names}}
+    return Section("path", "path", "", [Lines(rows, cut=True)], data)
+
+
+def proposal(it: NodeMaterial) -> Section:
+    node = it.node
+    rows = {"operator": node.operator, "description": node.description}
+    rows |= {f"param {name}": repr(value) for name, value in (node.params or {}).items()}
+    rows |= {"playbook": "" if node.playbook is None else f"version {node.playbook}"}
+    return Section("proposal", "proposal", "", others(rows | {"commit": node.commit or ""}), {})
+
+
+def instructions(it: NodeMaterial) -> Section:
+    """What a person had said, where whoever proposed it reads that."""
+    heard = it.node.role is Role.SEARCH and not unheard(it.run.proposer)
+    rows = {str(number): text for number, text in enumerate(it.history.steering, 1)} if heard else {}
+    return Section("instructions", "instructions", "", others(rows), {"steering": list(it.history.steering)})
+
+
+def drafts(it: NodeMaterial) -> Section:
+    found = it.state.drafts(it.node.id)
+    rows: list[list[Words]] = [
+        [
+            str(draft.number),
+            Quote(draft.operator, _CELL),
+            _tuned(draft, it.metrics),
+            Quote(draft.description, _CELL),
+            Quote(f"promoted: {it.history.promoted_why}", _CELL, "green") if draft.number == it.node.promoted else "",
+        ]
+        for draft in found
+    ]
+    table = [Table(["draft", "operator", "in tuning", "description", ""], rows)] if rows else []
+    data = {"drafts": [draft.model_dump(mode="json") for draft in found], "promoted_why": it.history.promoted_why}
+    return Section("drafts", "drafts", "", table, data)
+
+
+def _tuned(draft: Draft, metrics: Sequence[Metric]) -> Words:
+    if draft.refused:
+        return Quote(f"refused: {draft.refused}", 100, "red")
+    return figures.metrics(draft.verdict.metrics, metrics) if draft.verdict else ""
+
+
+def review(it: NodeMaterial) -> Section:
+    """What the verifier said of each draft."""
+    found = [draft for draft in it.state.drafts(it.node.id) if draft.finding]
+    rows = {
+        f"draft {draft.number}": f"{draft.finding}{f': {draft.reasons}' if draft.reasons else ''}" for draft in found
+    }
+    return Section("review", "review", "", others(rows, 600), {})
+
+
+def verdict(it: NodeMaterial) -> Section:
+    given, found, best, metrics = it.node.verdict, headline(it.state, it.node), it.best_at, it.metrics
+    data = {"best_at": best}
+    if not given or not found:
+        return Section("verdict", "verdict", data=data)
+    rows = {
+        metric: f"{found.mark}{figures.score(value, 10)}{_goal(metric, metrics)}"
+        for metric, value in found.metrics.items()
+    }
+    if found.runs:
+        rows |= {"measured": f"median of {figures.plural(found.runs, 'repeat')}"}
+        rows |= {"first run": f"{figures.metrics(given.metrics, metrics)} (only screened by)"}
+    rows |= {"measured once": LEGEND if found.screened else ""}
+    tasks = list(given.tasks.items())[:_NOTES]
+    rows |= {f"task {name}": f"{figures.score(value)}{' (none is better)' * (name in best)}" for name, value in tasks}
+    rows |= {"tier": given.tier, "mode": given.mode, "cohort": given.cohort}
+    rows |= {"valid": "" if given.valid else "no: the judge says that it is no solution"}
+    rows |= {"not believed": ", ".join(given.suspect)}
+    rows |= {"may be less": ", ".join(given.at_most)}
+    rows |= {
+        f"cohort {name}": figures.metrics(other.metrics, metrics)
+        for name, other in it.node.verdicts.items()
+        if name != given.cohort
+    }
+    return Section("verdict", "verdict", "", others(rows | {"notes": _notes(given)}), data)
+
+
+def _notes(given: Verdict) -> str:
+    lines = given.notes.removesuffix("\n").split("\n")
+    more = [f"and {len(lines) - _NOTES} lines more"] if len(lines) > _NOTES else []
+    return "\n".join([*lines[:_NOTES], *more])
+
+
+def _goal(name: str, metrics: Sequence[Metric]) -> str:
+    found = [metric for metric in metrics if metric.name == name]
+    return f" ({found[0].goal} is better)" if found else ""
+
+
+def certified(it: NodeMaterial) -> Section:
+    rows = facts_of(it.state, it.node, it.ranking, it.task.certify.certify())
+    return Section("certified", "certified", "", others(rows), {"certified": rows})
+
+
+def channel(it: NodeMaterial) -> Section:
+    """How the judge's calls were timed, for every trial in which it called."""
+    found = [(trial.id, trial.calibration) for trial in it.state.trials_of(it.node.id) if trial.calibration]
+    told = {
+        name: f"an empty call takes {made.median_s * 1e3:.3g} ms, jitter {made.jitter_s * 1e3:.3g} ms; "
+        f"{figures.plural(made.calls, 'call')}{_each(made)}; seed {made.seed}"
+        for name, made in found
+    }
+    return Section("channel", "channel", "", facts(told), {})
+
+
+def _each(made: Calibration) -> str:
+    """What a call took, the way there and back included, and whether the channel was measured more than once."""
+    took = f" of {made.call_s * 1e3:.3g} ms" if made.call_s is not None else ""
+    return took + (f", measured {made.measured} times" if made.measured > 1 else "")
+
+
+def trials(it: NodeMaterial) -> Section:
+    found = list(it.state.trials_of(it.node.id))
+    rows: list[list[Words]] = []
+    for trial in found:
+        took = it.history.took(trial.id)
+        rows.append(
+            [
+                trial.id,
+                trial.purpose,
+                str(trial.draft),
+                figures.clock(trial.started_at),
+                Figure(took, figures.duration(took) if took is not None else ""),
+                Quote(_ending(trial), _CELL),
+                Figure(trial.exit_code, "" if trial.exit_code is None else str(trial.exit_code)),
+                figures.spent(trial.spent),
+            ]
+        )
+    columns = ["trial", "purpose", "draft", "started", "took", "ending", "exit", "cost"]
+    data = {"trials": [trial.model_dump(mode="json") for trial in found]}
+    return Section("trials", "trials", "", [Table(columns, rows)] if rows else [], data)
+
+
+def _ending(trial: Trial) -> str:
+    if not trial.ended:
+        return "runs"
+    if trial.ending:
+        return f"{trial.ending}: {trial.reason}" if trial.reason else trial.ending
+    if trial.fault:
+        return f"the judge's fault code: {trial.fault}"
+    return "judged" if trial.judged else "waits for the judge"
+
+
+def reports(it: NodeMaterial) -> Section:
+    return Section("reports", "reports", "", others(reports_of(it.state, it.node)), {})
+
+
+def guards(it: NodeMaterial) -> Section:
+    """Each with the node that it came from: the nearest one wins."""
+    found = it.state.guards_of(it.node.id)
+    origins = {guard.name: place for place in path_to(it.node.id) for guard in it.state.nodes[place].guards}
+    rows: list[list[Words]] = []
+    for guard in found:
+        word: list[Part] = [_GUARD_WORDS[it.node.guarded.get(guard.name)]]
+        if reason := it.history.guard_reasons.get(guard.name):
+            word += [": ", Quote(reason, 120)]
+        command = Quote(" ".join(guard.command), _CELL)
+        rows.append([Quote(guard.name, _CELL), origins[guard.name], guard.place, command, word])
+    table: list[Block] = [Table(["guard", "from", "in", "command", ""], rows)] if rows else []
+    return Section("guards", "guards", "", table, {"guards": [guard.model_dump(mode="json") for guard in found]})
+
+
+def heldout(it: NodeMaterial) -> Section:
+    asked = asked_about(it.state, it.node, it.metrics[0])
+    if asked is None:
+        return Section("heldout", "held-out", data={"heldout": None})
+    rows: dict[str, Words] = {
+        "query": Figure(asked.query, str(asked.query)),
+        "answer": "better" if asked.better else "not better",
+        "released": released(asked),
+        "gap against the baseline's": growth(asked),
+    }
+    return Section("heldout", "held-out", "", facts(rows), {"heldout": asdict(asked)})
+
+
+def a_persons_word(it: NodeMaterial) -> Section:
+    return Section("answer", "a person's word", "", others({"answer": answered(it.node)}), {})
+
+
+def fingerprint(it: NodeMaterial) -> Section:
+    trial = it.state.trials.get(it.node.submitted or "")
+    return Section("fingerprint", "fingerprint", "", others(trial.fingerprint if trial else {}), {})
+
+
+def artifacts(it: NodeMaterial) -> Section:
+    """Digests of what is stored of a node, by what they are."""
+    found = {"diff": it.node.diff, "agent log": it.node.agent_log}
+    for draft in it.state.drafts(it.node.id):
+        found |= {f"draft {draft.number} text": draft.change}
+    gone: dict[str, str] = {}
+    for trial in it.state.trials_of(it.node.id):
+        parts = {"outputs": trial.outputs, "log": trial.log, "traces": trial.traces}
+        kept = {"log": trial.log} if trial.let_go else parts
+        found |= {f"trial {trial.id} {part}": digest for part, digest in kept.items()}
+        gone |= {f"trial {trial.id} outputs": "let go, to keep within --artifacts"} if trial.let_go else {}
+    stored = {name: digest for name, digest in found.items() if digest}
+    return Section("artifacts", "artifacts", "", others(stored | gone), {"artifacts": stored})
+
+
+def history(it: NodeMaterial) -> Section:
+    rows = [[Own(f"{figures.clock(at)} ", _FAINT), Quote(line, _CELL, _FAINT)] for at, line in it.history.lines]
+    data = {"events": [event.model_dump(mode="json") | {"at": at} for at, event in it.history.events]}
+    return Section("history", "history", "", [Lines(rows, cut=True)] if rows else [], data)
+
+
+SECTIONS: Sequence[Callable[[NodeMaterial], Section]] = (
+    head,
+    path,
+    proposal,
+    instructions,
+    drafts,
+    review,
+    verdict,
+    certified,
+    channel,
+    trials,
+    reports,
+    guards,
+    heldout,
+    a_persons_word,
+    fingerprint,
+    artifacts,
+    history,
+)
+
+
+def node_sections(material: NodeMaterial) -> list[Section]:
+    return [make(material) for make in SECTIONS]
