@@ -1,6 +1,6 @@
 """Text of others where a program reads it: one function for each such place, in which every text is only text.
 
-Markdown has its own file (`views/campaign/markdown.py`), prompts have theirs (`proposers/llm/`). What a person reads on
+Markdown has its own file (`views/render/markdown.py`), prompts have theirs (`proposers/llm/`). What a person reads on
 a screen goes through `text.py` first.
 """
 

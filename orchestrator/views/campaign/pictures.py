@@ -48,7 +48,7 @@ def chart_command(
         return
     screen = open_screen()
     size = {"width": width or screen.width, "height": height or screen.height - 1}
-    screen.line(chart(series, unicode=screen.unicode, **size))
+    screen.lines(chart(series, unicode=screen.unicode, **size))
 
 
 @click.command("tree", cls=CampaignCommand)

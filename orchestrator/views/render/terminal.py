@@ -154,8 +154,8 @@ class Terminal:
                 yield [*padded([] if number else name, margin), *line]
 
     def _table(self, table: Table) -> Iterator[Line]:
-        head = [[[(text(column), FAINT)]] for column in table.columns]
-        rows = [head, *([self.lines(cell) for cell in row] for row in table.rows)]
+        head: list[list[Line]] = [[[(text(column), FAINT)]] for column in table.columns]
+        rows: list[list[list[Line]]] = [head, *([self.lines(cell) for cell in row] for row in table.rows)]
         widest = [max(cells(line) for row in rows for line in row[at]) for at in range(len(head))]
         widths = fitting(widest, self.width - _GAP * (len(widest) - 1)) if self.width else widest
         for row in rows:

@@ -10,7 +10,7 @@ from orchestrator.domain.state import State
 from orchestrator.domain.steadiness import machine_drift
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material
-from orchestrator.views.render.model import Block, Figure, Own, Prose, Quote, Section, Table, Words
+from orchestrator.views.render.model import Block, Figure, Own, Part, Prose, Quote, Section, Table, Words
 
 _NEVER_ASKED = "The task has no held-out split, or it was not asked yet."
 
@@ -30,7 +30,7 @@ def heldout(it: Material) -> Section:
         ]
         for asked in (*((found.baseline,) if found.baseline else ()), *found.nodes)
     ]
-    development = [Quote(it.metrics[0].name), " in development"]
+    development: list[Part] = [Quote(it.metrics[0].name), " in development"]
     columns: list[Words] = ["node", "", development, "held-out", "gap against the baseline's"]
     body: list[Block] = [Table(columns, rows)] if found.nodes else []
     line = Own(heldout_sentence(found), "yellow" if found.worst else "")

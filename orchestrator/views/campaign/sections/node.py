@@ -84,7 +84,7 @@ def path(it: NodeMaterial) -> Section:
         place = it.state.nodes[name]
         look = look_of(place)
         told = figures.headline(headline(it.state, place), it.metrics) or look.word
-        words = ["  ", Quote(place.description, _CELL, _FAINT)] if place.description else []
+        words: list[Part] = ["  ", Quote(place.description, _CELL, _FAINT)] if place.description else []
         rows.append([Own(name, "bold"), " ", look, f" {told}", *words])
     data = {"path": {name: it.state.nodes[name].description for name in names}}
     return Section("path", "path", "", [Lines(rows, cut=True)], data)
@@ -286,7 +286,9 @@ def artifacts(it: NodeMaterial) -> Section:
 
 
 def history(it: NodeMaterial) -> Section:
-    rows = [[Own(f"{figures.clock(at)} ", _FAINT), Quote(line, _CELL, _FAINT)] for at, line in it.history.lines]
+    rows: list[list[Part]] = [
+        [Own(f"{figures.clock(at)} ", _FAINT), Quote(line, _CELL, _FAINT)] for at, line in it.history.lines
+    ]
     data = {"events": [event.model_dump(mode="json") | {"at": at} for at, event in it.history.events]}
     return Section("history", "history", "", [Lines(rows, cut=True)] if rows else [], data)
 

@@ -9,7 +9,7 @@ from orchestrator.domain.state import State
 from orchestrator.playbook.contest import open_contest
 from orchestrator.playbook.results import Tally, tallies
 from orchestrator.views.campaign.sections.material import Material
-from orchestrator.views.render.model import Prose, Quote, Section, Table
+from orchestrator.views.render.model import Prose, Quote, Section, Table, Words
 
 _NONE = "There is none: no proposer of this campaign asks a model."
 
@@ -22,7 +22,7 @@ def playbook(it: Material) -> Section:
     versions = [(version, brought.get(version.number, Tally())) for version in it.state.playbooks.values()]
     contest = contest_line(it.state, it.ranking)
     line = f"version {number} of {max(it.state.playbooks)}, by {it.state.playbooks[number].by}"
-    rows = [
+    rows: list[list[Words]] = [
         [str(version.number), version.by, Quote(version.why), tally.words, Quote(fate(version, it.state))]
         for version, tally in versions
     ]

@@ -130,7 +130,7 @@ def path(it: Material) -> Section:
 
 
 def nodes(it: Material) -> Section:
-    told = [[look, f" {look.word} {count:,}"] for look, count in counted(map(look_of, it.nodes))]
+    told: list[list[Part]] = [[look, f" {look.word} {count:,}"] for look, count in counted(map(look_of, it.nodes))]
     counts = Counter(look_of(node).word for node in it.nodes)
     return Section("nodes", line=join(told, "   "), data={"nodes": dict(counts)})
 
@@ -160,7 +160,7 @@ def goodput(it: Material) -> Section:
         ("GPU-hours", counts.gpu_hours, ".3f", rates.per_gpu_hour),
         ("chamber-hours", counts.chamber_hours, ".3f", rates.per_chamber_hour),
     ]
-    rows = [
+    rows: list[list[Words]] = [
         [name, Figure(used, f"{used:{form}}"), Figure(rate, "" if rate is None else f"{rate:,.4g}")]
         for name, used, form, rate in spent
     ]
@@ -175,7 +175,7 @@ def goodput(it: Material) -> Section:
 
 def cohorts(it: Material) -> Section:
     scored = Counter(cohort for node in it.nodes for cohort in node.verdicts)
-    rows = [
+    rows: list[list[Words]] = [
         [cohort, Figure(count, f"{count:,}"), it.run.champions.get(cohort, ""), _present(cohort == it.run.cohort)]
         for cohort, count in scored.items()
     ]
@@ -191,7 +191,9 @@ def stalls(it: Material) -> Section:
     stalled = [node for node in it.nodes if node.stalls or node.phase is Phase.QUARANTINED]
     refunds = sum(it.state.campaign.refunds.values())
     line = f"{figures.plural(refunds, 'free ending')} counted against lineages"
-    rows = [[node.id, look_of(node).word, Figure(node.stalls, str(node.stalls)), Quote(node.why)] for node in stalled]
+    rows: list[list[Words]] = [
+        [node.id, look_of(node).word, Figure(node.stalls, str(node.stalls)), Quote(node.why)] for node in stalled
+    ]
     table = Table(["node", "", "stalls", "why"], rows)
     return Section(
         "stalls", "Stalls and quarantine", line, [table if rows else Prose("No node stalled or is in quarantine.")]

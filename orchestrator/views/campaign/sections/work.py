@@ -14,17 +14,18 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.happenings import away_because, how_it_goes_on
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.sections.material import Material, typed
-from orchestrator.views.render.model import BREAK, Lines, Own, Part, Prose, Quote, Section, Table, join
+from orchestrator.views.render.model import BREAK, Lines, Own, Part, Prose, Quote, Section, Table, Words, join
 
 _ALERT = "bold yellow"
 
 
 def task(it: Material) -> Section:
     campaign, run = it.state.campaign, it.run
-    who: list[Part] = [Quote(run.proposer), *([" beside ", Quote(run.control)] if run.control else [])]
+    who: list[Part] = [Quote(run.proposer)]
+    who += [" beside ", Quote(run.control)] if run.control else []
     runs = f"  ({len(it.state.runs)} runs)" if len(it.state.runs) > 1 else ""
     line = [Quote(campaign.name, style="bold"), f"  run {run.number}, ", *who, runs]
-    title = [Quote(campaign.name), f", run {run.number}"]
+    title: list[Part] = [Quote(campaign.name), f", run {run.number}"]
     data = {"campaign": campaign.model_dump(mode="json"), "run": run.model_dump(mode="json")}
     return Section("task", title, line, [Prose(["Proposer ", *who])], data)
 
@@ -37,7 +38,8 @@ def site(it: Material) -> Section:
     """The present place in a line, where not all is at home; every place in the body."""
     rows: list[list[Part]] = []
     for place in it.run.sites:
-        rows += [[Quote(site_line(place), 400)], *(["note: ", Quote(caveat, 400)] for caveat in place.caveats)]
+        rows.append([Quote(site_line(place), 400)])
+        rows += [["note: ", Quote(caveat, 400)] for caveat in place.caveats]
     return Section("site", "Where it ran", _here(it.run.site), [Lines(rows)] if rows else [], {}, body_says_all=True)
 
 
@@ -83,7 +85,8 @@ def now(it: Material) -> Section:
 
 def stopped(it: Material) -> Section:
     """With what to type next, where it stopped to be looked at."""
-    line = [Quote(it.reason, 500), f"; {next_round(it.folder)}" if round_is_over(it) else ""] if it.reason else ""
+    line: list[Part] = [Quote(it.reason, 500)] if it.reason else []
+    line += [f"; {next_round(it.folder)}"] if round_is_over(it) else []
     return Section("stopped", line=line, data={"stopped": it.reason})
 
 
@@ -111,7 +114,7 @@ def waiting_line(state: State, node: Node, metric: Metric, folder: Path) -> str:
 
 
 def requests(it: Material) -> Section:
-    told = [[f"{count} ", Quote(kind)] for kind, count in Counter(it.asked).items()]
+    told: list[list[Part]] = [[f"{count} ", Quote(kind)] for kind, count in Counter(it.asked).items()]
     then = "; taken within a second of work, or at the next blastdoor resume"
     line = [*join(told, ", "), then] if told else ""
     return Section("requests", line=line, data={"asked": list(it.asked)})
@@ -120,14 +123,16 @@ def requests(it: Material) -> Section:
 def steering(it: Material) -> Section:
     said = it.state.campaign.steering
     more = f" (and {len(said) - 1} before; blastdoor steer --list shows all)" if len(said) > 1 else ""
-    line = [Quote(said[-1], 160), more] if said else ""
+    line: list[Part] = [Quote(said[-1], 160), more] if said else []
     body = [Lines([Quote(text, None) for text in said], numbered=True)] if said else []
     return Section("steering", "Instructions", line, body, {}, body_says_all=True)
 
 
 def answers(it: Material) -> Section:
     """Of those that a person was asked about before they could become the best."""
-    rows = [[node.id, look_of(node).word, Quote(answered(node))] for node in it.nodes if answered(node)]
+    rows: list[list[Words]] = [
+        [node.id, look_of(node).word, Quote(answered(node))] for node in it.nodes if answered(node)
+    ]
     table = [Table(["node", "", "a person's answer"], rows)] if rows else []
     return Section("answers", "A person's word", "", table)
 

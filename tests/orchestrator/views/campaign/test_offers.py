@@ -20,5 +20,5 @@ def test_offers(offered: int, distinct: int, line: str) -> None:
     """One is one; nothing is said where nobody was asked."""
     story = Story().open()
     if offered:
-        story.tell(e.OffersCounted(node="1", draft=1, offered=offered, distinct=distinct))
+        story.tell(e.OffersCounted(node="1", offered=offered, distinct=distinct, refused=0))
     assert raw(offers(material(story)).brief) == line
