@@ -126,7 +126,10 @@ class Task(Section):
         """Every value, defaults included, as plain JSON. A key that came later is there where it is used, so that the
         digests of earlier tasks stand.
         """
-        return self.model_dump(mode="json", by_alias=True, exclude=None if self.exclude else {"exclude"})
+        later: dict[str, Any] = {} if self.exclude else {"exclude": True}
+        if self.pruning and not self.pruning.options:
+            later["pruning"] = {"options"}
+        return self.model_dump(mode="json", by_alias=True, exclude=later)
 
     def canonical(self) -> str:
         """One text for all equal tasks."""

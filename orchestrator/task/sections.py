@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BaseModel, Discriminator, Field, StrictBool, Tag, field_validator, model_validator
 
 from orchestrator.choices import PRUNERS
 from orchestrator.domain.certify import Certify, CertifyRule
@@ -31,6 +31,9 @@ Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Span = Annotated[Duration, Field(gt=0, le=86_400 * 366)]
+Plain = (
+    StrictBool | Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True, allow_inf_nan=False)] | Text
+)
 
 
 class Section(BaseModel, extra="forbid", frozen=True):
@@ -163,7 +166,10 @@ class HeldOutSpec(Section):
 
 
 class PruningSpec(Section):
-    """When a trial is ended early, by the values that it reports. None is the rule's own default."""
+    """When a trial is ended early, by the values that it reports. None is the rule's own default.
+
+    `options` are keys that a rule of another package has for itself.
+    """
 
     rule: Name
     goal: Goal | None = None
@@ -174,14 +180,15 @@ class PruningSpec(Section):
     reduction: int | None = Field(default=None, ge=2, le=1000)
     least: int | None = Field(default=None, ge=1, le=2**53)
     threshold: float | None = Field(default=None, gt=0, lt=1, allow_inf_nan=False)
+    options: Annotated[dict[Name, Plain | tuple[Plain, ...]], Field(max_length=64)] = {}
 
     @model_validator(mode="after")
     def _of_its_rule(self) -> Self:
         """A rule of another package may make something of any key."""
-        keys = ("warmup", "every", "reduction", "least", "threshold")
+        keys = ("warmup", "every", "reduction", "least", "threshold", "options")
         fits = PRUNERS.built_in[self.rule].traits if self.rule in PRUNERS.built_in else keys
         for name in keys:
-            if getattr(self, name) is not None and name not in fits:
+            if getattr(self, name) not in (None, {}) and name not in fits:
                 raise ValueError(f'"{name}" means nothing to the rule {self.rule}, which knows {", ".join(fits)}')
         return self
 

@@ -38,10 +38,12 @@ class Options:
         return said | {name: value for name, value in place.items() if value is not None}
 
 
-def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any] | None = None) -> Options:
+def resolve(
+    flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any] | None = None, *, runs: bool = True
+) -> Options:
     """A flag wins over what the campaign was started with, that over the task, the user's settings, the default.
 
-    Raises TaskError for a flag that would mean nothing.
+    Raises TaskError for a flag that would mean nothing. Where nothing `runs`, the backend need not be there.
     """
     gpu = {"gpu": str(task.limits.gpu)} if task.limits.gpu else {}
     places: list[tuple[str, Mapping[str, Any]]] = [
@@ -52,7 +54,8 @@ def resolve(flags: Flags, task: Task, settings: Settings, kept: Mapping[str, Any
         ("default", _DEFAULTS),
     ]
     values, sources = cascade(OPTIONS, places)
-    settle(values, sources)
+    if runs:
+        settle(values, sources)
     if flags.agent is not None and values["proposer"] != "agent":
         raise TaskError(f"--agent means nothing to the proposer {values['proposer']}; use it with --proposer agent")
     return Options(values, sources)

@@ -15,7 +15,7 @@ from orchestrator.api import read_campaign, search
 from orchestrator.choices import AGENTS, BACKENDS, PROPOSERS, PRUNERS
 from orchestrator.domain.metric import Goal
 from orchestrator.pruning import Peer, Peers, RuleContext
-from orchestrator.task import Bool, Choice, Float, Int, PruningSpec
+from orchestrator.task import Bool, Choice, Float, Int, PruningSpec, TaskError
 
 TASK = """
 name = "nine"
@@ -87,6 +87,16 @@ def test_the_rule() -> None:
     assert rule.decide([(0, 0.1), (1, 0.4)], peers).prune
     assert not rule.decide([(0, 0.1), (1, 0.6)], peers).prune
     assert not rule.decide([(0, 0.1), (1, 0.4)], Peers()).prune
+
+
+def test_an_option_of_the_rule() -> None:
+    """How far behind is a key of its own in the task file, and it knows no other."""
+    peers = Peers(scored=[Peer("1", ((0, 0.5),))], count=1)
+    for by, prune in ((0.05, True), (0.2, False)):
+        spec = PruningSpec(rule="behind", startup=1, options={"by": by})
+        assert Behind(RuleContext(spec, Goal.HIGHER)).decide([(0, 0.4)], peers).prune is prune
+    with pytest.raises(TaskError, match="and no others"):
+        Behind(RuleContext(PruningSpec(rule="behind", options={"bye": 1}), Goal.HIGHER))
 
 
 def test_the_agent() -> None:

@@ -86,7 +86,7 @@ def caps_of(reading: Reading) -> Caps:
     context = click.get_current_context(silent=True)
     settings = (context.find_object(Settings) if context else None) or Settings()
     run = reading.state.run
-    options = resolve(Flags(), reading.task, settings, json.loads(run.options))
+    options = resolve(Flags(), reading.task, settings, json.loads(run.options), runs=False)
     return Caps(options["width"] or run.width, options["wall"], options["patience"])
 
 

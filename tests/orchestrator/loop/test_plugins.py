@@ -221,6 +221,23 @@ async def test_a_rule_of_a_package(tmp_path: Path, packages: Packages) -> None:
         ]
 
 
+async def test_a_key_of_its_own(tmp_path: Path, packages: Packages) -> None:
+    """What stands in pruning.options reaches the rule, and comes back from the ledger as it was written."""
+    packages.install(RULE.replace("context.spec.threshold or 0.15", 'context.spec.options["below"]'), BELOW)
+    options = 'options = {below = 0.15, often = true, words = ["a", "b"], count = 3}'
+    folder = write_task(tmp_path / "task", f"{pruning('below')}{options}\n")
+    async with scripted(folder, None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9)) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.3"].ending is Ending.PRUNED
+    with read_campaign(folder) as reading:
+        spec = reading.task.pruning
+    assert spec
+    assert spec.options == {"below": 0.15, "often": True, "words": ("a", "b"), "count": 3}
+    assert type(spec.options["often"]) is bool
+    async with scripted(folder, how=How.RESUME):
+        pass
+
+
 @pytest.mark.parametrize("fault", ["{}['missing']", "return None", "return 1, 2, 3"])
 async def test_a_rule_that_fails(
     tmp_path: Path, packages: Packages, fault: str, capfd: pytest.CaptureFixture[str]
@@ -274,6 +291,16 @@ async def test_looking_without_the_package(folder: Path, packages: Packages) -> 
     assert "with the proposer counting of blastdoor-counting 1.2; width 1" in ran.output
     packages.install("import nosuchthing")
     assert (ran := runner().invoke(cli, ["status", str(task)])).exit_code == 0, ran.output
+
+
+async def test_watching_without_the_backend(folder: Path, packages: Packages) -> None:
+    """Neither the widths nor the caps of a campaign need the place that it ran at."""
+    place = packages.install(announced={"blastdoor.backends": {"elsewhere": "{module}:Counting"}})
+    async with scripted(folder, None, {"value": 1}, attempts=1, backend="elsewhere") as session:
+        await session.run()
+    packages.remove(place)
+    for words in (["status"], ["watch", "--once"]):
+        assert (ran := runner().invoke(cli, [*words, str(folder)])).exit_code == 0, ran.output
 
 
 async def test_replay_without_the_package(folder: Path, packages: Packages) -> None:

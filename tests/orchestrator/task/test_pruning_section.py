@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.task import TaskError, load_task
+from orchestrator.task import Task, TaskError, load_task
 from tests.orchestrator.task.conftest import Make
 
 
@@ -18,6 +18,8 @@ def told(make: Make, lines: str, judge: str = "") -> str:
     [
         ("", "pruning.rule: is missing"),
         ("rule = 'medain'", "pruning.rule: "),
+        ("rule = 'median'\noptions = {by = 1}", '"options" means nothing to the rule median'),
+        ("rule = 'median'\noptions = {by = nan}", "pruning.options.by"),
         ("rule = 'median'\nwarmpu = 3", "pruning.warmpu: unknown key; did you mean warmup?"),
         ("rule = 'median'\nwarmup = -1", "pruning.warmup: "),
         ("rule = 'median'\nevery = 0", "pruning.every: "),
@@ -64,3 +66,10 @@ def test_what_is_right(make: Make, line: str) -> None:
     task = load_task(make(f"[pruning]\n{line}\n"))
     assert task.pruning
     assert task.pruning.startup == 5
+
+
+def test_options_came_later(make: Make) -> None:
+    """The digest of a task that uses none is what it was before there were any."""
+    task = load_task(make("[pruning]\nrule = 'median'\n"))
+    assert "options" not in task.plain()["pruning"]
+    assert Task.from_canonical(task.canonical()) == task
