@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
 from orchestrator.views.cli import cli
 from orchestrator.wiring import read_campaign
 from tests.clicking import runner
+from tests.e2e.test_agents import Campaign, write_task
+from tests.messages import MessagesServer
 
 TASK = """
 name = "nine"
@@ -75,6 +79,27 @@ def test_a_campaign_by_the_command_line(installed: Path, tmp_path: Path, monkeyp
     monkeypatch.undo()
     refused = runner().invoke(cli, ["replay", "best", str(tmp_path)])
     assert 'run 1 was begun with the backend "pretend" of the package blastdoor-example 0.1.0' in str(refused.exception)
+
+
+@pytest.mark.docker
+async def test_its_agent_in_a_chamber(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages_server: MessagesServer
+) -> None:
+    """On a real engine it reads its brief, writes its note, and hands it in; the ledger names its package."""
+    monkeypatch.syspath_prepend(str(installed))
+    folder = write_task(tmp_path / "hill", agent='[agent]\nname = "scribe"\nimage = "blastdoor-trial:latest"\n')
+    text = (folder / "blastdoor.toml").read_text()
+    (folder / "blastdoor.toml").write_text(text.replace('editable = ["solve.py"]', 'editable = ["notes.txt"]'))
+    campaign = Campaign(folder, messages_server)
+    await campaign.run()
+    node = campaign.nodes()["1.1"]
+    assert (node.ending, node.description) == (Ending.SCORED, "a note of the time")
+    assert [it.ending for it in campaign.of(e.AgentEnded)] == ["submitted"]
+    assert messages_server.bodies == []
+    with read_campaign(folder) as reading:
+        found = [(it.kind, it.name, it.package) for it in reading.state.run.brought]
+        assert found == [("agent", "scribe", "blastdoor-example")]
+        assert list(reading.candidates.read(node.commit)) == ["README", "notes.txt", "notes/hint.txt", "solve.py"]
 
 
 def test_its_own_tests(installed: Path, tmp_path: Path) -> None:
