@@ -8,7 +8,8 @@ from pathlib import Path
 from benchmarks.fake_site import fake_site, write_task
 from benchmarks.figure import Figure
 from orchestrator.domain import events as e
-from orchestrator.wiring import Flags, open_campaign
+from orchestrator.run_options import Flags
+from orchestrator.wiring.opening import open_campaign
 from sandbox.backends.fake.backend import Guest
 
 WIDTH = 4

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
-from orchestrator.wiring import Site
+from orchestrator.wiring.site import Site
 from sandbox import Input
 from sandbox.backends.fake.backend import FakeBackend, Guest
 

@@ -14,8 +14,8 @@ from orchestrator.domain.reports import MOST_POINTS
 from orchestrator.loop.workbench import Workbench
 from orchestrator.proposers import Brief
 from orchestrator.pruning.crowd import MOST_PEERS
-from orchestrator.wiring import Flags, open_campaign
-from orchestrator.wiring.opening import Opened
+from orchestrator.run_options import Flags
+from orchestrator.wiring.opening import Opened, open_campaign
 from sandbox.backends.fake.backend import Guest
 from sandbox.wire.demux import Stream
 

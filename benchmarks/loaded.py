@@ -23,7 +23,8 @@ from benchmarks.figure import Figure
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.proposers import Brief
-from orchestrator.wiring import Flags, open_campaign
+from orchestrator.run_options import Flags
+from orchestrator.wiring.opening import open_campaign
 from sandbox.backends.fake.backend import Guest
 
 CAMPAIGNS = 6

@@ -25,7 +25,7 @@ from orchestrator.proposers import Brief, Exhausted, Proposer, ProposerContext
 from orchestrator.proposers.base import PluginFailed
 from orchestrator.pruning import Decision, Peers, Rule, RuleContext
 from orchestrator.task import Task, TaskError, load_task
-from orchestrator.wiring import CannotOpen
+from orchestrator.wiring.opening import CannotOpen
 from sandbox import (
     Backend,
     Bundle,

@@ -21,7 +21,10 @@ from orchestrator.proposers import Proposer
 from orchestrator.run_options import OPTIONS, Flags
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
-from orchestrator.wiring import How, Reading, open_campaign, open_site, read_campaign, site_of_campaign
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.opening import open_campaign, site_of_campaign
+from orchestrator.wiring.reading import Reading, read_campaign
+from orchestrator.wiring.sites import open_site
 
 __all__ = ["Finished", "Flags", "Headline", "How", "Reading", "Settings", "read_campaign", "search"]
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -12,8 +12,12 @@ from orchestrator.domain.node import order_of
 from orchestrator.domain.records import Node, Trial
 from orchestrator.ledger import to_csv, to_jsonl
 from orchestrator.loop.book import stamp, utc_now
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.wiring import Flags, Site, campaign_folder, docker_config, docker_site, open_campaign, read_campaign
+from orchestrator.wiring.backends.docker import docker_config, docker_site
+from orchestrator.wiring.opening import open_campaign
+from orchestrator.wiring.reading import campaign_folder, read_campaign
+from orchestrator.wiring.site import Site
 from tests.orchestrator.views.judging.stage import SOLVE, Stage, whole
 
 # The baseline scores -1.0. The first honest candidate is better, the last better still.

@@ -11,7 +11,7 @@ from orchestrator.task import load_task
 from orchestrator.views.judging.check import examine
 from orchestrator.views.judging.evidence import evidence
 from orchestrator.views.judging.gate import Change, gate
-from orchestrator.wiring import docker_config, docker_site
+from orchestrator.wiring.backends.docker import docker_config, docker_site
 from tests.orchestrator.views.judging.stage import BETTER, METRIC, WORSE, whole, write_task
 
 pytestmark = [pytest.mark.docker, pytest.mark.attack]

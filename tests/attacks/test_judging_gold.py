@@ -19,7 +19,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.judging.gate import Change
 from orchestrator.views.judging.gate import gate as run_gate
-from orchestrator.wiring import read_campaign
+from orchestrator.wiring.reading import read_campaign
 from tests.attacks.candidates import SEARCH, leaving
 from tests.attacks.judged import Fought, fight, site_of
 from tests.orchestrator.views.judging.stage import GOLD, METRIC, Stage, whole, write_task

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.verdict import Tier
 from orchestrator.settings import Settings
-from orchestrator.wiring import docker_config, docker_site
+from orchestrator.wiring.backends.docker import docker_config, docker_site
 from tests.attacks import relay_candidates as r
 from tests.attacks.judged import Fought, _fight, site_of
 

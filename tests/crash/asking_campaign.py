@@ -13,7 +13,7 @@ from orchestrator.ledger import Missing
 from orchestrator.loop import campaign
 from orchestrator.proposers import Brief
 from orchestrator.settings import Settings
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.crash.fate import Fate
 from tests.orchestrator.loop.books import ledger_of
 from tests.orchestrator.loop.scripted import proposal, scripted, write_task

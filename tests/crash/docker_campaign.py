@@ -5,8 +5,11 @@ import json
 from pathlib import Path
 
 from orchestrator.ledger import Missing
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.wiring import Flags, How, docker_config, docker_site, open_campaign
+from orchestrator.wiring.backends.docker import docker_config, docker_site
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.opening import open_campaign
 from sandbox.backends.docker.backend import DockerBackend
 from tests.crash.fate import Fate
 from tests.orchestrator.loop.books import ledger_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.ledger import Missing
 from orchestrator.loop import campaign
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox.backends.fake.rent import Rent, Step
 from sandbox.tenancy import Mark, Tenancy
 from tests.crash.fate import Fate

@@ -15,7 +15,8 @@ from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts, Missing
 from orchestrator.loop import campaign
 from orchestrator.loop.book import read_accounts
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from sandbox import Job
 from tests.crash.fate import Fate, die_within
 from tests.orchestrator.loop.books import check_books, ledger_of

@@ -17,7 +17,7 @@ from orchestrator.domain.records import Phase
 from orchestrator.domain.state import State
 from orchestrator.loop.book import read_accounts
 from orchestrator.settings import Settings
-from orchestrator.wiring import docker_config
+from orchestrator.wiring.backends.docker import docker_config
 from sandbox.answers import text
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL

@@ -15,8 +15,10 @@ from orchestrator.api import Settings, read_campaign
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
+from orchestrator.run_options import Flags
 from orchestrator.task import TaskError
-from orchestrator.wiring import Flags, docker_config, docker_site, open_campaign
+from orchestrator.wiring.backends.docker import docker_config, docker_site
+from orchestrator.wiring.opening import open_campaign
 from tests.messages import Hang, MessagesServer, Reply, Text, Tool
 from tests.messages.stage import Recorded
 

@@ -13,7 +13,7 @@ from orchestrator.examine.findings import Findings, Row, Sign
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.judging.check import examine
-from orchestrator.wiring import docker_config, docker_site
+from orchestrator.wiring.backends.docker import docker_config, docker_site
 from tests.attacks import relay_candidates as r
 from tests.orchestrator.examine.test_calls import IGNORES, NEVER_CALLS, NO_CEILING, write
 from tests.orchestrator.examine.test_checkup import SHARED

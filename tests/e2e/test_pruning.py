@@ -9,8 +9,10 @@ import pytest
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.wiring import Flags, docker_config, docker_site, open_campaign
+from orchestrator.wiring.backends.docker import docker_config, docker_site
+from orchestrator.wiring.opening import open_campaign
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.lease import OWNER_LABEL
 

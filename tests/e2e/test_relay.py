@@ -7,7 +7,7 @@ import pytest
 from orchestrator.examine.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
-from orchestrator.wiring import docker_config, docker_site
+from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
 
 pytestmark = pytest.mark.docker

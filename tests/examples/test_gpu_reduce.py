@@ -18,8 +18,9 @@ from orchestrator.domain.verdict import Tier
 from orchestrator.examine.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
 from orchestrator.task import Choice, Task, load_task, snapshot
-from orchestrator.wiring import Site, docker_config, docker_site
+from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
+from orchestrator.wiring.site import Site
 from sandbox import Bundle, DockerConfig, Ending, ImageSpec, Job, Limits
 from tests.examples.judging import EXAMPLES
 from tests.orchestrator.views.judging.stage import Stage

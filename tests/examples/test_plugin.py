@@ -13,7 +13,7 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.views.cli import cli
-from orchestrator.wiring import read_campaign
+from orchestrator.wiring.reading import read_campaign
 from tests.clicking import runner
 from tests.e2e.test_agents import Campaign, write_task
 from tests.messages import MessagesServer

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from orchestrator.llm.prices import Prices
 from orchestrator.settings import Settings, user_file
-from orchestrator.wiring import docker_config
+from orchestrator.wiring.backends.docker import docker_config
 
 
 def test_file_is_the_users(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:

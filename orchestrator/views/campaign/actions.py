@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from orchestrator import wiring
 from orchestrator.change import Refusal, apply_text, parse
 from orchestrator.change.policy import DEFAULT_CAPS
 from orchestrator.change.refusal import Reason
@@ -29,14 +28,15 @@ from orchestrator.views.campaign.opening import (
     print_json,
     task_argument,
 )
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading
+from orchestrator.wiring.reading import ask as leave_request
 
 _DESCRIPTION = 500
 
 
 def ask(reading: Reading, task: Path, kind: str, body: dict[str, Any], what: str, as_json: bool) -> None:
     """Leave the request, and say in one line what will happen and when."""
-    number = wiring.ask(task, kind, body, given_settings())
+    number = leave_request(task, kind, body, given_settings())
     if as_json:
         print_json({"request": number, "kind": kind, "body": body, "holder": holder_of(reading)})
         return

@@ -26,7 +26,7 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.placing import NotPlaced, place, touched
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.render.layout import diff_lines
-from orchestrator.wiring import Reading, task_folder_of
+from orchestrator.wiring.reading import Reading, task_folder_of
 
 
 def workspace_of(reading: Reading, run: Run, task: Path) -> Path:

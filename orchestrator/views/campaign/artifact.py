@@ -20,7 +20,7 @@ from orchestrator.ledger import write_head
 from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.campaign.placing import NotPlaced, place
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading
 
 FORMAT = "blastdoor artifact"
 VERSION = 1

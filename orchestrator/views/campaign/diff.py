@@ -15,7 +15,7 @@ from orchestrator.views.campaign.opening import (
 )
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.render.layout import diff_lines
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading
 
 
 def tree_of(reading: Reading, node: Node) -> Tree:

@@ -23,7 +23,7 @@ from orchestrator.views.campaign.opening import (
     task_argument,
 )
 from orchestrator.views.campaign.table import write_nodes
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading
 
 STDOUT = Path("-")
 _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)

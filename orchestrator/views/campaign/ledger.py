@@ -28,7 +28,8 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.tail import told_of
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import Reading, campaign_lock
+from orchestrator.wiring.ledgers import campaign_lock
+from orchestrator.wiring.reading import Reading
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _YOUNG_S = 3600.0

@@ -23,7 +23,7 @@ from orchestrator.views.campaign.opening import (
 )
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.tail import Tail, Told, follow
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading
 
 _LINES = 20
 

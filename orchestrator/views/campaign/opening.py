@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from orchestrator import wiring
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import parse_node, run_of
 from orchestrator.domain.records import Node, Run
@@ -20,7 +19,7 @@ from orchestrator.task import Task, TaskError
 from orchestrator.text import printable
 from orchestrator.views.campaign.screen import prepare_streams
 from orchestrator.views.campaign.sections.material import Material, typed
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading, read_campaign
 
 task_argument = click.argument("task", default=".", type=click.Path(path_type=Path), metavar="[TASK]")
 
@@ -56,7 +55,7 @@ def open_campaign(task: Path) -> Iterator[Reading]:
     """Raises click's UsageError where there is no campaign, or none that has begun."""
     if not task.is_dir():
         raise click.UsageError(f"{task} is not a folder; name the folder of a task")
-    with wiring.read_campaign(task, given_settings()) as reading:
+    with read_campaign(task, given_settings()) as reading:
         if not reading.state.opened or not reading.state.runs:
             raise click.UsageError(f"nothing was run in {task} yet; {typed(task, 'run')} starts a campaign")
         yield reading

@@ -26,7 +26,7 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sections.playbook import contest_line, fate, version_record
 from orchestrator.views.render.layout import diff_lines
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading
 
 _FAINT = "bright_black"
 

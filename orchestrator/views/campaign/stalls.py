@@ -27,7 +27,8 @@ from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.parsing import Parsed
 from orchestrator.watch import BadStream, Cause, Config, Outcome, Replayed, fair_floor, replay_files
 from orchestrator.watch.recording import FOLDER
-from orchestrator.wiring import campaign_folder, watch_config
+from orchestrator.wiring.models import watch_config
+from orchestrator.wiring.reading import campaign_folder
 
 _WIDE = 60
 _UNBOUNDED = 10_000

@@ -11,7 +11,7 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.actions import ask
 from orchestrator.views.campaign.history import read_moments
 from orchestrator.views.campaign.opening import CampaignCommand, json_option, open_campaign, print_json
-from orchestrator.wiring import Reading
+from orchestrator.wiring.reading import Reading
 
 _QUOTES = 'the instruction goes into quotes, the task\'s folder behind it: blastdoor steer "…" TASK'
 

@@ -14,11 +14,13 @@ from rich.text import Text
 
 from orchestrator import logs
 from orchestrator.choices import OWN_ENGINE
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.views.chamber.doctor import examined_by
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import site_options
-from orchestrator.wiring import Flags, make_provider, resolve_site
+from orchestrator.wiring.options import resolve_site
+from orchestrator.wiring.sites import make_provider
 from sandbox.attacks.attack import Result, Target
 from sandbox.attacks.mutations import MUTATIONS, Verdict, run_mutations
 from sandbox.attacks.suite import run_suite, selected

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from orchestrator.proposers import PluginFailed
 from orchestrator.task import ImageSpec
-from orchestrator.wiring import Provider
+from orchestrator.wiring.site import Provider
 from sandbox import Enforcer, Gpu, Job, Limits, SandboxError
 from sandbox.conformance.check import NotConforming
 from sandbox.conformance.contract import CONTRACT

@@ -16,7 +16,10 @@ from orchestrator.settings import Settings
 from orchestrator.views.chamber.contract import show_contract, show_posture
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
-from orchestrator.wiring import About, Provider, SiteChoice, make_provider, resolve_site
+from orchestrator.wiring.choice import SiteChoice
+from orchestrator.wiring.options import resolve_site
+from orchestrator.wiring.site import About, Provider
+from orchestrator.wiring.sites import make_provider
 from sandbox import Gpu, Refused
 from sandbox.conformance.contract import CONTRACT
 

@@ -12,7 +12,10 @@ from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, say, site_options
-from orchestrator.wiring import NO_GPU, Provider, Site, make_provider, resolve_site
+from orchestrator.wiring.choice import NO_GPU
+from orchestrator.wiring.options import resolve_site
+from orchestrator.wiring.site import Provider, Site
+from orchestrator.wiring.sites import make_provider
 from sandbox import (
     Bundle,
     Ending,

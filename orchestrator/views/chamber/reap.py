@@ -9,7 +9,8 @@ import click
 from orchestrator.settings import Settings
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
-from orchestrator.wiring import make_provider, resolve_site
+from orchestrator.wiring.options import resolve_site
+from orchestrator.wiring.sites import make_provider
 
 
 @click.command("reap")

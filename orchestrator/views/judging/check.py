@@ -16,6 +16,7 @@ from orchestrator.examine.checkup import check_judge, check_wiring, make_or_tell
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import check_gold
 from orchestrator.loop.backstop import relays, side_by_side
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable, printable_lines
@@ -25,12 +26,14 @@ from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
-from orchestrator.wiring import Flags, Options, Site, open_site, resolve
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.models import asks_a_model, ready_models
 from orchestrator.wiring.opening import shape_of
+from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_parts
 from orchestrator.wiring.proposers import make_proposer
+from orchestrator.wiring.site import Site
+from orchestrator.wiring.sites import open_site
 
 LOG_LINES = 20
 _CHEATS_AT_ONCE = 4

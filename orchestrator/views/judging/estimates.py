@@ -15,7 +15,7 @@ from orchestrator.loop.money import worst_of_search
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Parts
 from orchestrator.views.campaign import figures
-from orchestrator.wiring import Options
+from orchestrator.wiring.options import Options
 
 _NEAR = 0.8
 _BUSY = 0.8

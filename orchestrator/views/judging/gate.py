@@ -32,6 +32,7 @@ from orchestrator.examine.witness import Witness, witness
 from orchestrator.git import GitError
 from orchestrator.ledger import Head
 from orchestrator.loop.book import stamp, utc_now
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable
@@ -44,7 +45,10 @@ from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
 from orchestrator.views.judging.sarif import sarif
-from orchestrator.wiring import CannotOpen, Flags, How, Site, open_campaign, open_site, site_of_campaign
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.opening import CannotOpen, open_campaign, site_of_campaign
+from orchestrator.wiring.site import Site
+from orchestrator.wiring.sites import open_site
 
 _EXITS = {Decision.ACCEPTED: Exit.OK, Decision.REJECTED: Exit.NOT_GOOD, Decision.UNJUDGED: Exit.BAD_INPUT}
 _MARKS = {

@@ -16,6 +16,7 @@ from rich.text import Text
 from orchestrator.domain import events as e
 from orchestrator.ledger import held_by
 from orchestrator.loop.book import book
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
@@ -27,7 +28,8 @@ from orchestrator.views.live.pulses import Pulses
 from orchestrator.views.live.scene import Caps
 from orchestrator.views.live.tally import Tally
 from orchestrator.views.live.terminal import Terminal, can_be_drawn_on
-from orchestrator.wiring import Flags, Reading, resolve
+from orchestrator.wiring.options import resolve
+from orchestrator.wiring.reading import Reading
 
 POLL_S = 0.25
 _ONCE = (80, 24)

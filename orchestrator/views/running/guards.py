@@ -8,10 +8,10 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from orchestrator import wiring
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Guard
 from orchestrator.loop.guards import Checked, guard_record, run_guard
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import GuardSpec, Task
 from orchestrator.text import printable, printable_lines
@@ -28,7 +28,8 @@ from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.running.parts import open_place
-from orchestrator.wiring import Flags, Reading
+from orchestrator.wiring.reading import Reading
+from orchestrator.wiring.reading import ask as leave_request
 
 _LOG_LINES = 20
 
@@ -65,7 +66,7 @@ def _add(task: Path, name: str, guard: str, line: str | None, beside_judge: bool
         record = _new_guard(reading.task, guard, line, beside_judge)
         _refuse_second(reading, node.id, record.name)
         holder = reading.holder
-    wiring.ask(task, "guard", {"node": node.id, "guard": record.model_dump(mode="json")}, given_settings())
+    leave_request(task, "guard", {"node": node.id, "guard": record.model_dump(mode="json")}, given_settings())
     when = "within a second" if holder else "from the next blastdoor resume on; --check runs it now"
     click.echo(f"{record.name} holds for {node.id} and all below it, {when}")
     return Exit.OK

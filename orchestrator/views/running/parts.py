@@ -11,13 +11,16 @@ from orchestrator.change import Tree
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node
 from orchestrator.loop.workbench import Parts
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.views.campaign.opening import chosen_node
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.flags import say
-from orchestrator.wiring import Flags, Reading, open_site, parts_of_run, site_of_run, task_folder_of
+from orchestrator.wiring.opening import parts_of_run, site_of_run
 from orchestrator.wiring.plugins import refuse_missing
+from orchestrator.wiring.reading import Reading, task_folder_of
+from orchestrator.wiring.sites import open_site
 
 
 @dataclass(frozen=True)

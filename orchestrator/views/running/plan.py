@@ -5,13 +5,14 @@ from pathlib import Path
 
 import click
 
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import print_json
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import Flags, How, plan_campaign
-from orchestrator.wiring.planning import Planned
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.planning import Planned, plan_campaign
 
 
 def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: bool) -> int:

@@ -8,6 +8,7 @@ import click
 
 from orchestrator.domain.records import Node
 from orchestrator.examine.replay import Replay, replay
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
@@ -15,7 +16,6 @@ from orchestrator.views.campaign.opening import json_option, node_argument, prin
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.running.parts import open_place
-from orchestrator.wiring import Flags
 
 
 @click.command("replay")

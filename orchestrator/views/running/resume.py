@@ -11,7 +11,7 @@ from orchestrator.views.campaign.opening import json_option, task_argument
 from orchestrator.views.flags import flags_of, run_flags
 from orchestrator.views.running.run import finish
 from orchestrator.views.running.session import Wanted
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 
 
 @click.command("resume")

@@ -14,7 +14,7 @@ from orchestrator.views.flags import flags_of, run_flags, site_options
 from orchestrator.views.running.plan import show_plan
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 
 
 @click.command("run")

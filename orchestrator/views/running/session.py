@@ -16,6 +16,7 @@ from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.proposers import PluginFailed
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable, short
 from orchestrator.views.campaign.sections.material import typed
@@ -26,7 +27,10 @@ from orchestrator.views.flags import say
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
 from orchestrator.watch import floor_warnings
-from orchestrator.wiring import CannotOpen, Flags, How, Opened, models_lines, open_campaign, open_site, site_of_campaign
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.models import models_lines
+from orchestrator.wiring.opening import CannotOpen, Opened, open_campaign, site_of_campaign
+from orchestrator.wiring.sites import open_site
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from orchestrator.examine.shell import Answer, ShellEnd, run_shell
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import parse_duration
 from orchestrator.text import printable, printable_lines
@@ -17,7 +18,6 @@ from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.parsing import Parsed
 from orchestrator.views.running.parts import Place, open_place
-from orchestrator.wiring import Flags
 
 
 @click.command("shell")

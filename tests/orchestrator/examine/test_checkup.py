@@ -19,12 +19,14 @@ from orchestrator.examine.probes import _measured
 from orchestrator.judge.cheats import Oracle
 from orchestrator.loop.backstop import walls_of_search
 from orchestrator.loop.money import worst_of_search
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
 from orchestrator.views.judging.check import examine
-from orchestrator.wiring import Flags, How, plan_campaign
 from orchestrator.wiring.backends.docker import spare_of
+from orchestrator.wiring.beginning import How
 from orchestrator.wiring.parts import make_parts
+from orchestrator.wiring.planning import plan_campaign
 from sandbox import DockerConfig, Refused, Unavailable
 from tests.orchestrator.views.judging.stage import GOLD, JUDGE, METRIC, SOLVE, Stage, write_task
 

@@ -31,7 +31,8 @@ from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
 from orchestrator.views.judging.sarif import sarif
-from orchestrator.wiring import Site, ask
+from orchestrator.wiring.reading import ask
+from orchestrator.wiring.site import Site
 from tests.orchestrator.loop.noise import noisy
 from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
 from tests.orchestrator.loop.script import Script, failing

@@ -20,7 +20,7 @@ from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.playbook import Pages
 from orchestrator.proposers import Brief
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Scripted, scripted, write_task
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from orchestrator.budget import Account
-from orchestrator.wiring import Site
+from orchestrator.wiring.site import Site
 from sandbox import Purse, SandboxError, Terms
 from sandbox.backends.fake.rent import Charges, Rent, RentedFake, Step
 from tests.orchestrator.loop.script import Script, ScriptedBackend

@@ -19,10 +19,12 @@ from orchestrator.loop.book import utc_now
 from orchestrator.loop.campaign import Finished
 from orchestrator.loop.jobs import Image
 from orchestrator.proposers import Brief, Proposer
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
-from orchestrator.wiring import Flags, How, Site, open_campaign
-from orchestrator.wiring.opening import Opened
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.opening import Opened, open_campaign
+from orchestrator.wiring.site import Site
 from sandbox import Input, Job, Limits
 from tests.orchestrator.loop.script import HELD, Script, ScriptedBackend
 

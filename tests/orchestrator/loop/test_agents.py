@@ -17,7 +17,7 @@ from orchestrator.domain.records import Phase
 from orchestrator.llm.line import Unusable
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Job, Unavailable
 from sandbox.backends.fake.backend import Guest
 from tests.messages import Hang, MessagesServer, Reply, Text

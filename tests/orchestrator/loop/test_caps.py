@@ -14,7 +14,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.proposers import Brief, Exhausted
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Job
 from sandbox.backends.fake.backend import FakeHold
 from tests.orchestrator.loop.script import Script

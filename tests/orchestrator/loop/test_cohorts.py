@@ -8,7 +8,8 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import NotComparable, better
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from sandbox import Job, Unavailable
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task

@@ -12,7 +12,8 @@ from orchestrator.domain.records import Guard, Role
 from orchestrator.domain.state import State
 from orchestrator.git import Candidates
 from orchestrator.ledger import Fenced, Ledger
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, TUNE, WALL_S, Point, scripted, write_task
 

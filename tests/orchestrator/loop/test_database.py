@@ -16,8 +16,10 @@ from orchestrator.ledger import postgres as dialect
 from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
-from orchestrator.wiring import CannotOpen, How, ask, open_campaign, read_campaign
+from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
+from orchestrator.wiring.opening import CannotOpen, open_campaign
+from orchestrator.wiring.reading import ask, read_campaign
 from private_postgres import PrivatePostgres
 from sandbox import Refused
 from tests.orchestrator.loop.books import check_books, ledger_of

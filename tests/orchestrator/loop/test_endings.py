@@ -12,7 +12,7 @@ from orchestrator.domain.records import Node, Phase
 from orchestrator.domain.verdict import Tier
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.proposers import Brief
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import LIMITS, Act, Point, proposal, scripted, write_task
 

@@ -10,7 +10,8 @@ from orchestrator.domain.records import Role
 from orchestrator.ledger import LedgerError
 from orchestrator.llm.line import NoAnswer
 from orchestrator.loop.evolving import LEAST_ATTEMPTS
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.evolution import COST, PAGES, Evolver, Users, evolving, notes, write_evolving
 from tests.orchestrator.loop.scripted import Scripted
 

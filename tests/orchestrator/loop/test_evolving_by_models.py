@@ -11,7 +11,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.records import EVOLVING
 from orchestrator.task import TaskError
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.messages import MessagesServer, Reply, Text
 from tests.messages.stage import Recorded
 from tests.messages.steps import Step

@@ -14,7 +14,7 @@ from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.models import FoundStalled
 from orchestrator.proposers import Brief
 from orchestrator.watch.pulse import Cause, Life, Pulse
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.messages import MessagesServer
 from tests.orchestrator.loop.scripted import TUNE, Act, Scripted, proposal, scripted, write_task
 from tests.orchestrator.loop.test_free_endings import stalling

@@ -12,7 +12,8 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase
 from orchestrator.proposers import Brief, Stalled
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from sandbox import Job, Unavailable
 from tests.orchestrator.loop.script import Script, failing
 from tests.orchestrator.loop.scripted import GUARD, Act, Point, Scripted, proposal, scripted, write_task

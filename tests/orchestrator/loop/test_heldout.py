@@ -18,7 +18,7 @@ from orchestrator.door import Door, Ran
 from orchestrator.ledger import Full
 from orchestrator.loop.money import usage, worst_of_attempt
 from orchestrator.loop.workbench import BaselineFailed
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Job
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import ledger_of

@@ -10,7 +10,7 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.loop.history import History
 from orchestrator.proposers import Brief, Tried
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, scripted, write_task
 

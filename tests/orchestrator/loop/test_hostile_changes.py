@@ -11,7 +11,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.loop.candidate import next_tree, point_in
 from orchestrator.task import Bool, Choice, Float, Int, Parameter, Parameters
-from orchestrator.wiring import ask
+from orchestrator.wiring.reading import ask
 from sandbox import Job, Refused, Unavailable
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, scripted, write_task

@@ -17,7 +17,8 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.ledger import artifacts
 from orchestrator.loop import attempt
 from orchestrator.proposers import Brief
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.scripted import Act, scripted, write_task
 
 FILES, LINES = 64, 1_500

@@ -11,7 +11,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.llm.line import Unusable
 from orchestrator.task import TaskError
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.messages import MessagesServer, Refusal, Reply, Text
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import TUNE, scripted, write_task

@@ -20,7 +20,7 @@ from orchestrator.llm.line import NoAnswer, Unusable
 from orchestrator.proposers import Brief, Stalled, Tuned, Unanswered
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.messages import Hang, MessagesServer, Refusal, Reply, Text
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import TUNE, Act, make_site, proposal, scripted, write_task

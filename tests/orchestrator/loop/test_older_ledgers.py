@@ -8,7 +8,7 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.certify import Stand
 from orchestrator.loop.certifying import evidence
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.noise import gaussian
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import scripted

@@ -12,7 +12,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.state import State
 from orchestrator.proposers import Exhausted
 from orchestrator.task import TaskError
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import scripted, write_task

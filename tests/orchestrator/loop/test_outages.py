@@ -16,7 +16,8 @@ from orchestrator.domain.records import Phase
 from orchestrator.loop.book import utc_now
 from orchestrator.proposers import Brief, Tuned
 from orchestrator.turns import HELDOUT
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from sandbox import Job, Unavailable
 from sandbox.backends.fake.backend import FakeWorld
 from tests.messages import MessagesServer

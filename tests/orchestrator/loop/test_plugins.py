@@ -12,10 +12,13 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Brought, Phase
 from orchestrator.proposers import Brief, Exhausted, PluginFailed
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task
 from orchestrator.views.cli import cli
-from orchestrator.wiring import CannotOpen, Flags, How, parts_of_run, read_campaign, site_of_campaign
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.opening import CannotOpen, parts_of_run, site_of_campaign
+from orchestrator.wiring.reading import read_campaign
 from tests.clicking import runner
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import make_site, proposal, scripted, write_task

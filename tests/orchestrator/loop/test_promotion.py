@@ -9,7 +9,8 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase, Purpose
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, Scripted, scripted, write_task
 
 

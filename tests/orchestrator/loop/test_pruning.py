@@ -12,7 +12,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Role, Trial
 from orchestrator.domain.reports import MOST_POINTS, BadReport
 from orchestrator.task import TaskError
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import CPU, TUNE, Point, Proposing, Scripted, make_site, scripted, write_task
 

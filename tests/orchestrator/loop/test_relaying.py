@@ -14,12 +14,13 @@ from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.judge.relay import _Conversation
 from orchestrator.loop.money import worst_of_trial
 from orchestrator.loop.workbench import BaselineFailed
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.views.cli import cli
 from orchestrator.views.live.tally import ended_line
-from orchestrator.wiring import Flags, How
 from orchestrator.wiring.backends.docker import spare_of
+from orchestrator.wiring.beginning import How
 from orchestrator.wiring.planning import plan_campaign
 from sandbox import DockerConfig, Job, Unavailable
 from sandbox.backends.fake import backend as fake

@@ -11,7 +11,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.llm.line import Unusable
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Denied, Job, Refused, TakenAway, Terms, Unavailable
 from sandbox.backends.fake.rent import Charges, Rent, Step
 from sandbox.price import billed_clock

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Phase
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Lost, SandboxError, Unavailable
 from sandbox.backends.fake.rent import Charges, Rent, Step
 from tests.orchestrator.loop.books import check_books, ledger_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain import events as e
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Job, Refused
 from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.rented import USD, Faults, billed, booked, rented_site

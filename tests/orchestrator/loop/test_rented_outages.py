@@ -16,7 +16,7 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.loop import campaign as campaign_loop
-from orchestrator.wiring import Site
+from orchestrator.wiring.site import Site
 from sandbox.backends.skypilot import rent
 from sandbox.backends.skypilot.end import PAUSE_S
 from sandbox.box.errand import Doing, read_bundle, read_errand

@@ -9,7 +9,8 @@ from orchestrator.domain import events as e
 from orchestrator.domain.certify import turns
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from sandbox import Job
 from tests.orchestrator.loop.noise import gaussian, noisy, scripted_scores
 from tests.orchestrator.loop.script import Script, failing

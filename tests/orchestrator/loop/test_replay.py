@@ -9,7 +9,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import Mode
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Job
 from tests.orchestrator.loop.noise import scripted_scores
 from tests.orchestrator.loop.script import Script, failing

@@ -11,7 +11,8 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Role
 from orchestrator.proposers import Brief, Stalled
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, Scripted, scripted
 

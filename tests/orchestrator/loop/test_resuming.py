@@ -13,7 +13,8 @@ from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode
 from orchestrator.ledger import Fenced, Full, Held, Ledger
 from orchestrator.proposers import Brief
-from orchestrator.wiring import How, read_campaign
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import read_campaign
 from sandbox import Job, Refused
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, worst_of, write_task

@@ -14,7 +14,8 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Purpose, Role
 from orchestrator.llm.line import NoAnswer, Unusable
 from orchestrator.proposers import Brief
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.scripted import TUNE, Act, Proposing, scripted, write_task
 from tests.orchestrator.loop.verifying import VERIFIER, Say, change, proposed, record_call, says, verified
 

@@ -8,7 +8,8 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Role
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script, failing
 from tests.orchestrator.loop.scripted import Point, Proposing, scripted
 from tests.orchestrator.loop.test_requests import DIFF

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Value
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.scripted import Scripted, scripted, write_task
 
 

@@ -9,7 +9,7 @@ from orchestrator.domain.frontier import frontier_of
 from orchestrator.domain.records import Role
 from orchestrator.loop.openings import next_opening
 from orchestrator.loop.selection import BestAtTasks
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.scripted import Point, Scripted, scripted, write_task
 
 TASKS = '[search]\nselection = "tasks"\n'

@@ -10,7 +10,7 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.loop.shares import course_of, spent_by_role, user_results
 from orchestrator.proposers import Brief
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.books import folded, ledger_of
 from tests.orchestrator.loop.scripted import Act, Proposing, Scripted, scripted, write_task
 from tests.orchestrator.loop.verifying import VERIFIER, proposed, record_call, says, verified

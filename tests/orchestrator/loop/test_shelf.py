@@ -14,7 +14,8 @@ from orchestrator.domain.records import Phase, Trial
 from orchestrator.ledger import Missing
 from orchestrator.loop import shelf
 from orchestrator.loop.campaign import Campaign
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, Point, Scripted, scripted, write_task
 

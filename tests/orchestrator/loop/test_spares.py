@@ -20,7 +20,8 @@ from orchestrator.views.render.data import record
 from orchestrator.views.render.layout import plain
 from orchestrator.views.render.markdown import document
 from orchestrator.views.render.terminal import Terminal
-from orchestrator.wiring import How, ask, read_campaign
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask, read_campaign
 from tests.orchestrator.loop.scripted import TUNE, Scripted, proposal, scripted, write_task
 
 Answer = Callable[[Brief], Sequence[Proposal]]

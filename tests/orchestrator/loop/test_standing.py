@@ -11,7 +11,7 @@ from orchestrator.loop.purse import CampaignPurse
 from orchestrator.task import TaskError
 from orchestrator.views.campaign.happenings import line_of
 from orchestrator.views.campaign.sections.money import standing_line
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from sandbox import Unavailable
 from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, Faults, RentedBackend, billed, booked, rented_site

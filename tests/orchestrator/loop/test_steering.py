@@ -9,7 +9,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal
 from orchestrator.loop.steering import LONGEST, MOST, unfit, unheard
 from orchestrator.proposers import Brief
-from orchestrator.wiring import ask
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.scripted import proposal, scripted
 
 

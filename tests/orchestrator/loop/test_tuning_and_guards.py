@@ -11,7 +11,8 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Draft, Guard, Purpose
 from orchestrator.domain.verdict import Mode, NotComparable, Tier, Verdict, better, decide
 from orchestrator.loop.steps import Promote, _best_draft
-from orchestrator.wiring import How, ask
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
 

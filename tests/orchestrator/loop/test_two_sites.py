@@ -12,7 +12,9 @@ from orchestrator.domain.events import read_event
 from orchestrator.domain.records import Purpose
 from orchestrator.domain.verdict import Mode
 from orchestrator.task import Task, TaskError
-from orchestrator.wiring import How, Site, read_campaign
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.reading import read_campaign
+from orchestrator.wiring.site import Site
 from sandbox import Gpu, Limits, Refused
 from sandbox.backends.fake.backend import Guest
 from tests.messages import MessagesServer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
-from orchestrator.wiring import Site
+from orchestrator.wiring.site import Site
 from sandbox import Gpu, Job, Terms
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script

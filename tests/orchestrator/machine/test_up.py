@@ -22,7 +22,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.failing import explained
-from orchestrator.wiring import docker_config
+from orchestrator.wiring.backends.docker import docker_config
 from tests.clicking import runner
 
 DAEMON = Path(__file__).with_name("dockerd.py")

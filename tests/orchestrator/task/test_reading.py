@@ -8,7 +8,7 @@ import pytest
 from orchestrator.choices import PROPOSERS
 from orchestrator.registry import listed
 from orchestrator.task import Task, TaskError, load_task, write_template
-from orchestrator.wiring import campaign_folder
+from orchestrator.wiring.reading import campaign_folder
 from tests.orchestrator.task.conftest import NEXT, Make
 
 

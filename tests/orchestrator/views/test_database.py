@@ -16,7 +16,7 @@ from orchestrator.ledger import verify_jsonl
 from orchestrator.loop import campaign
 from orchestrator.views.cli import main
 from orchestrator.views.exits import Exit
-from orchestrator.wiring import How
+from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import campaign_lock
 from private_postgres import PrivatePostgres
 from tests.orchestrator.loop.scripted import scripted, write_task

@@ -8,7 +8,7 @@ from click.testing import Result
 
 from orchestrator.views.cli import cli
 from orchestrator.views.commands import load
-from orchestrator.wiring import campaign_folder
+from orchestrator.wiring.reading import campaign_folder
 from tests.clicking import runner
 from tests.orchestrator.loop.scripted import write_task
 from tests.plugins import Packages

@@ -9,13 +9,21 @@ from pydantic import SecretStr
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.prices import Prices
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import StallSpec, Task, TaskError, load_task
 from orchestrator.watch import Outcome
 from orchestrator.watch.config import Config
-from orchestrator.wiring import Flags, models_lines, resolve
 from orchestrator.wiring.least import TABLES
-from orchestrator.wiring.models import check_models, configuration_of, learnt_config, ready_models, watch_config
+from orchestrator.wiring.models import (
+    check_models,
+    configuration_of,
+    learnt_config,
+    models_lines,
+    ready_models,
+    watch_config,
+)
+from orchestrator.wiring.options import resolve
 from tests.orchestrator.loop.scripted import write_task
 from tests.orchestrator.views.campaign.builder import TASK
 from tests.orchestrator.watch.test_replaying import keep, steady

@@ -8,11 +8,14 @@ import pytest
 
 from orchestrator.ledger import CampaignLock, Held, Ledger, LedgerError
 from orchestrator.loop.jobs import Image
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec, TaskError, load_task
 from orchestrator.task.crosschecks import STATE
-from orchestrator.wiring import Flags, How, open_campaign, read_campaign, site_of_campaign, task_folder_of
+from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import FILE
+from orchestrator.wiring.opening import open_campaign, site_of_campaign
+from orchestrator.wiring.reading import read_campaign, task_folder_of
 from sandbox import Refused
 from tests.clicking import commands_in, runner
 from tests.orchestrator.loop.script import Script

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Task, load_task, write_template
-from orchestrator.wiring import Flags, resolve
+from orchestrator.wiring.options import resolve
 
 
 @pytest.fixture

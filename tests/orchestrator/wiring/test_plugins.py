@@ -8,10 +8,13 @@ import pytest
 from orchestrator.api import How, read_campaign, search
 from orchestrator.domain.records import Brought, Phase, Run
 from orchestrator.proposers import PluginFailed
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task
-from orchestrator.wiring import Flags, SiteChoice, open_site, resolve
+from orchestrator.wiring.choice import SiteChoice
+from orchestrator.wiring.options import resolve
 from orchestrator.wiring.plugins import brought_by_others, changed_since, refuse_missing
+from orchestrator.wiring.sites import open_site
 from sandbox import Bundle, Channel, Job, Report, Unavailable
 from tests.orchestrator.agents.test_presets import POLITE, PRESET
 from tests.orchestrator.loop.scripted import Proposing, write_task

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
+from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task, write_template
-from orchestrator.wiring import Flags, SiteChoice, make_provider, resolve, resolve_site
 from orchestrator.wiring.backends import rented
 from orchestrator.wiring.backends.docker import Docker
 from orchestrator.wiring.backends.modal import Modal
 from orchestrator.wiring.backends.skypilot import SkyPilot
+from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import fitted
+from orchestrator.wiring.options import resolve, resolve_site
 from orchestrator.wiring.site import BackendContext
-from orchestrator.wiring.sites import planned_site
+from orchestrator.wiring.sites import make_provider, planned_site
 from sandbox import Gpu, Job, Limits, Refused
 
 

@@ -13,7 +13,7 @@ from orchestrator.domain.records import Spent
 from orchestrator.ledger import Ledger
 from orchestrator.loop.guards import Checked
 from orchestrator.views.running import guards
-from orchestrator.wiring import read_campaign
+from orchestrator.wiring.reading import read_campaign
 from tests.orchestrator.views.campaign.conftest import Stage
 
 LINE = "python3 -m compileall -q . && test -s solve.py"

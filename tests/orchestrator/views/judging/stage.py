@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
-from orchestrator.wiring import Site
+from orchestrator.wiring.site import Site
 from sandbox import Input, Limits, Mode
 from sandbox.backends.fake.backend import FakeBackend, FakeWorld, Guest
 from sandbox.wire.demux import Stream

@@ -12,7 +12,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging import check
-from orchestrator.wiring import Site
+from orchestrator.wiring.site import Site
 from sandbox import Unavailable
 from tests.clicking import runner
 from tests.orchestrator.views.judging.stage import SOLVE, Stage, write_task

@@ -20,7 +20,7 @@ from orchestrator.views.exits import Exit
 from orchestrator.views.judging import gate as gate_view
 from orchestrator.views.judging.gate import Change, gate, read_change
 from orchestrator.views.judging.report import Report
-from orchestrator.wiring import Site
+from orchestrator.wiring.site import Site
 from tests.clicking import every_command, runner
 from tests.orchestrator.views.judging.stage import BETTER, JUDGE, METRIC, SOLVE, WORSE, Stage, whole, write_task
 

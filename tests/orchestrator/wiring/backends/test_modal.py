@@ -6,8 +6,8 @@ import pytest
 
 from orchestrator.llm.prices import Prices
 from orchestrator.settings import Settings
-from orchestrator.wiring import SiteChoice
 from orchestrator.wiring.backends.modal import Modal, modal_rates
+from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.site import BackendContext
 from sandbox import Gpu, Limits, ModalConfig, Refused
 from sandbox.price import MODAL
