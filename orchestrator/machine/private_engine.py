@@ -110,7 +110,7 @@ class PrivateEngine:
             there = self._pid() is not None
             if there and not force and (busy := _containers(str(self.socket))):
                 raise Unprepared(
-                    f"{busy} chambers run on the private engine: end the campaign or run `blastdoor reap`,"
+                    f"chambers still run on the private engine ({busy}): end the campaign or run `blastdoor reap`,"
                     " then try again; --force ends them now"
                 )
             self._kept.unlink(missing_ok=True)

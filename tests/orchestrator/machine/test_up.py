@@ -183,7 +183,10 @@ def test_down_does_not_end_chambers(home: Path) -> None:
     assert _blastdoor("up").exit_code == Exit.OK
     (PrivateEngine(home).run / "containers").write_text('[{"Id": "a"}, {"Id": "b"}]')
     line, code = _said(_blastdoor("down")) or ("", Exit.OK)
-    assert (code, line.startswith("2 chambers run on the private engine: end the campaign")) == (Exit.NO_ENGINE, True)
+    assert (code, line.startswith("chambers still run on the private engine (2): end the campaign")) == (
+        Exit.NO_ENGINE,
+        True,
+    )
     assert docker_config(Settings()).host == PrivateEngine(home).host
     assert _blastdoor("down", "--force").exit_code == Exit.OK
 
