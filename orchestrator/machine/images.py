@@ -27,9 +27,9 @@ UNUSED = (
 )
 ROOT_OPTIONS = ["--variant=minbase", *(f"--dpkgopt=path-exclude={path}" for path in UNUSED)]
 ENVIRONMENT = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# One that others stand on comes before them. The first three are built where none is named.
-USUAL = ("trial", "attack", "busybox")
-NAMES = (*USUAL, "judge", "cuda", "toolkit", "agent")
+# One that others stand on comes before them. The first two are built where none is named.
+USUAL = ("trial", "attack")
+NAMES = (*USUAL, "busybox", "judge", "cuda", "toolkit", "agent")
 ROOTS = ("trial", "busybox")  # those that stand on none of the names
 LATEST = "latest"
 
@@ -180,6 +180,10 @@ def derived(
 def _import_root(image: Image, host: Host, packages: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="blastdoor-") as folder:
         archive = Path(folder, "root.tar")
+        try:
+            require("mmdebstrap", log=host.apt_log)
+        except Unprepared as problem:
+            raise Unprepared(f"{problem} Or build on an official image: --base python:3.11-slim-bookworm") from None
         _debian(host, archive, *ROOT_OPTIONS, f"--include={','.join(packages)}")
         _load(host, archive, image, ENVIRONMENT)
 
@@ -205,10 +209,7 @@ def _import_busybox(image: Image, host: Host, applets: list[str]) -> None:
 
 
 def _debian(host: Host, target: Path, *options: str) -> None:
-    try:
-        require("mmdebstrap", log=host.apt_log)
-    except Unprepared as problem:
-        raise Unprepared(f"{problem} Or build on an official image: --base python:3.11-slim-bookworm") from None
+    require("mmdebstrap", log=host.apt_log)
     mirror = os.environ.get("BLASTDOOR_DEBIAN_MIRROR")
     command = [program("mmdebstrap") or "mmdebstrap", "--quiet", *options, SUITE, str(target)]
     host.check(command + ([mirror] if mirror else []))

@@ -1,4 +1,4 @@
-"""The package of examples/plugin, installed by pip like anybody's: its names are on the command line, and in a campaign.
+"""The package of examples/plugin, installed by pip like anybody's: its names are on the command line and in a campaign.
 
 Its own tests are run beside the wheel, in tests/e2e/test_wheel.py.
 """

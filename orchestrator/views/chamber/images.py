@@ -43,10 +43,10 @@ def command(context: click.Context, as_json: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.pass_obj
 def build(settings: Settings, names: tuple[str, ...], base: str | None, tag: str) -> None:
-    """Build images on the engine: trial, attack and busybox, or those that are named, and what they stand on.
+    """Build images on the engine: trial and attack, or those that are named, and what they stand on.
 
-    An image that is of today's definition stays as it is. Nothing is pulled from a registry, unless --base names an
-    image there. On Debian and Ubuntu and as root, missing programs are installed. Exit code 3 when one cannot be built.
+    Those of today's definition stay as they are. Nothing is pulled from a registry, unless --base names an image
+    there. On Debian and Ubuntu and as root, missing programs are installed. Exit code 3 when one cannot be built.
     """
     if unknown := [name for name in names if name not in NAMES]:
         raise click.UsageError(f"there is no image {unknown[0]}; images are {', '.join(NAMES)}")

@@ -15,3 +15,14 @@ def test_scripts_need_nothing_but_python(script: str, says: str) -> None:
     command = [sys.executable, "-I", "-S", str(REPOSITORY / "scripts" / script), "--help"]
     ran = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     assert says in ran.stdout + ran.stderr
+
+
+def test_messages_name_what_a_wheel_has() -> None:
+    """No text of the product sends its user to a script of a checkout; two files say where they come from."""
+    told = {
+        str(path.relative_to(REPOSITORY))
+        for folder in ("blastdoor", "orchestrator", "sandbox")
+        for path in (REPOSITORY / folder).rglob("*")
+        if path.suffix in (".py", ".toml", ".sh", ".md", ".txt") and "scripts/" in path.read_text(encoding="utf-8")
+    }
+    assert told == {"orchestrator/machine/__init__.py", "sandbox/box/requirements.txt"}

@@ -17,7 +17,7 @@ def test_plan_is_stable() -> None:
 
 def test_base_travels_down() -> None:
     """Another base changes what stands on it, and nothing else."""
-    first, second = ({image.name: image.digest for image in plan(base)} for base in ("a", "b"))
+    first, second = ({image.name: image.digest for image in plan(base, ["attack", "busybox"])} for base in ("a", "b"))
     changed = {name for name in first if first[name] != second[name]}
     assert changed == {"blastdoor-trial", "blastdoor-attack"}
 

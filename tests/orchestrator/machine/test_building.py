@@ -1,0 +1,111 @@
+"""`blastdoor images`, with a docker command that only pretends: what is told, what is built, and what goes wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from orchestrator.machine import images, programs
+from orchestrator.machine.images import LABEL, plan
+from orchestrator.views.cli import cli
+from orchestrator.views.exits import Exit
+from orchestrator.views.failing import explained
+from tests.clicking import runner
+
+DOCKER = """#!/bin/sh
+echo "$@" >>{folder}/called
+env >{folder}/environment
+case $1 in
+image) cat {folder}/there; [ ! -e {folder}/silent ] || {{ cat {folder}/silent >&2; exit 1; }} ;;
+*) [ ! -e {folder}/fails ] || {{ cat {folder}/fails; exit 1; }} ;;
+esac
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a docker command: `there` is what it tells of images, `silent` and `fails` what it complains of."""
+    folder = tmp_path / "docker"
+    folder.mkdir()
+    (folder / "docker").write_text(DOCKER.format(folder=folder))
+    (folder / "docker").chmod(0o755)
+    (folder / "there").touch()
+    monkeypatch.setattr(programs, "SEARCH_PATH", f"{folder}:/usr/bin:/bin")
+    return folder
+
+
+def _has(engine: Path, **digests: str) -> None:
+    rows = [[[f"blastdoor-{name}:latest"], {LABEL: digest}, 1 << 20] for name, digest in digests.items()]
+    (engine / "there").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _images(*words: str) -> Result:
+    return runner().invoke(cli, ["images", *words])
+
+
+def _said(result: Result) -> tuple[str, Exit] | None:
+    return explained(result.exception) if isinstance(result.exception, Exception) else None
+
+
+def test_ready_stale_and_missing(engine: Path) -> None:
+    """An image is ready when it carries the digest of this version's definition, and stale with any other."""
+    trial = next(image for image in plan() if image.name == "blastdoor-trial")
+    _has(engine, trial=trial.digest, attack="another")
+    found = {row["image"]: row["state"] for row in json.loads(_images("--json").output)}
+    assert found.pop("blastdoor-trial:latest") == "ready"
+    assert found.pop("blastdoor-attack:latest") == "stale"
+    assert set(found.values()) == {"missing"}
+    assert "`blastdoor images build NAME`" in _images().output
+
+
+def test_only_what_is_not_ready_is_built(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a base that is named: the trial's image stays, the attack's is built; no secret of ours is told."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
+    planned = {image.name: image for image in plan("mine:1", ["attack"])}
+    _has(engine, trial=planned["blastdoor-trial"].digest, attack="another")
+    result = _images("build", "attack", "--base", "mine:1")
+    assert result.exit_code == Exit.OK, result.output
+    built = [line for line in (engine / "called").read_text().splitlines() if line.startswith("build ")]
+    assert ["--tag blastdoor-attack:latest" in line for line in built] == [True]
+    assert "canary" not in (engine / "environment").read_text()
+
+
+def test_a_build_that_fails(engine: Path, tmp_path: Path) -> None:
+    """One line: what failed, what it said last, and where the rest is."""
+    (engine / "fails").write_text("Step 1\nno space left on device\n")
+    line, code = _said(_images("build", "trial", "--base", "mine:1")) or ("", Exit.OK)
+    log = tmp_path / "state" / "blastdoor" / "images.log"
+    assert (line, code) == (f"docker build failed with 1: no space left on device (log: {log})", Exit.NO_ENGINE)
+    assert log.read_text().startswith("Step 1")
+
+
+def test_no_engine(engine: Path) -> None:
+    """The line says what was asked, and what to do."""
+    (engine / "silent").write_text("Cannot connect to the Docker daemon\n")
+    for words in ((), ("build",)):
+        line, code = _said(_images(*words)) or ("", Exit.OK)
+        assert (code, line.endswith("start Docker, set DOCKER_HOST, or run `blastdoor up`")) == (Exit.NO_ENGINE, True)
+
+
+def test_no_docker_command(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the command is missing, the line says how to get it."""
+    monkeypatch.setattr(images, "program", lambda _: None)
+    line, code = _said(_images("build")) or ("", Exit.OK)
+    assert (code, line.startswith("the docker command is missing: install it")) == (Exit.NO_ENGINE, True)
+
+
+def test_no_mmdebstrap(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Debian's tool, and where it may not be installed, an official image is the other way."""
+    monkeypatch.setattr(programs, "may_install", lambda: False)
+    monkeypatch.setattr(programs, "SEARCH_PATH", str(engine))
+    (engine / "docker").write_text("#!/bin/sh\n")
+    line, code = _said(_images("build")) or ("", Exit.OK)
+    assert (code, line.startswith("missing: mmdebstrap.")) == (Exit.NO_ENGINE, True)
+    assert line.endswith("Or build on an official image: --base python:3.11-slim-bookworm")
+
+
+def test_an_unknown_name(engine: Path) -> None:
+    """A name that is no image is refused with those that are."""
+    result = _images("build", "agents")
+    assert (result.exit_code, "there is no image agents; images are trial, attack" in result.output) == (2, True)
