@@ -104,7 +104,7 @@ class TooLarge(Exception):
 
 
 class Overseer(Protocol):
-    """Whoever may have a chamber stopped while it runs."""
+    """May have a chamber stopped while it runs."""
 
     def opened(self, facts: Mapping[str, str]) -> None:
         """What the chamber said of itself, before any hostile byte arrived."""
@@ -261,7 +261,7 @@ class Door:
         return str(error) if chamber.bill.final else f"{error}; {_AT_WORST}"
 
     def _doubt(self, job: Job, left: Chamber | SandboxError | None) -> None:
-        """Whoever goes without booking it leaves a line where its end is not confirmed."""
+        """A caller that goes without booking it leaves a line where its end is not confirmed."""
         ended = not left.unended if isinstance(left, SandboxError) else left is None or left.bill.final
         if not ended:
             self.unsure.add(f"{job.command[0]}: not confirmed to have ended")

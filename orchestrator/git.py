@@ -213,7 +213,7 @@ def _open(folder: Path) -> pygit2.Repository:
 
 
 def _open_or_make(folder: Path) -> pygit2.Repository:
-    """Made beside and moved into place: whoever is killed in between leaves no half of a repository."""
+    """Made beside and moved into place: a process killed in between leaves no half of a repository."""
     _prepare()
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 Chambers of two realms share no file, but while both run they can still signal: by locks on what the kernel has one of,
 by counters, by the processors. So a chamber that holds held-out data runs alone: it waits for those that run, and
-whoever comes after it waits for its end.
+all that come after it wait for its end.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A chamber whose stdin and stdout are live, whoever provides it: used once, ended whatever happened."""
+"""A chamber whose stdin and stdout are live, at any provider: used once, ended whatever happened."""
 
 import asyncio
 import contextlib
@@ -122,7 +122,7 @@ class LiveChamber:
     async def give_up(self, error: BaseException) -> BaseException:
         """End one that never came to serve: the error to raise, which says what it cost and whether its end is sure.
 
-        A cancellation is handed back as it is, unless the end is in doubt: whoever cancelled has to know.
+        A cancellation is handed back as it is, unless the end is in doubt: the one who cancelled has to know.
         """
         await self.kill()
         bill = self.bill

@@ -1,4 +1,4 @@
-"""Dollars per second of a resource, as data: they change with a release, and whoever has others says so."""
+"""Dollars per second of a resource, as data: they change with a release, and a user who has others says so."""
 
 import time
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Work whose cost a chamber decides, in slices: after each of them everybody else on the event loop has a turn.
 
 On the loop and not in a thread: a thread that computes shares the interpreter with the loop, which would wait for it
-longer than for a slice, and whoever listens would have to expect a call from another thread.
+longer than for a slice, and a listener would have to expect a call from another thread.
 """
 
 import asyncio

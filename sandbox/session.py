@@ -1,4 +1,4 @@
-"""The boot protocol over a live stdin and stdout, whoever provides them.
+"""The boot protocol over a live stdin and stdout, at any provider.
 
 One consumer reads a queue of what happened (the chamber spoke, broke a rule, fell silent; somebody asked to stop
 or kill) and decides the ending. The pump that fills the queue never stops reading: an engine can hang in `kill`
@@ -146,7 +146,7 @@ class Session:
                 self._busy = False
                 # A stream that is always ready would otherwise keep everybody else from the event loop.
                 await asyncio.sleep(0)
-        except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
+        except Exception as error:  # noqa: BLE001  handed on whole, to the one that runs the chamber
             self._note(error)
             return
         finally:
@@ -162,7 +162,7 @@ class Session:
                 continue
             try:
                 yield from self._heed(stream, piece)
-            except Exception as error:  # noqa: BLE001  handed on whole, to whoever runs the chamber
+            except Exception as error:  # noqa: BLE001  handed on whole, to the one that runs the chamber
                 self._draining = True
                 self._note(error)
 
@@ -299,7 +299,7 @@ class Session:
         return told
 
     async def _next_while_steady(self, started: float) -> tuple[float, Happening]:
-        """While outputs are collected, whoever wrote them is dead: bytes that come slowly are the line's doing.
+        """While outputs are collected, their author is dead: bytes that come slowly are the line's doing.
 
         They get what the phases before did not use of their time, so that a slow line costs no more than was set aside.
         """
@@ -339,7 +339,7 @@ class Session:
     def _sent(self, sending: "asyncio.Task[None]") -> None:
         self._sending.discard(sending)
         if not sending.cancelled():
-            sending.exception()  # a connection that broke is heard of by whoever reads
+            sending.exception()  # a connection that broke is heard of by the reader
 
     async def _serve(self, job: Job, talk: Talk) -> None:
         channel = FrameChannel(

@@ -77,7 +77,7 @@ class Tenancy:
         return False
 
     def _name_of_place(self) -> str:
-        """Made once; two that begin at the same time agree on whoever linked first.
+        """Made once; two that begin at the same time agree on the one that linked first.
 
         A copy is another place: a home folder that came with an image or a sync has the file, but not the locks of
         those who live where it was copied from.

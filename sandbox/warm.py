@@ -175,7 +175,7 @@ class WarmPool(Generic[W]):
             logger().debug("warm.not_made", reason=str(error))
             return
         except SandboxError as error:
-            # Whoever asks next makes one itself, and gets this error first hand.
+            # The next to ask makes one itself, and gets this error first hand.
             logger().warning("warm.not_made", reason=str(error))
             return
         finally:

@@ -1,6 +1,6 @@
 """A PostgreSQL server of one's own for a while: in a folder that is removed, on loopback, with real durability.
 
-The server refuses root. Whoever is root starts it as the user that the package made.
+The server refuses root. Root starts it as the user that the package made.
 """
 
 import contextlib

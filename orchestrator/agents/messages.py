@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Gone:
-    """Whoever made the request does not wait for its answer any more."""
+    """The maker of the request does not wait for its answer any more."""
 
     id: int
 

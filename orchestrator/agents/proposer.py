@@ -43,7 +43,7 @@ _LOG_PART = 0.5
 
 
 class Journal(Protocol):
-    """Whoever keeps the books of agents."""
+    """Keeps the books of agents."""
 
     def intended(self, node: str) -> None:
         """On record when it returns: only then is a chamber opened."""

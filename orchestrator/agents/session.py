@@ -159,7 +159,7 @@ class Session:
         self._heard(Signal(time.monotonic(), Kind.HELD, hold=Hold.TRIAL))
         try:
             told = await self._tool(call)
-        except Exception as error:  # noqa: BLE001  raised again by whoever began the talk, once the chamber is gone
+        except Exception as error:  # noqa: BLE001  raised again where the talk began, once the chamber is gone
             self.error = error
             self._done = True
             return

@@ -7,7 +7,7 @@ from orchestrator.change.patterns import is_exact, matches
 from orchestrator.change.refusal import Reason, Refusal, shown, shown_path
 
 _PATTERNS_TOLD = 20
-_FOLDERS = 50  # of one path; whoever stores the tree takes no more than twice as many
+_FOLDERS = 50  # of one path; what stores the tree takes no more than twice as many
 
 
 @dataclass(frozen=True)

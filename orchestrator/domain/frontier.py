@@ -69,7 +69,7 @@ class Frontier:
         bisect.insort(self._order, (order_of(node), node))
 
     def _is_beaten(self, node: str, merits: Merits, mask: int) -> bool:
-        """Whoever dominates it is best at all that it is best at; so is one with the same scores."""
+        """A node that dominates it is best at all that it is best at; so is one with the same scores."""
         for other, theirs in list(self._masks.items()):
             if mask & ~theirs:
                 continue

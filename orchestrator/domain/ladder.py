@@ -44,8 +44,8 @@ def is_worse(merit: float | None, released: float, step: float) -> bool:
 def bound(items: int, step: float, queries: int, *, error: float = 0.01, progress: float = 0.0) -> float:
     """How far at most, but with probability `error`, any submission's mean over the items lies above its true mean.
 
-    Scores of single items are in [0, 1] and drawn independently; whoever submits reads every answer of the ladder and
-    nothing else of the split. `progress` is how far true scores rise above the baseline's: 0 for whoever only attacks.
+    Scores of single items are in [0, 1] and drawn independently; a submitter reads every answer of the ladder and
+    nothing else of the split. `progress` is how far true scores rise above the baseline's: 0 for one who only attacks.
 
     An answer depends on the split only through the ladder, so whatever is submitted is fixed by what was released
     when. Until somebody gains g, the baseline's value is one of 2g/step + 2, and at most m = (progress + 2g)/step + 1

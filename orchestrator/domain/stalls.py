@@ -135,7 +135,7 @@ class Stalls:
         return self._takes.setdefault(node, _Take())
 
     def _spend(self, node: str, spent: Spent) -> None:
-        """What arrives after the end belongs to whoever worked last."""
+        """What arrives after the end belongs to the one who worked last."""
         if node in self._takes:
             take = self._takes[node]
             take.spent = take.spent + spent

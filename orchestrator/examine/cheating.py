@@ -28,7 +28,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Tried:
-    """`code` is what the loop would record; `said` the judge's last words, for whoever wrote it."""
+    """`code` is what the loop would record; `said` the judge's last words, for its author."""
 
     oracle: Oracle
     fate: Fate

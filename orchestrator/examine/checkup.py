@@ -140,7 +140,7 @@ def _scores(parts: Parts, values: Mapping[str, float]) -> str:
 
 
 def why_not(run: Rehearsal) -> str:
-    """Why a rehearsal has no verdict to rank, with the judge's own words: they are for whoever wrote it."""
+    """Why a rehearsal has no verdict to rank, with the judge's own words: they are for its author."""
     if run.ending is not None:
         return f"{run.ending}: {run.reason}"
     if run.judgement and run.judgement.result is None:

@@ -28,7 +28,7 @@ class Section(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """`log` is what a program said, raw: whoever shows it escapes it. `facts` are for machines."""
+    """`log` is what a program said, raw: a view that shows it escapes it. `facts` are for machines."""
 
     section: Section
     sign: Sign

@@ -56,7 +56,7 @@ class Result:
 def parse_result(outputs: Mapping[str, bytes], *, caps: Caps = DEFAULT_CAPS) -> Result:
     """Read result.json, metrics.csv and traces/ of a judge's outputs. Raises ResultRefused and nothing else.
 
-    Text in the result may hold control characters: whoever shows it escapes it.
+    Text in the result may hold control characters: a view that shows it escapes it.
     """
     document = _document(outputs, caps)
     valid = _valid(document.get("valid"))

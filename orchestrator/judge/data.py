@@ -22,7 +22,7 @@ SMALL_BYTES, SMALL_FILES = 4096, 16
 
 @dataclass(frozen=True)
 class Judgement:
-    """A result, or the fixed code of what was wrong. `log` is for whoever wrote the judge; it is never recorded."""
+    """A result, or the fixed code of what was wrong. `log` is for the judge's author; it is never recorded."""
 
     spent: Spent
     result: Result | None = None

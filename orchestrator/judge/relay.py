@@ -345,7 +345,7 @@ def judgement_of(met: Met) -> Judgement:
     if isinstance(met.judge.error, BrokeOff):
         return Judgement(spent, fault="judge broke off", detail=str(met.judge.error), log=log)
     if met.judge.error is not None:
-        return Judgement(spent, fault="judge can not be run", detail=str(met.judge.error), log=log)
+        return Judgement(spent, fault="judge cannot be run", detail=str(met.judge.error), log=log)
     outcome = met.judge.outcome
     if outcome is None or outcome.ending is Ending.COMPLETED:
         detail = "neither chamber was at work for longer than both may be together"

@@ -29,7 +29,7 @@ class Database(Protocol):
 
     @property
     def waited_s(self) -> float:
-        """For so long one that was away or late has been waited for; whoever called stood still meanwhile."""
+        """For so long one that was away or late has been waited for; its callers stood still meanwhile."""
 
     @property
     def writing(self) -> Mapping[str, object]:
@@ -51,7 +51,7 @@ class Database(Protocol):
         """All that was made, in the transaction of the caller, who has seen that nothing is in it."""
 
     def is_empty(self, connection: Connection) -> bool:
-        """Whether it was never filled: whoever wanted to was killed before."""
+        """Whether it was never filled: the process that wanted to was killed before."""
 
     def is_ours(self, connection: Connection) -> bool: ...
 

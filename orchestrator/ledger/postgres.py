@@ -106,7 +106,7 @@ _SET = _upsert()
 class Postgres:
     """A campaign's schema in a database that may hold many."""
 
-    # Each statement sees what was committed before it: whoever waited for the fence must see what came meanwhile.
+    # Each statement sees what was committed before it: one that waited for the fence must see what came meanwhile.
     writing = {"isolation_level": "READ COMMITTED"}  # noqa: RUF012  nobody changes it
 
     def __init__(self, address: Address) -> None:

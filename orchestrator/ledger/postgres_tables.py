@@ -1,4 +1,4 @@
-"""What a PostgreSQL database itself refuses, whoever asks: the same as in a file, and TRUNCATE as well."""
+"""What a PostgreSQL database itself refuses to everybody: the same as in a file, and TRUNCATE as well."""
 
 from collections.abc import Iterator
 

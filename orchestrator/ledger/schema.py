@@ -50,7 +50,7 @@ requests = Table(
     Column("body", Text, nullable=False),
 )
 
-# One row. Whoever raises the epoch last is the only one whose events are taken.
+# One row. The process that raised the epoch last is the only one whose events are taken.
 fence = Table(
     "fence",
     metadata,

@@ -222,7 +222,7 @@ class Ledger:
 
     @property
     def waited_s(self) -> float:
-        """For so long a database that was away or late has been waited for; whoever called stood still meanwhile."""
+        """For so long a database that was away or late has been waited for; its callers stood still meanwhile."""
         return self._database.waited_s
 
     def head(self) -> Head:

@@ -115,7 +115,7 @@ def expired() -> Refused:
 
 
 def slow_down(why: str, wait_s: int) -> Refused:
-    """Our own limit, not the provider's: whoever reads the second header may wait for as long."""
+    """Our own limit, not the provider's: a client that reads the second header may wait for as long."""
     return Refused(429, why, {"retry-after": str(wait_s), "x-blastdoor-wait": str(wait_s)})
 
 

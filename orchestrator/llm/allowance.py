@@ -46,13 +46,13 @@ class Used:
 
 
 class Ear(Protocol):
-    """Whoever issued a token hears all that is done with it. Nothing here may wait."""
+    """The issuer of a token hears all that is done with it. Nothing here may wait."""
 
     def intended(self, call: Call) -> None:
         """Before anything is forwarded. On record when it returns; where it raises, the call is refused."""
 
     def heard(self, signal: Signal) -> None:
-        """Live, for the stall watch and for whoever looks on."""
+        """Live, for the stall watch and for those who look on."""
 
     def ended(self, call: Call, used: Used) -> None:
         """Exactly once for every call that was intended, whatever happened to it."""

@@ -107,7 +107,7 @@ class _Wire:
         raise CutShort("the answer broke off")
 
     def end(self) -> None:
-        """Whoever still listens hears that nothing more comes."""
+        """Those who still listen hear that nothing more comes."""
         self._said.put_nowait(None)
 
     def hang_up(self) -> None:

@@ -57,7 +57,7 @@ async def ask(
 
 
 async def _wait_our_turn(line: "OpenLine", seconds: float) -> None:
-    """The limit is ours: whoever watches is told that nothing is to be expected."""
+    """The limit is ours: the watch is told that nothing is to be expected."""
     line.ear.heard(Signal(line.clock(), Kind.HELD, hold=Hold.QUEUED))
     try:
         await asyncio.sleep(seconds)

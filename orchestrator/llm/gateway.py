@@ -1,6 +1,6 @@
 """The metering gateway: an application that speaks the Messages API, and lines into it with an allowance each.
 
-It alone has the provider. Whoever holds a line's token may use what the line was given, and every call is reserved at
+It alone has the provider. The holder of a line's token may use what the line was given, and every call is reserved at
 its worst case, put on record before it is forwarded, counted as it streams, and booked exactly once.
 """
 

@@ -1,4 +1,4 @@
-"""A refusal in the API's own form, so that whoever asked through its own client understands it."""
+"""A refusal in the API's own form, so that a caller with the API's own client understands it."""
 
 import json
 from collections.abc import Mapping

@@ -23,7 +23,7 @@ async def run_again(bench: Workbench, name: str, purpose: Purpose, hold: str) ->
     """One trial more and its judging. Nothing waits for money: raises CanNotCompare where the caps leave no room.
 
     A trial that only waits for its judge, since somebody died there, is not run again. On Free, or when it is
-    cancelled, the hold stays open: whoever owns the node closes it.
+    cancelled, the hold stays open: the owner of the node closes it.
     """
     async with set_aside(bench, name, hold, 1, f"one more {purpose} of {name}"):
         await run_once(bench, name, purpose)
@@ -56,7 +56,7 @@ async def run_once(bench: Workbench, name: str, purpose: Purpose, subject: str =
 
 
 async def run_ended_again(bench: Workbench, name: str, purpose: Purpose) -> None:
-    """The same for a node whose own attempt is over, for another one. One at a time: whoever calls has the lock."""
+    """The same for a node whose own attempt is over, for another one. One at a time: the caller has the lock."""
     hold = f"{name}#{purpose}-{bench.state.nodes[name].trials + 1}"
     async with for_another(bench, name, hold):
         await run_again(bench, name, purpose, hold)

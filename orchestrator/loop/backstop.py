@@ -15,7 +15,7 @@ from sandbox import Limits
 # What nobody's turn is: frames on their way, chambers that start, an event loop that is late.
 _BETWEEN_S = 30.0
 _LONGEST_S = 86_400.0 * 7
-# How often whoever costs something is asked for a proposal, when all that it offers is known.
+# How often a proposer that costs something is asked for a proposal, when all that it offers is known.
 PAID_ROUNDS = 2
 # In front of a candidate's answer, the judge is told what it was and how long it took.
 _STAMP_BYTES = 64

@@ -62,7 +62,7 @@ class Book:
     def _fold(self, events: Sequence[e.Event]) -> None:
         with self._or_broken():
             if not self._noted:
-                # One time for all that is written together: whoever folds the ledger again must get the same.
+                # One time for all that is written together: folding the ledger again must give the same.
                 self._at = stamp(self._clock())
             for event in events:
                 self._booked |= book(self.accounts, event)

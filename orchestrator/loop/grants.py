@@ -34,7 +34,7 @@ class Grants:
         return bool(self._granted(node).microdollars)
 
     def left(self, node: str, role: ModelRole) -> Allowance:
-        """Whoever is asked once more within an attempt has what the first asking left: no more is reserved."""
+        """One that is asked once more within an attempt has what the first asking left: no more is reserved."""
         whole, used = self.allowances[role], self.used.get(self._key(node, role), Spent())
         most = self._granted(node) if role is ModelRole.USER else None
         usd = whole.microdollars if most is None else most.microdollars

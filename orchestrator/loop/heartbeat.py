@@ -1,4 +1,4 @@
-"""The heartbeat of a trial that tells of its steps: whoever began to, and then is silent for too long, is ended.
+"""The heartbeat of a trial that tells of its steps: one that began to, and then is silent for too long, is ended.
 
 A step is the candidate's own word. So it can bring the end forward and never put it off: the limit on the wall clock
 does not hear it.
@@ -12,7 +12,7 @@ _LATE = 0.1
 
 
 class Silence:
-    """Since when nothing was heard. Pure: whoever asks has the clock."""
+    """Since when nothing was heard. Pure: the caller has the clock."""
 
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class Provider(Protocol):
-    """Whoever holds the key."""
+    """Holds the key."""
 
     def open_line(self, allowance: Allowance, ear: Ear) -> AbstractAsyncContextManager[Line]: ...
 
@@ -39,7 +39,7 @@ class Provider(Protocol):
 
 
 class FoundStalled(Exception):
-    """Whoever was watched gives no sign of life, or goes in circles. It has been ended.
+    """What was watched gives no sign of life, or goes in circles. It has been ended.
 
     `saved_s` is how much longer a plain idle time-out would have let it live.
     """
@@ -181,7 +181,7 @@ class Watched:
         raise FoundStalled(pulse, found - pulse.since, max(0.0, saved))
 
     def _show(self, pulse: Pulse) -> None:
-        """For whoever looks on; a file, because that may be another terminal."""
+        """For those who look on; a file, because that may be another terminal."""
         if not self._node:
             return
         node = self._models.book.state.nodes[self._node]

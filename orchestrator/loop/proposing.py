@@ -65,7 +65,7 @@ class Proposing:
             if spare := next_spare(bench.state, node.parent or ""):
                 bench.book.record(self._taken_up(spare))
             elif bench.models and not bench.models.grants.may_propose(node.id):
-                # Nothing is set aside to ask with: whoever is opened next sets it aside, and asks.
+                # Nothing is set aside to ask with: the attempt that is opened next sets it aside, and asks.
                 raise NothingNew("the change that it was to take up was taken back or taken up by another")
             else:
                 await self._ask_until_new()
@@ -135,7 +135,7 @@ class Proposing:
         return Proposal(operator="inject", description=record.description, text=text)
 
     async def _ask(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
-        """A session that ends gives back all that it has open; whoever else leaves a tune behind has used it up."""
+        """A session that ends gives back all that it has open; any other that leaves a tune behind has used it up."""
         try:
             proposals = await self._asked(node, tree, again)
         except Exception:

@@ -32,7 +32,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Scored:
-    """A verdict, or the code of what was wrong; `judgement` has the words for whoever wrote the judge."""
+    """A verdict, or the code of what was wrong; `judgement` has the words for the judge's author."""
 
     verdict: Verdict | None
     fault: str | None

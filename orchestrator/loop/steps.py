@@ -91,7 +91,7 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, 
     if node.role is Role.BASELINE:
         start = state.run.start
         return Promote(0, f"the baseline has the files of {start}" if start else "the workspace as it stands")
-    # What an agent only tried out was never handed in: whoever comes back after a crash is asked again.
+    # What an agent only tried out was never handed in: an agent that comes back after a crash is asked again.
     drafts = [draft for draft in state.drafts(node.id) if not draft.tried]
     if not drafts:
         return Propose()

@@ -80,7 +80,7 @@ def for_judge(parts: Parts, outputs: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _watch(bench: Workbench, trial: str, mode: Mode, facts: Mapping[str, str]) -> Watch | None:
-    """Whoever watches a trial, once its chamber told on what it runs."""
+    """Watches a trial, once its chamber told on what it runs."""
     if bench.pruning is None:
         return None
     return bench.pruning.watch(trial, cohort_of(bench.jobs.fingerprint(facts, mode), bench.ranking.binds))

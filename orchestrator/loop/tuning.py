@@ -50,7 +50,7 @@ class Tuning:
     async def try_out(self, draft: e.Proposed) -> Tuned:
         """What an agent asks for while it works on its proposal. Whatever goes wrong is told as a fixed code.
 
-        The same files are measured once: whoever may ask again and again could average the noise away.
+        The same files are measured once: an agent that may ask again and again could average the noise away.
         """
         bench = self._bench
         if draft.refused is not None:
@@ -78,7 +78,7 @@ class Tuning:
         """A tune that its asker did not wait for, whose chamber is gone: it is used up, and what it cost is booked."""
         bench, hold = self._bench, f"{hold_of(self._node)}/tune"
         if hold in bench.book.accounts.holds:
-            bench.book.record(*loose_ends(bench, self._node, "whoever asked for it did not wait"))
+            bench.book.record(*loose_ends(bench, self._node, "the agent that asked for it did not wait"))
             spent = _slot(self._node) + unbooked(self._node)
             bench.book.record(e.Settled(hold=hold, node=self._name, spent=spent.as_row()))
 

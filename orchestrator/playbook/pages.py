@@ -42,7 +42,7 @@ def load_pages(folder: Path | None) -> dict[str, str]:
         own = checked(pages_of(_read(folder)), str(folder))
     except OSError as error:
         raise PlaybookError(
-            f"{error.filename or folder}: can not be read ({error.strerror}); check the name and rights"
+            f"{error.filename or folder}: cannot be read ({error.strerror}); check the name and rights"
         ) from None
     return checked({**default_pages(), **own}, str(folder))
 

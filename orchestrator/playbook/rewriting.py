@@ -47,7 +47,7 @@ class Past:
 
 
 def instructions() -> str:
-    """They are ours, and no part of the playbook: whoever edits it does not write its own rules."""
+    """They are ours, and no part of the playbook: its editor does not write its own rules."""
     return (resources.files("orchestrator.playbook") / "evolver.md").read_text(encoding="utf-8")
 
 

@@ -106,7 +106,7 @@ class Halving:
             return KEEP
         there = worth(peers, self._goal, step)
         values = [*there.scored, *there.pruned]
-        # Optuna's own start-up (bootstrap_count) prunes whoever comes to an empty rung; here they stay.
+        # Optuna's own start-up (bootstrap_count) prunes a trial that comes to an empty rung; here they stay.
         if there.sure + len(there.pruned) < self._startup:
             return KEEP
         passed = {f"completed_rung_{below}": value for below in range(rung - 1)}

@@ -18,7 +18,7 @@ class TaskError(ValueError):
 
 
 class Wrong(Exception):
-    """What is wrong at a key. Whoever knows the file turns it into a TaskError."""
+    """What is wrong at a key. A caller that knows the file turns it into a TaskError."""
 
     def __init__(self, key: Key, text: str) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""The tables of those who share the dollars for models with whoever proposes."""
+"""The tables of those who share the dollars for models with the proposer."""
 
 from typing import Annotated, Self
 

@@ -3,7 +3,7 @@
 All time is one of two kinds. Under a hold nothing is expected; its age grows, and at its cap it is a stall. All other
 time is counted: while it passes, tokens must come at the floor or above. A token gives back the part of a hold's age
 that the floor gives it, and a call that ends well gives back all of it; nothing else does. So signals without tokens
-can put off a stall for the sum of the caps at most, whoever sends them.
+can put off a stall for the sum of the caps at most, no matter what sends them.
 
 Each call has ages of its own besides, which only tokens give back: one that hangs is found at its cap, later by no more
 than the floor gives for the tokens of others, however many of them end well.

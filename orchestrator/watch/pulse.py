@@ -7,7 +7,7 @@ from orchestrator.watch.signals import Hold
 
 
 class Life(StrEnum):
-    """Low is no stall yet. Stalled is final: whoever kills must be able to rely on it."""
+    """Low is no stall yet. Stalled is final: a killer must be able to rely on it."""
 
     STARTING = "starting"
     WORKING = "working"

@@ -59,7 +59,7 @@ def begin(
         number = book.state.campaign.run + 1
         started = _run_started(number, bench, task, options, form, taken, start, lower_tier)
         limits = _caps(options, started.before, book.accounts)
-        # Together: whoever dies before it can still resume the old run.
+        # Together: after a death before it, the old run can still be resumed.
         book.record(*_drop_old_runs(book), started, limits, *_site(site), *_pages(bench, new_run=True))
     else:
         opened = e.CampaignOpened(campaign=uuid.uuid4().hex, name=bench.task.name, version=version("blastdoor"))

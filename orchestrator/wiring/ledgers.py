@@ -83,7 +83,7 @@ def open_ledger(folder: Path, settings: Settings | None = None, *, read_only: bo
 
 
 def take_ledger(folder: Path, settings: Settings, *, make: bool) -> Ledger:
-    """For whoever works on the campaign: made where it is missing and `make` says so, and held. Raises LedgerErrors."""
+    """For a worker of the campaign: made where it is missing and `make` says so, and held. Raises LedgerErrors."""
     try:
         ledger = open_ledger(folder, settings)
     except Missing:
@@ -141,7 +141,7 @@ def _found(folder: Path, settings: Settings | None) -> Place | None:
 
 
 def _chosen(folder: Path, settings: Settings) -> Place:
-    """Where a new one goes. The folder knows it first: whoever is killed now leaves a name, and nothing behind it."""
+    """Where a new one goes. The folder knows it first: a process killed now leaves a name, and nothing behind it."""
     if settings.ledger is None:
         # Of a database that never was reached, or was left before anything was recorded in it.
         (folder / NOTE).unlink(missing_ok=True)

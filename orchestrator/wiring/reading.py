@@ -126,7 +126,7 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
 
 
 def ask(task_folder: Path, kind: str, body: dict[str, object], settings: Settings | None = None) -> int:
-    """Put a request into the inbox; whoever works on the campaign takes it, or the next resume does."""
+    """Put a request into the inbox; the process that works on the campaign takes it, or the next resume does."""
     ledger = open_ledger(campaign_folder(task_folder), settings)
     try:
         return ledger.ask(kind, json.dumps(body), stamp(utc_now()))

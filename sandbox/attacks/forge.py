@@ -161,7 +161,7 @@ def _pipe(access):
                 flags = [int(line.split()[1], 8) for line in lines if line.startswith("flags")][0]
             if flags & 3 == access:
                 return f"/proc/1/fd/{number}"
-    raise OSError("PID 1's pipes can not be seen")
+    raise OSError("PID 1's pipes cannot be seen")
 
 
 def note(text):
@@ -185,7 +185,7 @@ def order(data):
         pipe = os.open(_pipe(0), os.O_WRONLY | os.O_NONBLOCK)
         os.write(pipe, data)
     except OSError as error:
-        note(f"orders can not be written: {error}")
+        note(f"orders cannot be written: {error}")
         return False
     while any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))):
         time.sleep(0.01)  # until PID 1 has read it

@@ -1,4 +1,4 @@
-"""The absolute end of all that is ours on a machine, whoever still thinks that it is in use.
+"""The absolute end of all that is ours on a machine, even if somebody still thinks that it is in use.
 
 `python -m sandbox.box.timer ENDS ROOT`: at that time, by the machine's clock, every chamber that an errand made is
 ended and errands are told to end. On a machine of our own the operating system's own timer powers it off besides.

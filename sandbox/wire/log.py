@@ -102,7 +102,7 @@ class Log:
         self._tail = bytearray()
         self._lines_left = cap // MEAN_LINE_BYTES + SPARE_LINES
         self.count = 0
-        # Lines that begin like a report and are none; counted here, because whoever listens only hears what is one.
+        # Lines that begin like a report and are none; counted here, because a listener only hears what is one.
         self.bad_reports = 0
 
     @property

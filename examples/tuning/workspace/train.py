@@ -1,6 +1,6 @@
 """Trains a small network to tell three spirals apart and leaves predictions.csv: the candidate. Nothing but Python.
 
-After each epoch it reports its loss on points that it did not learn from. Whoever runs it may have enough of it then,
+After each epoch it reports its loss on points that it did not learn from. Its runner may have enough of it then,
 and says so with SIGTERM; by default that ends a program at once, and here there is nothing to flush.
 """
 

@@ -16,7 +16,7 @@ else when the seconds are over. Down:
 Up:
 
     ["request", id, method, path, [[name, value]…], bytes]
-    ["gone", id]                             whoever asked went away
+    ["gone", id]                             the one who asked went away
     ["tool", id, name, said, files, deleted] with all files that differ from those that were delivered
     ["exited", code, files, deleted]
 """
@@ -178,7 +178,7 @@ def main() -> None:
     try:
         agent = Agent(plan, server.server_address[1])
     except OSError as error:
-        sys.stderr.write(f"blastdoor: {plan['command'][0]} can not be started: {error.strerror}\n")
+        sys.stderr.write(f"blastdoor: {plan['command'][0]} cannot be started: {error.strerror}\n")
         post.send(["exited", 127, {}, []])
         agent = None
     else:

@@ -20,7 +20,7 @@ LOOK_S = 0.5
 
 
 class Post:
-    """Messages that wait for the way up, and whoever waits for an answer from there."""
+    """Messages that wait for the way up, and those who wait for an answer from there."""
 
     def __init__(self) -> None:
         self._up: list[Any] = []
@@ -146,7 +146,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
 
     def _next(self, answers: queue.Queue[Any]) -> Any:
-        """The next message, unless whoever asked has gone away meanwhile."""
+        """The next message, unless the one who asked has gone away meanwhile."""
         while True:
             with contextlib.suppress(queue.Empty):
                 return answers.get(timeout=LOOK_S)

@@ -10,7 +10,7 @@ from orchestrator.domain.records import Spent
 class ModelCallIntended(OneEvent):
     """A call to a model is about to be made; `worst` is what it can cost. `node` is empty for work of no attempt.
 
-    `configuration` is a short name of what shapes the work of whoever asks; empty where older records do not tell.
+    `configuration` is a short name of what shapes the work of the one who asks; empty where older records do not tell.
     """
 
     kind: Literal["model call intended"] = "model call intended"

@@ -69,7 +69,7 @@ def _answer(functions: Functions, request: memoryview) -> tuple[bytes, bytes]:
 
 
 def _failed(kind: str, error: BaseException) -> tuple[bytes, bytes]:
-    """The whole story goes to the log, its last line to whoever called."""
+    """The whole story goes to the log, its last line to the caller."""
     traceback.print_exception(type(error), error, error.__traceback__)
     line = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
     return b"E", encode([kind, line[:_WORDS]])

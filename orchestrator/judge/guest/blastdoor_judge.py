@@ -374,7 +374,7 @@ def _check_depth(text: str, limit: int, name: str) -> None:
 
 
 def _check_whole_characters(value: Any, name: str) -> None:
-    """An escape can name half of a character; whoever prints it later would fail."""
+    """An escape can name half of a character; a program that prints it later would fail."""
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:

@@ -148,7 +148,7 @@ class Candidate:
         self._at_most = False
 
     def rng(self) -> random.Random:
-        """A generator for one question. Take a new one for each: whoever sees enough of what one generator drew can
+        """A generator for one question. Take a new one for each: one who sees enough of what one generator drew can
         tell what it draws next, and nothing of any other.
         """
         self._drawn += 1

@@ -106,7 +106,7 @@ def read_changes(text: str, policy: Policy) -> list[tuple[str, str]]:
 
 
 def _holds_change(text: str, policy: Policy) -> bool:
-    """Whether somebody tried to write one; what is wrong with it is told by whoever applies it."""
+    """Whether somebody tried to write one; what is wrong with it is told where it is applied."""
     try:
         parse(text, caps=policy.caps, only=None)
     except Refusal as refusal:

@@ -113,7 +113,7 @@ class Telling:
 
     def _failed_change(self, node: str, purse: "Purse", most: int) -> str:
         change = difference(self._brief.tree, self._brief.past.tree(node))
-        lines, _ = shown_file(change.encode("utf-8", "surrogateescape")) or ("it can not be shown", 0)
+        lines, _ = shown_file(change.encode("utf-8", "surrogateescape")) or ("it cannot be shown", 0)
         text = framed("change", mark_for(_BASE, [lines]), lines, f"of={node}")
         if tokens(text) > most or not purse.take(text):
             self._left_out.append(f"the change of {node}")

@@ -44,7 +44,7 @@ def mark_for(base: str, texts: Iterable[str]) -> str:
         if not any(mark in text for text in inside):
             return mark
         base = hashlib.sha256("\0".join((base, *inside)).encode("utf-8", "surrogatepass")).hexdigest()
-    raise AssertionError("a text can not hold more marks than it has letters")
+    raise AssertionError("a text cannot hold more marks than it has letters")
 
 
 def framed(name: str, mark: str, body: str, about: str = "") -> str:

@@ -48,7 +48,7 @@ _FLAGS = (
 
 @dataclass(frozen=True)
 class _Row:
-    """Names in it come from whoever wrote a file or an agent. `notes` stand below it."""
+    """Names in it come from the author of a file or an agent. `notes` stand below it."""
 
     cells: tuple[str, ...]
     notes: tuple[str, ...] = ()

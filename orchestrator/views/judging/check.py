@@ -116,7 +116,7 @@ async def examine(
 
 
 def _check_models(task: Task, options: Options, settings: Settings, findings: Findings) -> None:
-    """Whoever asks a model needs a key, a price and an allowance; `run` would refuse to begin without."""
+    """A proposer that asks a model needs a key, a price and an allowance; `run` would refuse to begin without."""
     if not asks_a_model(options):
         return
     try:

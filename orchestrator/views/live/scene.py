@@ -1,4 +1,4 @@
-"""All that a picture of a campaign shows, as a value: made with each event, drawn at leisure by whoever draws."""
+"""All that a picture of a campaign shows, as a value: made with each event, drawn at leisure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""From events to scenes. Whoever comes late begins with the state; then each event costs the same."""
+"""From events to scenes. One that comes late begins with the state; then each event costs the same."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -184,7 +184,7 @@ class Tally:
         return figures.signed(values[0] - values[1]) if values[0] is not None and values[1] is not None else ""
 
     def said(self, event: e.Event) -> Text | None:
-        """The line that whoever can not see the picture should read; None for most events."""
+        """The line for a reader who cannot see the picture; None for most events."""
         match event:
             case e.AttemptEnded(node=name) | e.AttemptRequeued(node=name) | e.AttemptQuarantined(node=name):
                 return self.ended_line(self._state.nodes[name])
@@ -202,7 +202,7 @@ class Tally:
 
 
 def ended_line(node: Node, found: Headline | None, metrics: Sequence[Metric], unicode: bool) -> Text:
-    """However wide the place is: whoever draws it cuts it."""
+    """However wide the place is: the one that draws it cuts it."""
     scored = figures.headline(found, metrics)
     look = look_of(node)
     word = look.word if node.phase is Phase.ENDED else f"{node.ending}, {look.word}"

@@ -84,7 +84,7 @@ class Watched:
 
 
 def caps_of(reading: Reading) -> Caps:
-    """As whoever works on it found them: flags are kept with the run, the rest is in the task and in the settings."""
+    """As its worker found them: flags are kept with the run, the rest is in the task and in the settings."""
     context = click.get_current_context(silent=True)
     settings = (context.find_object(Settings) if context else None) or Settings()
     run = reading.state.run

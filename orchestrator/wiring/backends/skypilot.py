@@ -34,7 +34,7 @@ class SkyPilot(Rented[SkyPilotConfig]):
             raise TaskError(f"infra {choice.infra!r} is not SkyPilot's word for a place; write it like gcp/us-central1")
 
     def make_config(self) -> SkyPilotConfig:
-        # Whoever wants gVisor at home wants it there too; a machine without it is refused.
+        # A user who wants gVisor at home wants it there too; a machine without it is refused.
         return SkyPilotConfig(
             infra=self.choice.infra or "",
             warm=self.choice.standing,

@@ -1,4 +1,4 @@
-"""Contents that harm whoever parses, unpickles, unpacks or prints them, and contents that change while collected."""
+"""Contents that harm what parses, unpickles, unpacks or prints them, and contents that change while collected."""
 
 import ast
 import gzip

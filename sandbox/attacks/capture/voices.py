@@ -120,7 +120,7 @@ async def two_archives(arena: Arena) -> Finding:
 
 @attack("T78", "the candidate orders the collection itself", runsc=GVISOR)
 async def own_orders(arena: Arena) -> Finding:
-    """An archive that nobody asked for is a broken protocol; where orders can not be written, nothing happens."""
+    """An archive that nobody asked for is a broken protocol; where orders cannot be written, nothing happens."""
     source = (
         "import forge, os, time\nopen('/work/out/answer', 'w').write('early')\nforge.note('forging')\n"
         "written = forge.order(b'harvest\\n')\nforge.note(f'written {written}')\ntime.sleep(0.5)\nos._exit(6)"

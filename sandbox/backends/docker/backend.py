@@ -109,7 +109,7 @@ class DockerBackend:
         try:
             await backend._guard.post()
             await backend.lease.acquire(backend.remove_left)
-            # Whoever comes next cleans up after owners that died together with their wardens.
+            # The next owner cleans up after owners that died together with their wardens.
             backend.reaped = tuple(await backend.reap())
         except BaseException:
             await backend.close()

@@ -1,6 +1,6 @@
 """Bakes an image on a Docker engine: one container, changed step by step with the network off, then kept.
 
-The container's name is the lock: whoever can create it bakes, everybody else waits for the image. The container goes
+The container's name is the lock: the process that creates it bakes, all others wait for the image. The container goes
 with its baker's connection, so one that died leaves neither a container nor a lock.
 """
 

@@ -1,8 +1,8 @@
-"""Which chamber has which GPU of an engine: each has its own, whoever opened it.
+"""Which chamber has which GPU of an engine: each has its own, no matter which process opened it.
 
 An engine that is asked for a number of GPUs gives the first ones, to everybody. So chambers are given GPUs by id:
 within one backend they are counted here, and between owners the containers' labels tell. A container is created with
-its label and only then looks for others with the same GPU; whoever sees one gives way, so two never start.
+its label and only then looks for others with the same GPU; one that sees another gives way, so two never start.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ KILLED = "137"
 
 class DockerHold:
     """`remove` is the backend's: it remembers what could not be removed, and tries again. `unprotected` tells whether
-    our lease has lapsed since: then whoever reaped was right to end it.
+    our lease has lapsed since: then the reaper was right to end it.
     """
 
     billed_since: float | None = None

@@ -70,7 +70,7 @@ class Lease:
             self.in_doubt = True  # an engine that is slow may make it after all, and then nobody here knows of it
             raise
         self._volumes.append(name)
-        # Asked only now: an engine may take its time, and whoever looked meanwhile saw no lease that held.
+        # Asked only now: an engine may take its time, and one that looked meanwhile saw no lease that held.
         if len(self._volumes) > 1 and not self.holds:
             self.lapses += 1
             logger(owner=self.owner).warning("lease.lapsed")
@@ -105,7 +105,7 @@ async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> tuple[
     """Remove chambers and leases of owners whose lease ran out, never a live one's; what was removed, and what could
     not be.
     """
-    # Containers first: whoever made one of them held a lease before.
+    # Containers first: the maker of one of them held a lease before.
     containers = await engine.containers(OWNER_LABEL)
     ended: list[str] = []
     left: list[str] = []

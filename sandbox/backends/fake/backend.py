@@ -19,7 +19,7 @@ from sandbox.live import Death, LiveChamber
 from sandbox.wire.demux import Stream
 
 _LONG_NAME = b"././@LongLink"
-# What is moved or packed at once: the fake shares its event loop with whoever uses it.
+# What is moved or packed at once: the fake shares its event loop with its users.
 LARGE, MANY = 1 << 20, 64
 HELD_BY_NOBODY = {"cpus", "pids", "open_files", "work_bytes", "work_inodes", "gpu"}
 

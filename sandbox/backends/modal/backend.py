@@ -86,7 +86,7 @@ class ModalBackend:
         backend = cls(config, engine, Images(config, engine), tenancy)
         try:
             await backend._guard.post()
-            # Whoever comes next cleans up after owners that died together with their wardens.
+            # The next owner cleans up after owners that died together with their wardens.
             backend.reaped = tuple(await backend.reap())
         except BaseException:
             await backend.close()
@@ -162,7 +162,7 @@ class ModalBackend:
     async def _make(self, job: Job, seconds: int, name: str) -> Made:
         """Create, start, greet, compare. Shielded: a cancelled caller must not leave a sandbox.
 
-        Until then nothing is there: whoever gives up on a slow image or upload is let go at once.
+        Until then nothing is there: a caller that gives up on a slow image or upload is let go at once.
         """
         image = await self._images.of(job)
         await self._engine.check()

@@ -51,7 +51,7 @@ HOW_TO_GET_A_TOKEN = "make one with `modal token new`, or set MODAL_TOKEN_ID and
 
 T = TypeVar("T")
 
-_SIGNED = re.compile(r"\?[^\s'\")>]+")  # addresses of uploads are signed, and whoever has one may write there
+_SIGNED = re.compile(r"\?[^\s'\")>]+")  # addresses of uploads are signed, and the holder of one may write there
 # Besides the package's own tree: what it lets through of the libraries beneath it.
 _PROVIDER_ERRORS = (
     *(modal.Error, GRPCError, StreamTerminatedError, ClientError),
@@ -241,7 +241,7 @@ class ModalEngine:
     async def check(self) -> None:
         """Whether anybody answers, asked before something is made: one that is away is known at once, at no cost.
 
-        Not asked again within moments: whoever opens many chambers need not.
+        Not asked again within moments: one that opens many chambers need not.
         """
         if time.monotonic() - self._heard > FRESH_S:
             await self.hello()

@@ -30,7 +30,7 @@ class Images:
         try:
             return await asyncio.shield(task)
         except BaseException:
-            if task.done():  # one that failed is tried again by whoever asks next
+            if task.done():  # one that failed is tried again by the next to ask
                 self._ready.pop(key, None)
             raise
 

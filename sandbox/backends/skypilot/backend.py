@@ -126,7 +126,7 @@ class SkyPilotBackend:
     async def usd_per_second(self, limits: Limits) -> float:
         """The most that a second of a machine for such limits may cost: the ceiling, or what is asked now.
 
-        Whoever asks sets money aside by it: a machine that is dearer later on is refused.
+        The caller sets money aside by it: a machine that is dearer later on is refused.
         """
         return await self._office.tell(ask_for(limits)) / 3600
 
@@ -158,7 +158,7 @@ class SkyPilotBackend:
             raise await self._given_up(making, rented) from None
 
     async def _given_up(self, making: "asyncio.Task[RentedChamber]", rented: list[Rented]) -> BaseException:
-        """Whoever gives up leaves no machine: it is ended before they may go, or they hear that it may not be."""
+        """A caller that gives up leaves no machine: it is ended before it may go, or it hears that it may not be."""
         making.cancel()
         with contextlib.suppress(SandboxError, asyncio.CancelledError):
             await (await making).kill()

@@ -161,7 +161,7 @@ class RentedChamber:
         self._ended = time.monotonic()
 
     async def _leave(self, *, clean: bool) -> float:
-        """Once, whoever asks first, and to its end even when that one is cancelled."""
+        """Once, for the first to ask, and to its end even when that one is cancelled."""
         if self._end is None:
             self._end = asyncio.create_task(self._berth.leave(clean=clean))
             self._end.add_done_callback(self._note_end)

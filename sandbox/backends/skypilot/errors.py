@@ -104,7 +104,7 @@ async def bounded(doing: str, work: Callable[[], T], timeout: float) -> T:
         try:
             with translating_sky_errors(doing):
                 result = work()
-        except BaseException as problem:  # noqa: BLE001  handed on whole, to whoever waits
+        except BaseException as problem:  # noqa: BLE001  handed on whole, to the one that waits
             error = problem
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(tell, result, error)

@@ -108,7 +108,7 @@ class Pool:
         return WarmBerth(self, item)
 
     async def retire(self, item: Standing) -> None:
-        """End it, and tell the purse once what it cost, whoever stops waiting for that."""
+        """End it, and tell the purse once what it cost, even if a caller stops waiting for that."""
         if item.ending is None:
             item.ending = asyncio.create_task(self._retire(item))
         await asyncio.shield(item.ending)

@@ -29,7 +29,7 @@ def _with_built_environments() -> ModuleType:
     spec.loader.exec_module(made)
     for name, value in vars(subprocess).items():
         if isinstance(value, type) and issubclass(value, Exception):
-            setattr(made, name, value)  # whoever catches one asks for the class that all know
+            setattr(made, name, value)  # a caller that catches one asks for the class that all know
     made.Popen = _Popen  # type: ignore[attr-defined]
     return made
 

@@ -220,7 +220,7 @@ class Office:
         return frozenset(self._not_ended)
 
     def unended(self) -> Unavailable:
-        """What to tell whoever gave up on a machine that could not be ended."""
+        """What to tell a caller that gave up on a machine that could not be ended."""
         error = Unavailable("the cluster could not be ended, SkyPilot does not answer; it is tried again")
         error.unended = True
         return error

@@ -43,7 +43,7 @@ _ENDING = "down"  # all else that is under way may bring a cluster back, or take
 
 
 class _Quiet:
-    """SkyPilot's client prints to the terminal of whoever imports it; what we say there is ours."""
+    """SkyPilot's client prints to the terminal of the process that imports it; what we say there is ours."""
 
     def __init__(self, click: Any) -> None:
         self._click = click
@@ -108,7 +108,7 @@ class SkyPilot:
         try:
             return await bounded("launch", work, timeout)
         except BaseException:
-            # From here on no request comes any more that whoever ends the cluster could not see.
+            # From here on no request comes any more that a process which ends the cluster could not see.
             given_up.set()
             await bounded("launch", lambda: asked.wait(QUICK_S), 2 * QUICK_S)
             raise

@@ -295,7 +295,7 @@ async def test_unknown_program() -> None:
     scene.agent = agent_of(scene.task.agent)
     with pytest.raises(Unanswered, match="exited with 127"):
         await scene.run()
-    assert scene.journal.lines == ["blastdoor: no-such-agent can not be started: No such file or directory"]
+    assert scene.journal.lines == ["blastdoor: no-such-agent cannot be started: No such file or directory"]
 
 
 async def test_a_failure_of_ours_is_raised() -> None:
