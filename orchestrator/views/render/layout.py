@@ -74,10 +74,7 @@ def fitting(widest: Sequence[int], width: int, least: int = 6) -> list[int]:
     """Widths of columns that fit side by side: the widest gives way first."""
     widths = list(widest)
     while sum(widths) > width and max(widths) > least:
-        first, *rest = sorted(set(widths), reverse=True)
-        at = widths.index(first)
-        spare = sum(widths) - width
-        widths[at] = max(least, first - spare, rest[0] - 1 if rest else 0)
+        widths[widths.index(max(widths))] -= 1
     return widths
 
 

@@ -36,7 +36,7 @@ _CHART = (100, 24)
 def document(sections: Sequence[Section]) -> str:
     """The first section is the head; those without a title are facts below it."""
     head, *rest = sections
-    lines = [f"# {text(head.title)}", "", *_blocks(head.body)]
+    lines = [f"# {text(head.title)}", "", *_within(head)]
     listed = [section for section in rest if not section.title and section.brief]
     lines += [*(f"- **{escaped(section.label)}**: {text(section.brief)}" for section in listed), ""]
     for section in rest:
@@ -59,7 +59,7 @@ def _block(block: Block) -> list[str]:
         case Prose():
             return [sentence(block.words)]
         case Facts():
-            return [f"- {escaped(name)}: {text(words)}" for name, words in block.rows]
+            return [f"- {_begun(escaped(name))}: {text(words)}" for name, words in block.rows]
         case Table():
             return table(map(text, block.columns), (map(text, row) for row in block.rows))
         case Lines():

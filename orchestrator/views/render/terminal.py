@@ -61,7 +61,7 @@ class Terminal:
     def digest(self, sections: Iterable[Section]) -> Iterator[Line]:
         """One screen: a line for each section, then the body of those that are open."""
         shown = list(sections)
-        rows = [([(it.label, "bold")], self.lines(it.brief)) for it in shown if it.brief]
+        rows = [([(text(it.label), "bold")], self.lines(it.brief)) for it in shown if it.brief]
         yield from self._grid(rows)
         for section in shown:
             if section.open and section.body:
@@ -73,7 +73,7 @@ class Terminal:
         for section in sections:
             first, *more = self.lines(section.brief)
             if first:
-                yield [(f"{section.label}: ", "bold"), *first]
+                yield [(f"{text(section.label)}: ", "bold"), *first]
                 yield from more
             if section.open:
                 yield from self._body(section.body, "bold")
@@ -146,12 +146,13 @@ class Terminal:
         return [line] if self.width is None else wrapped(line, max(20, self.width))
 
     def _grid(self, rows: Sequence[tuple[Line, list[Line]]]) -> Iterator[Line]:
-        margin = max((cells(name) for name, _ in rows), default=0) + _GAP
+        widest = max((cells(name) for name, _ in rows), default=0)
+        margin = min(widest, self.width // 2 if self.width else widest) + _GAP
         inner = Terminal(self.width and max(20, self.width - margin), self.unicode)
         for name, lines in rows:
             folded = [it for line in lines for it in inner._wrapped(line)]
             for number, line in enumerate(folded):
-                yield [*padded([] if number else name, margin), *line]
+                yield [*padded([] if number else cut(name, margin - _GAP), margin), *line]
 
     def _table(self, table: Table) -> Iterator[Line]:
         head: list[list[Line]] = [[[(text(column), FAINT)]] for column in table.columns]

@@ -204,8 +204,9 @@ def recent(it: Material) -> Section:
     """The last that ended, and what is in quarantine."""
     over = sorted((node for node in it.nodes if node.phase is Phase.ENDED), key=lambda node: node.ended_at)
     waiting = [node for node in it.nodes if node.phase is Phase.QUARANTINED]
-    rows = [_ended(it, node) for node in (*over[-_LAST:], *waiting)]
-    return Section("recent", "The last", "", [Lines(rows, cut=True)] if rows else [], open=True)
+    last = [*over[-_LAST:], *waiting]
+    body = [Lines([_ended(it, node) for node in last], cut=True)] if last else []
+    return Section("recent", "The last", "", body, {"recent": [node.id for node in last]}, open=True)
 
 
 def _ended(it: Material, node: Node) -> list[Part]:

@@ -27,7 +27,7 @@ def task(it: Material) -> Section:
     line = [Quote(campaign.name, style="bold"), f"  run {run.number}, ", *who, runs]
     title: list[Part] = [Quote(campaign.name), f", run {run.number}"]
     data = {"campaign": campaign.model_dump(mode="json"), "run": run.model_dump(mode="json")}
-    return Section("task", title, line, [Prose(["Proposer ", *who])], data)
+    return Section("task", title, line, [Prose(["Proposer ", *who])], data, body_says_all=True)
 
 
 def shape(it: Material) -> Section:

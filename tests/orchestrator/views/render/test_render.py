@@ -1,0 +1,171 @@
+"""Every renderer shows every kind of block, and nothing that others wrote acts in any of them."""
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from orchestrator.sinks import ci_log
+from orchestrator.views.campaign.looks import KEPT
+from orchestrator.views.campaign.opening import json_text
+from orchestrator.views.render.data import record
+from orchestrator.views.render.layout import cells, cut, fitting, plain, wrapped
+from orchestrator.views.render.markdown import document
+from orchestrator.views.render.model import (
+    BREAK,
+    Facts,
+    Figure,
+    Gauge,
+    Lines,
+    Listing,
+    Own,
+    Point,
+    Prose,
+    Quote,
+    Section,
+    Series,
+    Step,
+    Table,
+    Words,
+    facts,
+)
+from orchestrator.views.render.terminal import Terminal
+from tests.orchestrator.test_sinks import EVERY, commands, kinds
+
+SERIES = Series("score", "higher", 1, [Point("1", 1, KEPT, 1.0, "c"), Point("1.1", 2, KEPT, 2.0, "c")], [
+    Step(1, 1.0, "1", fresh=True), Step(2, 2.0, "1.1", fresh=False)
+])  # fmt: skip
+HEAD = Section("head", "The head", "in short")
+
+
+def everything(word: str) -> list[Section]:
+    """One of each block, with the word wherever one can stand: as a quote, and as one that was forgotten."""
+    words: Words = [Quote(word), " ", word, BREAK, Own(word, "bold"), Figure(1.5, word), KEPT, Gauge(1, 0, 2)]
+    body = [
+        Prose(words),
+        Prose(word),
+        Facts([(word, words), ("whole", Quote(word, None))]),
+        Table([word, words], [[words, Quote(word)]]),
+        Lines([words, word]),
+        Lines([word], cut=True, numbered=True),
+        Listing(word),
+        Listing(word, "diff"),
+        SERIES,
+    ]
+    listed = Section("listed", line=words, name=word)
+    return [HEAD, listed, Section("all", [Quote(word), word], words, body, open=True)]
+
+
+def on_screen(sections: list[Section], width: int | None = 80) -> list[str]:
+    screen = Terminal(width)
+    return [plain(line) for shape in (screen.digest, screen.ending, screen.whole) for line in shape(sections)]
+
+
+@EVERY
+def test_t57_a_terminal_shows_it_and_obeys_nothing(payload: str) -> None:
+    """No control character, no turned writing, no line of its own; and in a CI job no command to the runner."""
+    lines = on_screen(everything(payload))
+    assert [line for line in lines if not line.replace("\t", "").isprintable()] == []
+    assert commands(ci_log("\n".join(lines))) == []
+
+
+OURS = re.compile("t(able|head|body|r|h|d)_|heading_|bullet_list_|ordered_list_|list_item_|strong_")
+QUIET = {"paragraph_open", "paragraph_close", "inline", "text", "text_special", "code_inline", "fence", "softbreak"}
+
+
+@EVERY
+def test_t90_a_document_has_our_structure_and_none_of_theirs(payload: str) -> None:
+    """No link, image or HTML; as many headings, lists and tables as there are with a plain word."""
+    found = document(everything(payload))
+    assert {it for it in kinds(found) if not OURS.match(it)} <= QUIET
+    assert structure(found) == structure(document(everything("word")))
+
+
+def structure(text: str) -> Counter[str]:
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    return Counter(token.type for token in tokens if token.type != "inline")
+
+
+@EVERY
+def test_t90_json_says_what_was_written(payload: str) -> None:
+    """ASCII without a command, and the very same words for a program that reads it."""
+    text = ci_log(json_text(record(everything(payload))))
+    assert text.isascii()
+    assert commands(text) == []
+    found = json.loads(text)["all"]
+    assert found["facts"]["whole"] == payload
+    assert payload in found["text"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_screen_has_a_width(width: int) -> None:
+    """Nothing is wider, whatever it says; the end of a run is folded by the terminal."""
+    screen = Terminal(width)
+    sections = everything("words, many of them, 漢字 ")
+    shown = [line for shape in (screen.digest, screen.whole) for line in shape([HEAD, *sections[2:]])]
+    assert max(map(cells, shown)) <= width
+
+
+def toy() -> Section:
+    rows: dict[str, Words] = {"moons": Figure(12, "a dozen"), "name": Quote("Io"), "none": ""}
+    return Section("toy", "Toys", body=facts(rows))
+
+
+def test_one_function_shows_everywhere() -> None:
+    """A section that has nothing but facts has a line on a screen, a part of a document, and values for programs."""
+    assert "toy   moons a dozen, name Io" in on_screen([HEAD, toy()])
+    assert "toy: moons a dozen, name Io" in on_screen([HEAD, toy()])
+    assert "## Toys\n\n- moons: a dozen\n- name: `Io`\n" in document([HEAD, toy()])
+    assert record([toy()]) == {"toy": {"facts": {"moons": 12, "name": "Io"}}}
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        (Section("a", body=[Prose("all is well")]), "all is well"),
+        (Section("a", body=[Table(["x"], [["1"], ["2"]])]), "2 rows"),
+        (Section("a", body=[Lines(["x", "y"])]), "x; y"),
+        (Section("a", body=[Listing("x")]), ""),
+        (Section("a", line="", body=[Prose("only where there is room")]), ""),
+        (Section("a"), ""),
+    ],
+)
+def test_a_line_of_its_own(section: Section, line: str) -> None:
+    """Where none is given, the body makes one; one that is empty stays so, and then a screen has no row for it."""
+    assert "".join(part for part in section.brief if isinstance(part, str)) == line
+    assert on_screen([section])[:1] == ([f"a  {line}"] if line else on_screen([section])[:1])
+    assert bool(list(Terminal(80).digest([section]))) is bool(line)
+
+
+def test_keys_are_promises() -> None:
+    """Keys that a section gives are given as they are; one that has nothing to say is null."""
+    given: dict[str, Any] = {"x": 1, "y": None}
+    assert record([Section("a", line="seen", data=given), Section("b"), Section("c", line="seen", data={})]) == {
+        "x": 1,
+        "y": None,
+        "b": None,
+    }
+
+
+def test_a_document_without_anything() -> None:
+    """A section without words has no heading."""
+    assert document([HEAD, Section("a", "Empty"), Section("b")]) == "# The head\n\nIn short.\n\n"
+
+
+def test_lines_are_folded() -> None:
+    """At a wide gap, at a space, else anywhere; characters that take two columns are counted as two."""
+    assert [plain(row) for row in wrapped([("aa bb   cc dd", "")], 9)] == ["aa bb", "cc dd"]
+    assert [plain(row) for row in wrapped([("aa bb ", ""), ("cc", "bold")], 6)] == ["aa bb", "cc"]
+    assert [plain(row) for row in wrapped([("aabbcc", "")], 4)] == ["aabb", "cc"]
+    assert [plain(row) for row in wrapped([("漢字漢字", "")], 5)] == ["漢字", "漢字"]
+    assert plain(cut([("漢字", ""), ("abc", "bold")], 6)) == "漢字a…"
+
+
+def test_columns_give_way() -> None:
+    """The widest first, and none below what can be read."""
+    assert fitting([5, 40, 30], 60) == [5, 27, 28]
+    assert fitting([50, 50, 3], 43) == [20, 20, 3]
+    assert fitting([50, 50], 2) == [6, 6]
