@@ -16,6 +16,7 @@ from orchestrator.views.render.layout import cells, cut, fitting, plain, wrapped
 from orchestrator.views.render.markdown import document
 from orchestrator.views.render.model import (
     BREAK,
+    Block,
     Facts,
     Figure,
     Gauge,
@@ -44,7 +45,7 @@ HEAD = Section("head", "The head", "in short")
 def everything(word: str) -> list[Section]:
     """One of each block, with the word wherever one can stand: as a quote, and as one that was forgotten."""
     words: Words = [Quote(word), " ", word, BREAK, Own(word, "bold"), Figure(1.5, word), KEPT, Gauge(1, 0, 2)]
-    body = [
+    body: list[Block] = [
         Prose(words),
         Prose(word),
         Facts([(word, words), ("whole", Quote(word, None))]),
