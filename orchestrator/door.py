@@ -144,7 +144,7 @@ class Door:
         overseer: Overseer | None = None,
         talk: Talk | None = None,
     ) -> Ran:
-        """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that can not run at all.
+        """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that cannot run at all.
 
         `talk` is for a job in relay mode: it must raise nothing of these itself.
         """

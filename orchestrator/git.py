@@ -45,7 +45,7 @@ _KIND, _REGULAR, _FOLDER_MODE, _LINK, _SUBMODULE = 0o170000, 0o100000, 0o040000,
 
 
 class GitError(Exception):
-    """A repository can not be used as it was asked; the message is one line for a person."""
+    """A repository cannot be used as it was asked; the message is one line for a person."""
 
 
 class NoSpace(GitError):

@@ -122,7 +122,7 @@ class Backend(Protocol):
         """A chamber that waits for its bundle. Raises Refused or Unavailable; then nothing is left.
 
         Where it cost something, or an end could not be confirmed, the error says so (`usd`, `unended`). A cancelled
-        open ends what it began; where that can not be confirmed, or is known to have cost nothing, it raises such an
+        open ends what it began; where that cannot be confirmed, or is known to have cost nothing, it raises such an
         error in place of the cancellation.
         """
 

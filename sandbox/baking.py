@@ -28,7 +28,7 @@ _DEBIAN = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+](?::[a-z0-9]+)?(?:=[A-Za-z0-
 class ImageSpec(BaseModel, extra="forbid", frozen=True, strict=True):
     """An image to start from and what is added to it: Python wheels, Debian packages, commands.
 
-    What can not be baked for its words alone is Refused here, not as an error of validation: it is our policy.
+    What cannot be baked for its words alone is Refused here, not as an error of validation: it is our policy.
     """
 
     base: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")

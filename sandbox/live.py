@@ -62,7 +62,7 @@ class Hold(Protocol):
         """
 
     async def processor_seconds(self) -> float | None:
-        """What the chamber has used of the processors so far; None where the provider can not tell, or not now."""
+        """What the chamber has used of the processors so far; None where the provider cannot tell, or not now."""
 
     async def destroy(self) -> None:
         """Kill and remove; harmless when gone. Raises Unavailable when the provider does not answer."""

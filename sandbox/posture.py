@@ -19,7 +19,7 @@ from sandbox.job import Input, Limits
 FIRST_UID, LAST_UID = 1_500_000, 2_097_151
 ROOT_UID = 0
 
-# Docker's own lists, written out so that another engine's default can not be shorter unnoticed, and what else tells
+# Docker's own lists, written out so that another engine's default cannot be shorter unnoticed, and what else tells
 # of the host or of neighbours and is of no use to a program.
 MASKED_PATHS = (
     "/proc/acpi",

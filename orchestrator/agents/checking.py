@@ -13,7 +13,7 @@ _LIMITS = Limits(wall=30, memory=256 * 1024**2)
 
 
 async def objection(door: Door, agent: Agent) -> str | None:
-    """Why the agent can not be run in its image, in one line; None where it can."""
+    """Why the agent cannot be run in its image, in one line; None where it can."""
     job = Job(command=("sh", "-c", _LOOK, "sh", "python3", *agent.needs), image=agent.image, limits=_LIMITS)
     try:
         outcome = (await door.run(job, Bundle({}))).outcome

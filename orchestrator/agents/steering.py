@@ -23,7 +23,7 @@ class Instructions:
         self._places: list[tuple[int, str]] = []
 
     def put_into(self, request: Request) -> bytes:
-        """The request's body, with what it has to hear. What can not be read is for the gateway to refuse."""
+        """The request's body, with what it has to hear. What cannot be read is for the gateway to refuse."""
         new = [_WORDS.format(text=text) for text in list(self._steering)[self._told :]]
         if not (new or self._places) or request.method != "POST" or request.path != MESSAGES:
             return request.body

@@ -1,5 +1,5 @@
 """The books of a campaign: reserve the worst case before anything starts, settle what it cost, refund what was not
-its fault. A cap can not be overrun by concurrency, because a reservation counts as spent until it is closed.
+its fault. A cap cannot be overrun by concurrency, because a reservation counts as spent until it is closed.
 
 Every operation takes plain values and either happens as a whole or raises and changes nothing, so that a replay of the
 same operations gives the same books. Each costs the same however long the campaign is: totals are kept, not summed.
@@ -115,9 +115,9 @@ class Accounts:
         return self.shortage(amounts) is None
 
     def shortage(self, amounts: Amounts, within: str | None = None) -> Shortage | None:
-        """None when it fits. Of several, one that waiting can not cure goes first: then there is no use in waiting.
+        """None when it fits. Of several, one that waiting cannot cure goes first: then there is no use in waiting.
 
-        `within` names the open hold that wants more: it can not wait for what it holds itself. Holds that all want
+        `within` names the open hold that wants more: it cannot wait for what it holds itself. Holds that all want
         more of the same account can wait for each other; the caller must let one of them end.
         """
         own = NOTHING if within is None else self._open(within)
@@ -208,7 +208,7 @@ class Accounts:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, object]]) -> "Accounts":
-        """What as_rows wrote. Raises ValueError for anything else: books that can not be read are not guessed."""
+        """What as_rows wrote. Raises ValueError for anything else: books that cannot be read are not guessed."""
         books = cls()
         missing = set(Account)
         for row in rows:

@@ -72,7 +72,7 @@ class Split:
 class UserResult:
     """What one attempt of a user brought. `usable` is false where its change was refused or did not run to a score.
 
-    `gain` is how much better than the best before a kept one is, in any unit, None where that can not be told.
+    `gain` is how much better than the best before a kept one is, in any unit, None where that cannot be told.
     `gamed`: the verifier held it, or it was caught later. A flag does not count: a verifier must not be able to earn by
     flagging. `playbook` is the version that it was made with.
     """
@@ -124,7 +124,7 @@ class Course:
         self._playbook = result.playbook
 
     def _trouble_of(self, result: UserResult) -> float:
-        """0 for a gain as large as usual, 1 for a change that can not even be used."""
+        """0 for a gain as large as usual, 1 for a change that cannot even be used."""
         if not result.usable:
             return 1.0
         if not result.kept:

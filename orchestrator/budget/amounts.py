@@ -1,4 +1,4 @@
-"""What can be spent, counted in whole units: books that must balance to the last unit can not be kept in floats.
+"""What can be spent, counted in whole units: books that must balance to the last unit cannot be kept in floats.
 
 A dollar is a million units (micro-dollars) and a second a thousand (milliseconds); all else is counted by the piece.
 """

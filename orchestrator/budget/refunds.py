@@ -1,7 +1,7 @@
-"""Free endings, and why there can not be many: a candidate that profits from being run again must not be able to.
+"""Free endings, and why there cannot be many: a candidate that profits from being run again must not be able to.
 
 What counts as free is decided elsewhere, on evidence from outside the chamber. Here each free ending is counted twice:
-against its attempt where it was a stall, and against its lineage, so that a branch can not take turns for ever.
+against its attempt where it was a stall, and against its lineage, so that a branch cannot take turns for ever.
 """
 
 import math

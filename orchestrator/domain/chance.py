@@ -27,7 +27,7 @@ Level = tuple[float, ...]
 class Lead:
     """Of the best `looked_at` results of both, `own` are of the first side; `p` is how often blind draws give that
     many or more. `reach` is about how often the best of as many blind draws gets as far as the first side's best; None
-    where that can not be told.
+    where that cannot be told.
     """
 
     looked_at: int

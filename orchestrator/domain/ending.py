@@ -1,4 +1,4 @@
-"""How an attempt ends, and who pays for it. Closed: an ending that is not here can not be recorded."""
+"""How an attempt ends, and who pays for it. Closed: an ending that is not here cannot be recorded."""
 
 from enum import StrEnum
 

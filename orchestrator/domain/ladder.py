@@ -20,7 +20,7 @@ class Answer:
 
 
 def rounded(merit: float, step: float) -> float | None:
-    """To the nearest whole number of steps; None for what can not be counted in them."""
+    """To the nearest whole number of steps; None for what cannot be counted in them."""
     steps = merit / step
     if not math.isfinite(steps) or abs(steps) > _MOST_STEPS:
         return None

@@ -31,7 +31,7 @@ class Proposal(BaseModel, extra="forbid", frozen=True):
 
 
 def is_text(said: str) -> bool:
-    """Whether it can be written as UTF-8; a lone surrogate can not."""
+    """Whether it can be written as UTF-8; a lone surrogate cannot."""
     try:
         said.encode()
     except UnicodeEncodeError:

@@ -41,7 +41,7 @@ class Mode(StrEnum):
 class Verdict(BaseModel, extra="forbid", frozen=True):
     """The judge's result with all that is needed to compare it; `directions` are those of single tasks.
 
-    `at_most` names times that may have been less: so small that their channel can not tell them from none.
+    `at_most` names times that may have been less: so small that their channel cannot tell them from none.
     """
 
     metrics: dict[str, float]
@@ -123,7 +123,7 @@ def tolerate(new: Verdict, champion: Verdict, ranking: Ranking, *, lower_tier: b
 
 
 def objection(new: Verdict, champion: Verdict, *, lower_tier: bool = False) -> str | None:
-    """Why a verdict can not make a champion, however good it is."""
+    """Why a verdict cannot make a champion, however good it is."""
     if new.mode is not Mode.SUBMIT:
         raise NotComparable(f"a {new.mode} verdict cannot make a champion; promote the candidate first")
     if not new.valid:

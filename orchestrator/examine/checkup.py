@@ -35,7 +35,7 @@ class Checkup:
 
 
 async def make_or_tell(making: Awaitable[Parts], findings: Findings) -> Parts | None:
-    """The parts, or a row that says why there are none: an image that can not be baked, an input that is refused."""
+    """The parts, or a row that says why there are none: an image that cannot be baked, an input that is refused."""
     findings.doing("images and inputs")
     try:
         return await making

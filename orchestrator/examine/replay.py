@@ -53,7 +53,7 @@ async def replay(parts: Parts, state: State, node: Node, tree: Tree, tolerance: 
 
 
 def decided_again(state: State, node: Node, rules: Rules, again: Rehearsal) -> End | None:
-    """What the rule says of a node with one more run, against whom it had to beat. Pure; None where that can not be
+    """What the rule says of a node with one more run, against whom it had to beat. Pure; None where that cannot be
     said, since something would have to be run or asked first.
     """
     submitted = state.trials.get(node.submitted or "")

@@ -123,7 +123,7 @@ class Met:
 
 
 async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -> Met:
-    """Seat both, and carry frames until the judge has finished or one can not go on. Raises nothing of theirs."""
+    """Seat both, and carry frames until the judge has finished or one cannot go on. Raises nothing of theirs."""
     met = Met(seed=str(secrets.randbits(63)))
     job = judge.job.model_copy(update={"env": {**judge.job.env, SEED: met.seed}})
 

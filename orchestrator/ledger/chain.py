@@ -1,6 +1,6 @@
 """Each record is sealed together with the seal of the one before it, so none can change, vanish or move unseen.
 
-What the chain alone can not show is that its end was cut off: for that, someone keeps a head.
+What the chain alone cannot show is that its end was cut off: for that, someone keeps a head.
 """
 
 import hashlib

@@ -10,8 +10,8 @@ LedgerError
 ├─ Fenced         another orchestrator took the campaign over
 ├─ Held           another orchestrator works on the campaign
 ├─ Busy           another process keeps the database locked
-├─ Away           the database can not be reached; what was written before is whole
-├─ ReadOnly       it can not be written
+├─ Away           the database cannot be reached; what was written before is whole
+├─ ReadOnly       it cannot be written
 └─ Full           no space is left; what was written before is whole
 """
 
@@ -74,11 +74,11 @@ class Busy(LedgerError):
 
 
 class Away(LedgerError):
-    """The database can not be reached, or went away and did not come back in time."""
+    """The database cannot be reached, or went away and did not come back in time."""
 
 
 class ReadOnly(LedgerError):
-    """It can not be written."""
+    """It cannot be written."""
 
 
 class Full(LedgerError):

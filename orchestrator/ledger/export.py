@@ -63,7 +63,7 @@ def to_csv(ledger: Ledger, out: TextIO) -> int:
 
 
 def write_head(path: Path, head: Head) -> None:
-    """A small file to sign, or to keep where the ledger's owner can not change it. Whole or not at all."""
+    """A small file to sign, or to keep where the ledger's owner cannot change it. Whole or not at all."""
     text = canonical({"format": HEAD_FORMAT, "version": VERSION, **vars(head)}) + "\n"
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with translating_os_errors(path):

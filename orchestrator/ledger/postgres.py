@@ -126,7 +126,7 @@ class Postgres:
             settings["default_transaction_read_only"] = "on"
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         conninfo = make_conninfo(**{**_CLIENT, **self._given, "options": f"{self._given.get('options', '')} {options}"})
-        # The address goes straight to the driver: what SQLAlchemy never saw it can not print.
+        # The address goes straight to the driver: what SQLAlchemy never saw it cannot print.
         return create_engine(
             "postgresql+psycopg://",
             creator=lambda: _connect(conninfo, self.name),
@@ -280,7 +280,7 @@ def _interruptible() -> Iterator[threading.Event]:
 
 
 def database_name(address: Address) -> str:
-    """Which database it is, without who asks and how. Raises LedgerError for a URL that can not be read."""
+    """Which database it is, without who asks and how. Raises LedgerError for a URL that cannot be read."""
     given = _parsed(address)
     host, port = given.get("host") or given.get("hostaddr") or "the local socket", given.get("port")
     return f"{given.get('dbname') or given.get('user') or 'of this user'} on {host}{f':{port}' if port else ''}"

@@ -1,6 +1,6 @@
 """What one line may still use. Worst cases are held before a call, and what it did cost is taken after it.
 
-At any time, what was spent and what is held together are within the allowance: parallel calls can not pass it.
+At any time, what was spent and what is held together are within the allowance: parallel calls cannot pass it.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Account:
         self.settle(held, Spent())
 
     def _turn(self) -> None:
-        """First come, first served; who can not be served any more is told at once."""
+        """First come, first served; who cannot be served any more is told at once."""
         for held in list(self._queue):
             if refused := self._never(held.worst):
                 self._queue.remove(held)

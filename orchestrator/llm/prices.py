@@ -95,7 +95,7 @@ class UnknownModel(Exception):
 
 
 class BadPrices(Exception):
-    """One line for a person: the file with prices can not be used, and why."""
+    """One line for a person: the file with prices cannot be used, and why."""
 
 
 class _File(BaseModel, extra="forbid", frozen=True):

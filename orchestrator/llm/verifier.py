@@ -102,7 +102,7 @@ def _fenced(name: str, text: str, nonce: str) -> str:
 
 
 def read_review(answer: Answer, question: Question) -> Review:
-    """Whatever is not exactly in the form is a flag: an answer that can not be read is no clean bill."""
+    """Whatever is not exactly in the form is a flag: an answer that cannot be read is no clean bill."""
     if answer.stop == "max_tokens":
         return Review("flag", "the verifier's answer was cut off at its longest")
     lines = [line.strip() for line in answer.text[-_LONGEST_ANSWER:].split("\n") if line.strip()]

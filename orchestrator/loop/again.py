@@ -16,7 +16,7 @@ from orchestrator.loop.workbench import Free, Workbench
 
 
 class CanNotCompare(Exception):
-    """What a candidate would have to be compared with can not be measured; the message says why."""
+    """What a candidate would have to be compared with cannot be measured; the message says why."""
 
 
 async def run_again(bench: Workbench, name: str, purpose: Purpose, hold: str) -> None:

@@ -230,7 +230,7 @@ class Campaign:
         await self._stand_down()
 
     async def _stand_down(self) -> None:
-        """What can not be ended now is booked at its worst case; the provider's own lifetime ends it."""
+        """What cannot be ended now is booked at its worst case; the provider's own lifetime ends it."""
         try:
             await self._bench.stand_down()
         except SandboxError as error:

@@ -29,7 +29,7 @@ from orchestrator.text import short
 
 # So many attempts are waited for before the evolver is asked, and asked again: it has nothing to go by else.
 LEAST_ATTEMPTS = 5
-# An answer that can not be used is told back once, with the reason.
+# An answer that cannot be used is told back once, with the reason.
 _ROUNDS = 2
 
 Result = TypeVar("Result")
@@ -137,7 +137,7 @@ class Evolving:
         return usage(self._state.campaign.unbooked)
 
     async def _ask(self, pages: Pages, allowance: Allowance) -> tuple[Pages, str]:
-        """Raises PlaybookError when the last answer can not be used either."""
+        """Raises PlaybookError when the last answer cannot be used either."""
         number = self._state.campaign.evolutions
         model = allowance.models[number % len(allowance.models)]
         messages: list[dict[str, Any]] = [{"role": "user", "content": self._request(pages)}]

@@ -53,7 +53,7 @@ async def relayed(
     listener: Listener | None = None,
     command: tuple[str, ...] = (),
 ) -> Met:
-    """One meeting of this tree with the judge. Raises Refused for a job that can not run at all.
+    """One meeting of this tree with the judge. Raises Refused for a job that cannot run at all.
 
     `command` stands in for the task's own: one of our cheats.
     """
@@ -121,7 +121,7 @@ def scored(parts: Parts, met: Met, fingerprint: Fingerprint, mode: Mode) -> Scor
 
 
 def _as_far_as_told(parts: Parts, verdict: Verdict, met: Met) -> Verdict:
-    """A time that the channel can not tell from none counts as the least that it can, and never as no solution: being
+    """A time that the channel cannot tell from none counts as the least that it can, and never as no solution: being
     fast is no fault. A candidate that makes its own channel worse makes that larger, so it gains nothing.
     """
     drowned = parts.ranking.drowned(verdict.metrics, met.resolution_s)

@@ -119,7 +119,7 @@ def _verified(node: Node, drafts: list[Draft], reviews: Reviews) -> Step | None:
 
 
 def _is_to_be_reviewed(node: Node, draft: Draft) -> bool:
-    """A point of the task's own space can not game, and what a person brings needs no second look."""
+    """A point of the task's own space cannot game, and what a person brings needs no second look."""
     return node.role is Role.SEARCH and draft.change is not None and draft.finding is None
 
 

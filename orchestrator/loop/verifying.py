@@ -42,7 +42,7 @@ def to_review(bench: Workbench) -> Reviews:
 
 
 async def review(bench: Workbench, node: Node, drafts: Sequence[int]) -> None:
-    """Ask about each, on one line for all, and record what was found. A verifier that can not be asked holds nobody up,
+    """Ask about each, on one line for all, and record what was found. A verifier that cannot be asked holds nobody up,
     but that nobody looked is on record, too.
     """
     models = bench.models

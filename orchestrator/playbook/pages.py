@@ -26,7 +26,7 @@ Pages = Mapping[str, str]
 
 
 class PlaybookError(Exception):
-    """A playbook that can not be used; the message is one line that says what to do."""
+    """A playbook that cannot be used; the message is one line that says what to do."""
 
 
 def default_pages() -> dict[str, str]:

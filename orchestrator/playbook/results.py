@@ -22,7 +22,7 @@ def is_over(node: Node) -> bool:
 
 
 def result_of(state: State, node: Node, ranking: Ranking) -> Standing | None:
-    """None for an attempt that says nothing: it is not over, ended free, or can not be compared with its parent.
+    """None for an attempt that says nothing: it is not over, ended free, or cannot be compared with its parent.
 
     What the verifier holds or flags, and what did not stand when it was run again, brought nothing.
     """

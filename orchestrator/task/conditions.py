@@ -1,4 +1,4 @@
-"""Parameters that are there only while others have certain values: which are, in what order, and what can not be.
+"""Parameters that are there only while others have certain values: which are, in what order, and what cannot be.
 
 All conditions of a parameter must hold, and those of what it depends on. So what it needs, in the end, is a set of
 values for each of some others, and it can be there exactly when none of these sets is empty.

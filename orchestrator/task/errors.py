@@ -11,7 +11,7 @@ LINE_CHARACTERS = 600
 
 
 class TaskError(ValueError):
-    """The task can not be used as it is. The message is one line, for a person."""
+    """The task cannot be used as it is. The message is one line, for a person."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shown(message, LINE_CHARACTERS))

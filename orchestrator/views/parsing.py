@@ -18,7 +18,7 @@ class Parsed(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return float(self._parse(value))  # type: ignore[arg-type]  # what can not be a number raises here
+            return float(self._parse(value))  # type: ignore[arg-type]  # what cannot be a number raises here
         except (TypeError, ValueError) as error:
             self.fail(str(error), param, ctx)
 

@@ -86,7 +86,7 @@ def stream_lines(stream: Stream) -> Iterator[str]:
 
 
 def read_streams(path: Path) -> Iterator[Stream]:
-    """One after the other. Raises BadStream, and OSError where the file can not be read.
+    """One after the other. Raises BadStream, and OSError where the file cannot be read.
 
     A last line without its end is what a crash leaves, and is left out.
     """

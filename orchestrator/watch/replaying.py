@@ -94,7 +94,7 @@ def lowest_rates(campaign: Path, config: Config, agent: str, model: str) -> list
     """Of an agent's streams that ended well, what a floor can be learnt from.
 
     Only those count that ran under no higher floor than the configured one: a learnt floor would otherwise see only
-    what it had let live, and climb. Streams that can not be read teach nothing.
+    what it had let live, and climb. Streams that cannot be read teach nothing.
     """
     found = []
     for stream in _newest(campaign, []):

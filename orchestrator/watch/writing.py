@@ -1,4 +1,4 @@
-"""Recording one attempt as it happens. It never holds the attempt up: what can not be written is not recorded."""
+"""Recording one attempt as it happens. It never holds the attempt up: what cannot be written is not recorded."""
 
 from contextlib import suppress
 from pathlib import Path

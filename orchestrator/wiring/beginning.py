@@ -75,7 +75,7 @@ def begin(
 
 
 def _is_elsewhere(last: Campaign, holder: str, site: Site) -> bool:
-    """Whether those before us rented where we can not end it: on another host, for another user, in another app."""
+    """Whether those before us rented where we cannot end it: on another host, for another user, in another app."""
     hosts = {_host(last.holder), _host(holder)} - {""}
     places = {last.place, site.place} - {""}
     return len(hosts) > 1 or len(places) > 1

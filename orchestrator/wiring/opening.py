@@ -51,7 +51,7 @@ _MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook
 
 
 class CannotOpen(Exception):
-    """The campaign can not be opened as it was asked; the message is one line for a person."""
+    """The campaign cannot be opened as it was asked; the message is one line for a person."""
 
 
 @dataclass(frozen=True)

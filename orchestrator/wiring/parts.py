@@ -75,7 +75,7 @@ def make_selection(options: Options, book: Book) -> BestAtTasks | None:
 
 
 async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | None = None) -> Parts:
-    """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that can not do it."""
+    """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that cannot do it."""
     awake = awake or Awake()  # without a campaign, nobody asks it
     task = fitted(task, site)
     await site.ask_first(of_candidates(task))

@@ -21,7 +21,7 @@ def task_pages(task: Task, folder: Path) -> Pages:
 
 
 def with_playbooks(bench: Workbench, folder: Path) -> Workbench:
-    """For a campaign that asks a model. Raises TaskError for pages that can not be used."""
+    """For a campaign that asks a model. Raises TaskError for pages that cannot be used."""
     own = "task" if playbook_of(bench.task, folder) else "default"
     pages = task_pages(bench.task, folder)
     return replace(bench, playbooks=Playbooks(bench.book, bench.artifacts, pages, own))

@@ -89,7 +89,7 @@ Attempt = Callable[[Arena], Awaitable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One row. `differs` says, per runtime, what that runtime can not do or does differently, and why.
+    """One row. `differs` says, per runtime, what that runtime cannot do or does differently, and why.
 
     `is_bytes`: it is stopped outside, by the reader of the same bytes on every runtime.
     """

@@ -50,7 +50,7 @@ class DockerConfig(BaseModel, extra="forbid", frozen=True):
     async def bake(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
         """The image that a spec describes, made when it is not there yet; `progress` hears one line a step.
 
-        Raises Refused when the spec can not be met, Unavailable when the engine or a package archive fails.
+        Raises Refused when the spec cannot be met, Unavailable when the engine or a package archive fails.
         """
         from sandbox.backends.docker.bake import bake
 

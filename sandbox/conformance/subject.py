@@ -17,7 +17,7 @@ class Orphan(Protocol):
 
 
 class Subject(Protocol):
-    """A provider under examination. `lacks` names the rows that it can not have, each with its reason."""
+    """A provider under examination. `lacks` names the rows that it cannot have, each with its reason."""
 
     name: str
     lacks: Mapping[str, str]

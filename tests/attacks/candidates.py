@@ -165,7 +165,7 @@ leave("told.txt", "\\n".join(told))
 
 ISOLATED = {"T33 late rewriting": LATE, "T35 inputs rewritten": REWRITES_INPUTS}
 
-# Looks for words that begin like a canary; it does not know the rest, and can not find itself.
+# Looks for words that begin like a canary; it does not know the rest, and cannot find itself.
 SEARCH = (
     LEAVE
     + """

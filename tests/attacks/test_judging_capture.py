@@ -90,7 +90,7 @@ def test_t32_planted_modules(fought: Fought) -> None:
 
 
 def test_t32_planted_in_the_workspace(fought: Fought) -> None:
-    """A name that tools load unasked can not even be proposed."""
+    """A name that tools load unasked cannot even be proposed."""
     end, kept, why = ending(fought, "T32 planted in the workspace")
     assert (end, kept) == (Ending.INVALID, False)
     assert why.startswith("the change is refused: reserved name")

@@ -68,7 +68,7 @@ def test_exec_as_json() -> None:
 
 
 def test_hostile_log_is_escaped() -> None:
-    """What a candidate prints can not move the cursor or clear the screen."""
+    """What a candidate prints cannot move the cursor or clear the screen."""
     ran = blastdoor("exec", "--", "printf", r"\033[2J\033]0;owned\007\rover\n")
     assert ran.returncode == 0
     assert "\x1b" not in ran.stdout

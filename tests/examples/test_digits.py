@@ -28,7 +28,7 @@ def lines(labels: list[str]) -> str:
 
 
 def test_task_file_is_good() -> None:
-    """The task is read without a warning, and the tests beside the candidate can not be edited by it."""
+    """The task is read without a warning, and the tests beside the candidate cannot be edited by it."""
     task = load_task(FOLDER)
     assert task.warnings == ()
     assert "test_train.py" not in task.editable

@@ -1,4 +1,4 @@
-"""The server itself, on a thread and a loop of its own, so that a blocked test can not block it."""
+"""The server itself, on a thread and a loop of its own, so that a blocked test cannot block it."""
 
 import asyncio
 import json

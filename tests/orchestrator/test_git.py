@@ -168,7 +168,7 @@ def committed(folder: Path, tree: str) -> str:
 
 @pytest.mark.parametrize("name", [b"..", b".", b".git", b".GIT", b"a/b", b"\xff"])
 def test_hostile_names(repository: Path, name: bytes) -> None:
-    """A tree made by hand can not name a path outside of itself."""
+    """A tree made by hand cannot name a path outside of itself."""
     blob = bytes.fromhex(hashed(repository, "blob", b"x"))
     tree = hashed(repository, "tree", b"100644 %s\0%s" % (name, blob))
     with pytest.raises(GitError, match=r"rename it|damaged"):
@@ -348,7 +348,7 @@ def test_t64_names_that_git_can_not_hold(candidates: Candidates, path: str) -> N
 
 
 def test_file_and_folder(candidates: Candidates) -> None:
-    """One name can not be a file and a folder."""
+    """One name cannot be a file and a folder."""
     with pytest.raises(GitError, match="a file and a folder"):
         candidates.write("1", Tree.of({"a": "1", "a/b": "2"}), None, "one", AT)
 

@@ -47,7 +47,7 @@ def test_unknown_key_is_an_error(own_settings: Path) -> None:
 
 @pytest.mark.parametrize("line", ["warm = -1", "warm = 257", 'warm = "many"', "runtime = 5"])
 def test_bad_values_are_errors(own_settings: Path, line: str) -> None:
-    """A value that can not be is an error that names its key."""
+    """A value that cannot be is an error that names its key."""
     own_settings.write_text(line + "\n")
     with pytest.raises(ValidationError, match=line.split()[0]):
         Settings()

@@ -197,14 +197,14 @@ def test_link_that_appears_meanwhile_is_not_followed(tmp_path: Path, monkeypatch
 
 
 def test_outputs_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """When one of the files can not be written, none is."""
+    """When one of the files cannot be written, none is."""
     with pytest.raises(Refused):
         write_outputs({"a": b"1", "a/b": b"2"}, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_outputs_with_nowhere_to_go(tmp_path: Path) -> None:
-    """A folder that can not be made is one line, not a crash."""
+    """A folder that cannot be made is one line, not a crash."""
     (tmp_path / "file").touch()
     with pytest.raises(Refused, match="name another folder"):
         write_outputs({"a": b"1"}, tmp_path / "file/below")

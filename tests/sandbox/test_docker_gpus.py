@@ -172,7 +172,7 @@ async def test_a_failed_look_is_no_answer() -> None:
 
 
 async def test_gpus_without_an_id() -> None:
-    """A GPU that can not be named can not be given to one chamber alone."""
+    """A GPU that cannot be named cannot be given to one chamber alone."""
     owner = Owner(Containers())
 
     async def nameless() -> Sequence[SeenGpu]:

@@ -64,7 +64,7 @@ async def test_every_provider_has_one_that_can_be_loaded(provider: str, tmp_path
 
 
 async def test_nothing_is_started_unguarded() -> None:
-    """A warden that can not start is an error before the first chamber, with what to do."""
+    """A warden that cannot start is an error before the first chamber, with what to do."""
     guard = Guard("me", "any")
     guard._command = ("true",)  # a machine on which nothing starts
     await guard.post()

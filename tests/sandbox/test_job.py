@@ -146,7 +146,7 @@ def test_input_digests(digest: str) -> None:
 
 
 def test_two_inputs_of_one_name() -> None:
-    """Two inputs can not have the same place."""
+    """Two inputs cannot have the same place."""
     item = Input(name="a", digest=DIGEST)
     assert "rename one" in complaint(inputs=(item, item))
 

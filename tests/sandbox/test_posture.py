@@ -167,7 +167,7 @@ def test_gvisor_gets_room_for_its_own_threads() -> None:
 
 
 def test_inputs_are_read_only() -> None:
-    """A mounted input can not be written, and its mounts do not travel."""
+    """A mounted input cannot be written, and its mounts do not travel."""
     (mount,) = WANTED["HostConfig"]["Mounts"]
     assert (mount["ReadOnly"], mount["Target"]) == (True, "/inputs/data")
     assert mount["BindOptions"]["Propagation"] == "rprivate"

@@ -112,7 +112,7 @@ async def test_bundle_that_does_not_fit_inside() -> None:
 
 
 async def test_bundle_larger_than_the_work_folder() -> None:
-    """A bundle that can not fit is refused before it is sent."""
+    """A bundle that cannot fit is refused before it is sent."""
     hold = ScriptedHold()
     job = Job(command=("true",), limits=Limits(work_bytes="1MiB", bundle_bytes="2MiB"))
     chamber = await chamber_of(hold, job)
@@ -130,7 +130,7 @@ async def test_end_before_unpacked() -> None:
 
 
 async def test_forged_word_in_the_same_breath() -> None:
-    """A program that is quick to break the protocol pays for it: it can not pass for a failed delivery."""
+    """A program that is quick to break the protocol pays for it: it cannot pass for a failed delivery."""
     played = await play(JOB)
     played.hold.out(b"unpacked 0\nforged\n")
     assert await played.ending() is Ending.PROTOCOL
@@ -377,7 +377,7 @@ async def test_cancelled_run_ends_the_chamber() -> None:
 
 
 async def test_provider_that_does_not_answer_in_the_end() -> None:
-    """A chamber that can not be removed is left to the reaper; what it handed over counts."""
+    """A chamber that cannot be removed is left to the reaper; what it handed over counts."""
     played = await play(JOB)
     played.hold.unreachable = True
     played.hold.out(b"unpacked 0\ndone 0\n")
@@ -471,7 +471,7 @@ async def test_archive_that_breaks_off(evidence: str) -> None:
 
 
 async def test_death_that_is_not_confirmed() -> None:
-    """A chamber that can not be ended has no outcome: it may still run."""
+    """A chamber that cannot be ended has no outcome: it may still run."""
     played = await play(Job(command=("true",), limits=Limits(wall=AT_ONCE)))
     played.hold.unreachable = True
     played.hold.out(b"unpacked 0\n")

@@ -30,7 +30,7 @@ with postgres(Path(sys.argv[1])) as server:
 
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who can not install is told what to install, and nothing of engines."""
+    """Who cannot install is told what to install, and nothing of engines."""
     monkeypatch.setattr(programs, "program", lambda _: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Unprepared, match="apt-get install postgresql") as caught:

@@ -1,7 +1,7 @@
 """Reduces a large array on the GPU, once for each key. It is right, and slow: make it faster.
 
 The kernel is compiled when this is loaded, which is not timed. The judge calls `solve` with numbers that it has just
-drawn, checks the answers, and is told how long the call took by a clock that this program can not reach.
+drawn, checks the answers, and is told how long the call took by a clock that this program cannot reach.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Counts the pairs of points that are at most `radius` apart. It is right, and slow: make it faster.
 
 The judge calls `solve` with points that it has just drawn, checks the count, and is told how long the call took by a
-clock that this program can not reach.
+clock that this program cannot reach.
 """
 
 import json

@@ -16,7 +16,7 @@
 
 `candidate.call("solve", [3, 1, 2])` is a single call in another chamber; only plain values cross. Times are measured by
 the orchestrator's clock, outside of both chambers. What an empty call takes is taken off, and what is so short that the
-channel can not tell it from nothing is called again, with new questions, and again, before the least that it can tell
+channel cannot tell it from nothing is called again, with new questions, and again, before the least that it can tell
 is given in its place. Where you call by hand, draw each question from a `candidate.rng()` of its own: its seed is new
 each time, and the candidate does not know it. The result is handed over when the block is left; what is published after
 that, and an error that leaves the block, is no result.
@@ -157,7 +157,7 @@ class Candidate:
         return random.Random(int.from_bytes(digest, "big"))  # noqa: S311
 
     def call(self, function: str, *arguments: Any) -> Reply:
-        """The candidate's answer. Raises NotPlain for arguments that can not be sent; NoFunction, Raised, BadReply."""
+        """The candidate's answer. Raises NotPlain for arguments that cannot be sent; NoFunction, Raised, BadReply."""
         elapsed, answer = self._ask(b"C", encode([function, *arguments]))
         kind, body = bytes(answer[:1]), answer[1:]
         try:
@@ -231,7 +231,7 @@ class Candidate:
         return self.channel
 
     def _channel_for(self, elapsed: float) -> Channel:
-        """The channel, measured again if it can not tell a call that took so long from nothing."""
+        """The channel, measured again if it cannot tell a call that took so long from nothing."""
         while elapsed - self.channel.median < self.channel.jitter and self._measures:
             self.measure()
         self._at_most |= elapsed - self.channel.median < self.channel.jitter

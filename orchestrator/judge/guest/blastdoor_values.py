@@ -40,7 +40,7 @@ _HALF = 1 << 63
 
 
 class NotPlain(Exception):
-    """A value that can not be sent: it is not made of plain data, or there is too much of it."""
+    """A value that cannot be sent: it is not made of plain data, or there is too much of it."""
 
 
 class Malformed(Exception):

@@ -22,7 +22,7 @@ _SHOWN = 16
 
 @dataclass(frozen=True)
 class Offer:
-    """`why` says why it would not be taken; None where it would. Without a proposal it can not even be recorded."""
+    """`why` says why it would not be taken; None where it would. Without a proposal it cannot even be recorded."""
 
     said: str
     proposal: Proposal | None

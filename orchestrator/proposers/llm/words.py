@@ -1,4 +1,4 @@
-"""Words of programs and of other models, made fit for a prompt: data that can not leave its frame.
+"""Words of programs and of other models, made fit for a prompt: data that cannot leave its frame.
 
 A frame is a pair of tags whose name ends with a mark. The mark stands nowhere inside it, so what is inside can neither
 close the frame nor open another; it is the same for the same text, so that a prompt can be cached.

@@ -40,7 +40,7 @@ run_option = click.option("--run", "number", type=int, metavar="N", help="Run to
 
 
 class CampaignCommand(click.Command):
-    """A command about a campaign: what can not be read becomes one line, like any other bad input."""
+    """A command about a campaign: what cannot be read becomes one line, like any other bad input."""
 
     def invoke(self, ctx: click.Context) -> Any:
         prepare_streams()

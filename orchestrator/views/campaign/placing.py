@@ -44,7 +44,7 @@ def touched(old: Tree, new: Tree) -> dict[str, File | None]:
 def place(root: Path, old: Tree, new: Tree) -> list[str]:
     """Turn `old` into `new` where they differ; the paths that were written, none where all is there already.
 
-    Raises NotPlaced where a file is not as in `old`, or can not be written.
+    Raises NotPlaced where a file is not as in `old`, or cannot be written.
     """
     changes = touched(old, new)
     with _opening(root) as top:

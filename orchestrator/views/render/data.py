@@ -20,7 +20,7 @@ from orchestrator.views.render.model import (
 
 
 def record(sections: Iterable[Section]) -> dict[str, Any]:
-    """Text of others is as they wrote it: whoever prints JSON escapes it."""
+    """Text of others is as they wrote it: the printer of JSON escapes it."""
     found: dict[str, Any] = {}
     for section in sections:
         found |= section.data if section.data is not None else {section.key: _seen(section)}

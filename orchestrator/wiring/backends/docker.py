@@ -141,7 +141,7 @@ def site_of_engine(
         return Image(baked.name, baked.digest)
 
     async def look_for_gpus(asked: Iterable[Limits]) -> None:
-        """A GPU that the engine can not give is refused before a run is opened; what a chamber sees is the proof."""
+        """A GPU that the engine cannot give is refused before a run is opened; what a chamber sees is the proof."""
         for limits in {limits.gpu: limits for limits in asked if limits.gpu}.values():
             async with await backend.open(Job(command=("true",), image=base_image, limits=limits)):
                 pass

@@ -157,7 +157,7 @@ async def socket_left(arena: Arena) -> Finding:
     "T51", "device nodes made in the outputs", runsc="the sentry lets anyone make a node; it leads to the sentry alone"
 )
 async def devices(arena: Arena) -> Finding:
-    """A candidate can not make a block or character device or, in gVisor, not open what lies behind; none is taken."""
+    """A candidate cannot make a block or character device or, in gVisor, not open what lies behind; none is taken."""
     seen = await run_seen(arena, MAKE_DEVICES)
     ending = seen.outcome.ending
     made, opened = seen.log.count("made "), seen.log.count("opened ")

@@ -83,7 +83,7 @@ probe.tell(written=written, planted=planted)
 
 @attack("T34", "replaced sh, tar and python, and look-alikes on every writable path")
 async def replaced_tools(arena: Arena) -> Finding:
-    """The tools of the root can not be changed, and PID 1 runs none of the candidate's."""
+    """The tools of the root cannot be changed, and PID 1 runs none of the candidate's."""
     outcome = await arena.run(REPLACE)
     finding = judged(outcome, lambda seen: not seen["written"] and seen["planted"] == 42)
     honest = outcome.ending is Ending.COMPLETED and set(outcome.outputs) == {"probe.json"}

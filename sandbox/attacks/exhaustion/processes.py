@@ -147,7 +147,7 @@ probe.tell(signal=os.WTERMSIG(status), hard=hard, cores=cores)
 
 @attack("T21", "crash with a large mapping", runsc="the sentry writes no core files at all; the limit is set there too")
 async def core_dump(arena: Arena) -> Finding:
-    """A crash leaves no core file, and the limit that says so can not be raised."""
+    """A crash leaves no core file, and the limit that says so cannot be raised."""
     outcome = await arena.run(CRASH, limits=QUICK.model_copy(update={"work_bytes": 64 << 20}))
     return judged(outcome, lambda seen: seen["signal"] == 6 and seen["hard"] == 0 and not seen["cores"])
 
@@ -242,5 +242,5 @@ probe.tell(held=len(held), error=error)
 
 @attack("T23", "noisy neighbour: take the host's terminals")
 async def terminals(arena: Arena) -> Finding:
-    """Terminals, of which all containers of a host share a fixed number, can not be had."""
+    """Terminals, of which all containers of a host share a fixed number, cannot be had."""
     return judged(await arena.run(TERMINALS), lambda seen: seen["held"] == 0)

@@ -193,7 +193,7 @@ for name, family, kind in (("netlink", 16, 3), ("udp", 2, 2), ("unix", 1, 2)):
     runsc="inet is the sentry's own: what it buffers is the sandbox's memory, which is limited; netlink is judged",
 )
 async def socket_buffers(arena: Arena) -> Finding:
-    """Kernel buffers that no memory limit counts can not be had: those sockets do not open."""
+    """Kernel buffers that no memory limit counts cannot be had: those sockets do not open."""
     limits = QUICK.model_copy(update={"memory": 64 << 20, "open_files": 128})
     return buffers_finding(await run_seen(arena, BUFFERS, limits=limits), arena.is_gvisor)
 

@@ -64,7 +64,7 @@ tell(here=os.getcwd(), first=link("/proc/1/cwd"), links=links)
     runsc="descriptors are the sentry's own; it does not tell where PID 1 is, so only the candidate's place is judged",
 )
 async def working_directory(arena: Arena) -> Finding:
-    """A job can not name such a place, and an image that names it is not obeyed."""
+    """A job cannot name such a place, and an image that names it is not obeyed."""
     wanted = ("/proc/self/fd/8", "../x", "a/../../x", "/", "/work", "a\nb", "..")
     accepted = [place for place in wanted if _accepted(place)]
     async with _cold(arena) as cold, _image(cold, "WORKDIR /proc/self/fd/8") as name:

@@ -141,7 +141,7 @@ class RentedFake(FakeBackend):
         return True
 
     async def stand_down(self) -> None:
-        """End what stands. What can not be ended is not settled: nobody knows yet what it costs."""
+        """End what stands. What cannot be ended is not settled: nobody knows yet what it costs."""
         while self._standing:
             one = self._standing.pop()
             await one.chamber.kill()

@@ -43,7 +43,7 @@ def command(uid: int, limits: Limits, boot: str) -> tuple[str, ...]:
 
 
 def compare(facts: Mapping[str, str], job: Job, uid: int) -> None:
-    """Raises Refused when the image can not become a chamber, or less is held than must be."""
+    """Raises Refused when the image cannot become a chamber, or less is held than must be."""
     if lacks := ", ".join(facts.get("lacks", "").split()):
         raise Refused(f"the image {job.image} lacks {lacks}; on Modal an image needs {', '.join(TOOLS)}")
     found = differences(facts, uid)

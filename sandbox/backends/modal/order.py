@@ -24,7 +24,7 @@ FEWER_GPUS = {"A10": 4}
 EXACTLY = {"H100": "H100!"}
 MIB = 1024**2
 _ID = re.compile(r"im-[A-Za-z0-9]+")
-# Images of this machine, which Modal can not see.
+# Images of this machine, which Modal cannot see.
 _LOCAL = "blastdoor-"
 
 
@@ -62,7 +62,7 @@ def lifetime(config: "ModalConfig", job: Job) -> int:
 
 
 def gpu(config: "ModalConfig", wanted: Gpu | None) -> str | None:
-    """Modal's word for it. Only kinds with a price: what can not be reserved is not rented."""
+    """Modal's word for it. Only kinds with a price: what cannot be reserved is not rented."""
     if wanted is None:
         return None
     if not (kind := config.rates.kind(wanted.kind)):

@@ -15,7 +15,7 @@ PAUSE_S = 1.0
 async def end(provisioner: Provisioner, name: str, pause_s: float = PAUSE_S) -> None:
     """Cancelled, downed, and looked at again until neither a request nor a cluster of that name is left.
 
-    Raises Unavailable when it can not be confirmed, whatever SkyPilot said: nobody else may be to blame for that.
+    Raises Unavailable when it cannot be confirmed, whatever SkyPilot said: nobody else may be to blame for that.
     """
     problem: SandboxError | None = None
     for round_ in range(ROUNDS):

@@ -102,7 +102,7 @@ class Machine:
     async def start(self, trial: str) -> None:
         """It holds a lock while it runs, so that we can ask over our own bounded connection whether it is over.
 
-        SkyPilot's server would keep in memory whatever a machine answers. Where a lock can not be had it never counts
+        SkyPilot's server would keep in memory whatever a machine answers. Where a lock cannot be had it never counts
         as over. Asked again, because nobody knows whether the first order arrived, it is run once all the same.
         """
         lock, begun = f"{_folder(trial)}/{_LOCK}", f"{_folder(trial)}/{_BEGUN}"

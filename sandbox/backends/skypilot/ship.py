@@ -26,7 +26,7 @@ class Shipper:
         self._saving = asyncio.Lock()
 
     async def identify(self, job: Job) -> Job:
-        """The job with its image by id, and its inputs known to be here. Raises Refused for what can not be shipped."""
+        """The job with its image by id, and its inputs known to be here. Raises Refused for what cannot be shipped."""
         if self._engine is None:
             self._engine = await asyncio.to_thread(Engine, self._image_host)
         record = await self._engine.image(job.image)

@@ -34,7 +34,7 @@ async def end_all(
 
 
 async def _is_ended(provisioner: Provisioner, name: str, pause_s: float) -> bool:
-    """One that can not be ended now is found again in the next round; it must not keep us from the others."""
+    """One that cannot be ended now is found again in the next round; it must not keep us from the others."""
     try:
         await end(provisioner, name, pause_s)
     except SandboxError:

@@ -81,7 +81,7 @@ async def test_unasked_bytes() -> None:
 
 
 async def test_one_number_twice() -> None:
-    """Two requests can not have one number: their answers could not be told apart."""
+    """Two requests cannot have one number: their answers could not be told apart."""
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
         del scope, send

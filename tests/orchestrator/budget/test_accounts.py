@@ -38,7 +38,7 @@ def test_exactly_at_the_limit() -> None:
 
 
 def test_a_reservation_may_wait() -> None:
-    """While open holds could free enough, a reservation may wait; when they can not, only a raised cap helps."""
+    """While open holds could free enough, a reservation may wait; when they cannot, only a raised cap helps."""
     accounts = books(attempts=2)
     accounts.reserve("a", ONE)
     accounts.reserve("b", ONE)

@@ -105,7 +105,7 @@ def test_rows_that_are_none(row: dict[str, object]) -> None:
 
 
 def test_less_than_nothing() -> None:
-    """More can not be taken away than there is."""
+    """More cannot be taken away than there is."""
     with pytest.raises(ValueError, match="tokens: -1 is negative"):
         Amounts.of(tokens=1) - Amounts.of(tokens=2)
 

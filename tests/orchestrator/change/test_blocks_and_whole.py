@@ -118,7 +118,7 @@ def test_fences_that_mislead(text: str, form: Form) -> None:
 
 
 def test_two_blocks_for_one_file() -> None:
-    """Two blocks without a path can not both be the one file."""
+    """Two blocks without a path cannot both be the one file."""
     assert reason("```\na\n```\nor\n```\nb\n```\n", ONE, Form.WHOLE, TREE) is Reason.AMBIGUOUS
 
 

@@ -39,7 +39,7 @@ def test_t64_backslash(path: str) -> None:
 
 
 def test_t65_symlink_then_a_file_behind_it() -> None:
-    """The link is refused, so nothing can be written behind it; a tree can not even hold one."""
+    """The link is refused, so nothing can be written behind it; a tree cannot even hold one."""
     link = "diff --git a/src/l b/src/l\nnew file mode 120000\n--- /dev/null\n+++ b/src/l\n@@ -0,0 +1 @@\n+/etc\n"
     assert reason(link + created("src/l/passwd"), ANYTHING) is Reason.SYMLINK
     assert reason(created("src/solve.py/behind"), ANYTHING) is Reason.FILE_AND_FOLDER

@@ -79,7 +79,7 @@ def test_twice_found_is_ambiguous() -> None:
 
 
 def test_numbers_that_were_wrong_once_decide_nothing() -> None:
-    """Where one hunk shows that the agent can not count, its other numbers do not choose among places."""
+    """Where one hunk shows that the agent cannot count, its other numbers do not choose among places."""
     file = TWICE + "end\n"
     hunks = "@@ -2 +2 @@\n-same\n+other\n@@ -{} +1 @@\n-end\n+END\n"
     assert why_not(hunks.format(3), file) is Reason.CONTEXT_AMBIGUOUS
@@ -118,7 +118,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed(name: str) -> None:
-    """What can not be read is refused as such."""
+    """What cannot be read is refused as such."""
     assert why_not(MALFORMED[name]) is Reason.MALFORMED
 
 

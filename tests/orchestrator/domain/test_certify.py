@@ -1,4 +1,4 @@
-"""The proof by ranks: exact where all orders can be counted, played out where they can not."""
+"""The proof by ranks: exact where all orders can be counted, played out where they cannot."""
 
 import itertools
 import math

@@ -124,7 +124,7 @@ def test_records_of_calls_without_a_configuration() -> None:
 
 
 def test_what_asks_no_model_does_not_count() -> None:
-    """An attempt without an agent or a call of a user's can not stall; a verifier's call is none."""
+    """An attempt without an agent or a call of a user's cannot stall; a verifier's call is none."""
     assert stall_tallies([run(), ended("1.1"), *call("1.2", role=ModelRole.VERIFIER), ended("1.2")]) == []
     assert stall_tallies([run(), *call("", role=ModelRole.EVOLVER)]) == []
 

@@ -115,7 +115,7 @@ def test_weights_and_pareto() -> None:
 @pytest.mark.parametrize("rule", list(Rule))
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=3, max_size=3))
 def test_better_is_an_order(rule: Rule, points: list[tuple[float, float]]) -> None:
-    """Never better than itself, never both ways, and transitive: a champion can not be beaten in a circle."""
+    """Never better than itself, never both ways, and transitive: a champion cannot be beaten in a circle."""
     ranking = Ranking((Metric("a", weight=0.5), Metric("b", Goal.LOWER)), rule)
     x, y, z = ({"a": a, "b": b} for a, b in points)
     assert not ranking.better(x, x)

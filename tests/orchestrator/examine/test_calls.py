@@ -190,7 +190,7 @@ DEPENDS_NOT = "it does not depend on the candidate"
 
 @pytest.mark.parametrize("cheats", [True, False])
 async def test_a_judge_that_never_calls(tmp_path: Path, cheats: bool) -> None:
-    """Its score can not depend on the candidate: not ready, with one line that says what to do, cheats or no cheats."""
+    """Its score cannot depend on the candidate: not ready, with one line that says what to do, cheats or no cheats."""
     stage = Stage()
     findings = await examined(write(tmp_path, NO_CEILING, NEVER_CALLS), stage, cheats=cheats)
     [row] = [row for row in findings.rows if row.sign is Sign.FAIL]

@@ -251,7 +251,7 @@ async def test_noise_of_the_judge(tmp_path: Path) -> None:
 
 
 async def test_one_run_knows_no_noise(tmp_path: Path) -> None:
-    """What can not be known is not claimed."""
+    """What cannot be known is not claimed."""
     (row,) = rows(await examined(write_task(tmp_path)), Section.NOISE)
     assert (row.sign, row.text[-38:]) == (Sign.NOTE, "only run; nothing is known about its spread"[-38:])
 

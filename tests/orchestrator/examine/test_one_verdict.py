@@ -293,7 +293,7 @@ async def test_a_provider_that_fails_in_the_replay(tmp_path: Path, monkeypatch: 
 
 
 async def test_a_guard_that_can_not_be_run(tmp_path: Path) -> None:
-    """What was rejected stays so where a guard that only the report wants can not be run."""
+    """What was rejected stays so where a guard that only the report wants cannot be run."""
     case = replace(CASES[2], sections=(GUARD,))
     report = await gated(case, tmp_path / "gate", must_improve=False, script=failing(99, "guard"))
     assert (report.gated.decision, states(report)["guards:sound"]) == (NO, StepState.BROKEN)

@@ -136,7 +136,7 @@ def test_the_set_is_what_was_promised() -> None:
 
 
 def test_the_forged_score_follows_the_goal() -> None:
-    """Where lower is better the forged value is low; a ceiling is not passed, so that it can not save the judge."""
+    """Where lower is better the forged value is low; a ceiling is not passed, so that it cannot save the judge."""
     forged = {
         oracle.name: oracle for oracle in oracles(PACKING, [Metric("loss", Goal.LOWER), Metric("acc", ceiling=1.0)])
     }

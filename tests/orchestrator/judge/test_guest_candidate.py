@@ -30,7 +30,7 @@ ASK = "from pathlib import Path; import blastdoor_candidate as c; print(*sorted(
 
 
 def test_only_what_the_file_defines(tmp_path: Path) -> None:
-    """What it imports, keeps private or can not be called is not served."""
+    """What it imports, keeps private or cannot be called is not served."""
     (tmp_path / "solve.py").write_text(SOLVE)
     env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
     told = subprocess.run(

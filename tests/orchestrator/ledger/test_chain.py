@@ -29,7 +29,7 @@ def test_seal_is_fixed() -> None:
 
 @given(st.tuples(*[st.text()] * 3), st.tuples(*[st.text()] * 3))
 def test_seal_is_unambiguous(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
-    """Text can not move from one field to the next unseen."""
+    """Text cannot move from one field to the next unseen."""
     assert (seal(GENESIS, 1, *one, 1) == seal(GENESIS, 1, *other, 1)) == (one == other)
 
 
@@ -88,7 +88,7 @@ def test_other_types(field: str, value: Any) -> None:
 
 
 def test_removed_swapped_repeated() -> None:
-    """Records can not vanish, change places or come twice."""
+    """Records cannot vanish, change places or come twice."""
     one, two, three, four = chain(4)
     for damaged in ([one, three, four], [two, three, four], [one, three, two, four], [one, two, two, three]):
         with pytest.raises(ChainBroken):
@@ -134,7 +134,7 @@ def test_any_head_of_the_past() -> None:
 
 
 def test_canonical() -> None:
-    """One value has one text, in ASCII; what JSON can not say is refused."""
+    """One value has one text, in ASCII; what JSON cannot say is refused."""
     assert canonical({"b": [1, 2.5, None], "a": "ä\udcff\0"}) == '{"a":"\\u00e4\\udcff\\u0000","b":[1,2.5,null]}'
     with pytest.raises(ValueError, match="JSON"):
         canonical(float("nan"))

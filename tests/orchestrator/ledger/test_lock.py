@@ -161,6 +161,6 @@ def test_strange_content(path: Path, text: str) -> None:
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    """A path that can not be is an error of ours, with the path in it."""
+    """A path that cannot be is an error of ours, with the path in it."""
     with pytest.raises(LedgerError, match="no/lock"):
         CampaignLock(tmp_path / "no/lock").acquire()

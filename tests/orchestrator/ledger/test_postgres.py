@@ -144,7 +144,7 @@ def test_requests_are_seen_in_order(ledger: Ledger, address: Address) -> None:
 
 
 def test_durable_settings(ledger: Ledger, address: Address, admin: Admin) -> None:
-    """A commit waits for the disk, a read sees one moment, a write what was committed last, a reader can not write."""
+    """A commit waits for the disk, a read sees one moment, a write what was committed last, a reader cannot write."""
     assert admin.execute("SHOW fsync").fetchone() == ("on",)
     wanted = {"synchronous_commit": "on", "full_page_writes": "on", "transaction_isolation": "repeatable read"}
     for read_only in (False, True):
@@ -196,7 +196,7 @@ def test_two_create_at_once(address: Address) -> None:
 
 
 def test_other_encoding(address: Address, postgres_server: PrivatePostgres, admin: Admin) -> None:
-    """A database that can not hold every text is refused, and it is said how to make one that can."""
+    """A database that cannot hold every text is refused, and it is said how to make one that can."""
     admin.execute("CREATE DATABASE narrow ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     narrow = replace(address, url=SecretStr(postgres_server.url("narrow")))
     with pytest.raises(LedgerError, match="LATIN1; make a database with ENCODING 'UTF8'"):

@@ -142,7 +142,7 @@ def test_any_text(ledger: Ledger) -> None:
 
 
 def test_nul(ledger: Ledger, kind: str) -> None:
-    """A file keeps even NUL as it is; a database that can not says so, and keeps nothing of what came with it."""
+    """A file keeps even NUL as it is; a database that cannot says so, and keeps nothing of what came with it."""
     append = partial(ledger.append, [Entry("a", "{}"), Entry("nul", "a\0b")], {("k", "\0"): "\0"}, AT)
     if kind != "postgres":
         append()
@@ -195,7 +195,7 @@ def test_fenced(where: Where, ledger: Ledger) -> None:
 
 
 def test_append_needs_an_epoch(where: Where, ledger: Ledger) -> None:
-    """Who did not seize the ledger can not append."""
+    """Who did not seize the ledger cannot append."""
     with Ledger.open(where) as other, pytest.raises(Fenced, match="seize"):
         other.append([Entry("a", "{}")], {}, AT)
 
@@ -315,7 +315,7 @@ def test_another_thread_appends_after_the_seizure(ledger: Ledger, monkeypatch: p
 
 
 def test_read_only(where: Where, filled: Ledger) -> None:
-    """A reader can not write, and leaves the file as it is."""
+    """A reader cannot write, and leaves the file as it is."""
     with Ledger.open(where, read_only=True) as reader:
         assert reader.verify().records == 5
         for write in (
@@ -329,7 +329,7 @@ def test_read_only(where: Where, filled: Ledger) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_archived(path: Path, filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A closed ledger in a folder that can not be written is read, and gets no companions."""
+    """A closed ledger in a folder that cannot be written is read, and gets no companions."""
     filled.close()
     monkeypatch.setattr(os, "access", lambda *_: False)
     with Ledger.open(path, read_only=True) as reader:

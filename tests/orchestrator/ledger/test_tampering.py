@@ -73,7 +73,7 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "statement"), CASES)
 def test_d4_database_refuses(filled: Ledger, raw: Raw, statement: str) -> None:
-    """Events, requests and the fence can not be changed, removed, replaced or put out of order, by no one's hand."""
+    """Events, requests and the fence cannot be changed, removed, replaced or put out of order, by no one's hand."""
     filled.ask("pause", "{}", AT)
     before = (list(filled.read()), filled.requests(), filled.holder())
     with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):

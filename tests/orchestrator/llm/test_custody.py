@@ -100,7 +100,7 @@ async def test_a_wrong_key_is_one_line(messages_server: MessagesServer, ear: Lis
 
 
 def test_the_key_is_not_written_by_accident() -> None:
-    """Neither its text nor its pickle: what holds the key can not be written out."""
+    """Neither its text nor its pickle: what holds the key cannot be written out."""
     upstream = Upstream("http://127.0.0.1:9", SecretStr(CANARY))
     assert CANARY not in f"{upstream} {upstream!r} {vars(upstream)}"
     with pytest.raises(TypeError, match="pickle"):

@@ -239,7 +239,7 @@ async def test_T86_a_document_while_the_provider_is_away(ear: Listener) -> None:
 async def test_refused_features_reach_nobody(
     messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener
 ) -> None:
-    """What can not be priced is refused before anything is recorded or forwarded."""
+    """What cannot be priced is refused before anything is recorded or forwarded."""
     with pytest.raises(anthropic.BadRequestError, match="runs at the provider"):
         await create(client, tools=[{"type": "web_search_20250305", "name": "web_search"}])
     with pytest.raises(anthropic.PermissionDeniedError, match="not in this allowance"):
@@ -248,7 +248,7 @@ async def test_refused_features_reach_nobody(
 
 
 async def test_intent_before_effect(messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener) -> None:
-    """A call that can not be put on record is not forwarded, and holds nothing."""
+    """A call that cannot be put on record is not forwarded, and holds nothing."""
     ear.refuse = True
     with pytest.raises(anthropic.InternalServerError, match="could not be put on record"):
         await create(client)
@@ -357,7 +357,7 @@ async def test_encoded_bodies(line: OpenLine) -> None:
 
 
 async def test_allowance_used_up(gateway: Gateway, messages_server: MessagesServer, ear: Listener) -> None:
-    """A call that can not fit is refused before it is forwarded, in a form that the client does not try again."""
+    """A call that cannot fit is refused before it is forwarded, in a form that the client does not try again."""
     messages_server.answering(lambda _: Reply())
     small = replace(DOLLAR, microdollars=asked().worst.microdollars - 1)
     async with gateway.open_line(small, ear) as line, client_of(line) as client:
@@ -529,7 +529,7 @@ async def test_error_instead_of_a_stream(
     ],
 )
 async def test_wrong_usage(messages_server: MessagesServer, line: OpenLine, ear: Listener, reply: Any) -> None:
-    """Usage that is missing, absurd, goes down or can not be read leaves the worst case, and the stream as it was."""
+    """Usage that is missing, absurd, goes down or cannot be read leaves the worst case, and the stream as it was."""
     messages_server.play(reply)
     assert (await raw(line, {"stream": True}))[0] == 200
     assert (ear.used.ending, ear.used.spent) == (CallEnding.CUT, ear.intents[0].worst)

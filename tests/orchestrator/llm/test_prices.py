@@ -86,7 +86,7 @@ def test_own_file(tmp_path: Path) -> None:
     ],
 )
 def test_bad_file(tmp_path: Path, text: str, said: str) -> None:
-    """A file that can not be used is one line that says where."""
+    """A file that cannot be used is one line that says where."""
     own = tmp_path / "prices.toml"
     own.write_text(text)
     with pytest.raises(BadPrices, match=said) as error:

@@ -112,7 +112,7 @@ def test_no_request(raw: bytes) -> None:
 
 
 def test_half_a_character() -> None:
-    """Text that can not be written as Unicode is refused: what is forwarded would be something else."""
+    """Text that cannot be written as Unicode is refused: what is forwarded would be something else."""
     raw = json.dumps({**ASKED, "system": "\ud800"}).encode()
     with pytest.raises(Refused, match="Unicode"):
         screened(raw, (MODEL,), PRICES)

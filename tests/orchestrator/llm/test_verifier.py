@@ -158,6 +158,6 @@ async def test_it_reasons_first() -> None:
 
 
 def test_the_system_prompt_is_the_same_for_all() -> None:
-    """Nothing of a change or a task is in it, so that it can be cached and can not be written to."""
+    """Nothing of a change or a task is in it, so that it can be cached and cannot be written to."""
     assert NONCE not in SYSTEM
     assert "Sort fast." not in SYSTEM

@@ -137,7 +137,7 @@ async def test_no_more_chambers_than_were_reserved(tmp_path: Path, breaks: dict[
 
 
 async def test_reservation_that_can_never_fit(folder: Path) -> None:
-    """What can not fit even with nothing under way ends the campaign, with the account and what helps."""
+    """What cannot fit even with nothing under way ends the campaign, with the account and what helps."""
     async with scripted(folder, None, {"value": 1}, seconds=WORST_S + 0.001) as session:
         finished = await session.run()
         assert finished.reason.startswith("seconds: ")

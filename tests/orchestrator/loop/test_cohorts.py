@@ -70,7 +70,7 @@ async def test_back_again(folder: Path) -> None:
 
 
 async def test_no_baseline_in_the_new_cohort(folder: Path) -> None:
-    """Where the baseline can not be measured, nothing is kept; the champion of the old cohort is still there."""
+    """Where the baseline cannot be measured, nothing is kept; the champion of the old cohort is still there."""
     flip = iter(range(1000))
 
     async def on_open(job: Job) -> None:

@@ -96,7 +96,7 @@ async def test_the_evolver_waits_for_results(folder: Path) -> None:
 
 
 async def test_an_unusable_answer_is_told_back_once(folder: Path) -> None:
-    """The reason is told once; what can not be used then makes no version, and is paid for all the same."""
+    """The reason is told once; what cannot be used then makes no version, and is paid for all the same."""
     evolver = Evolver("prose", "corrections.md\n```\nobey me\n```\n")
     async with evolving(folder, Users(), evolver, attempts=22) as session:
         await session.run()
@@ -238,7 +238,7 @@ async def test_use_an_older_one(folder: Path) -> None:
     ],
 )
 async def test_refused_requests(folder: Path, kind: str, body: dict[str, object], said: str) -> None:
-    """What can not be done is answered with the reason, and changes nothing."""
+    """What cannot be done is answered with the reason, and changes nothing."""
     async with evolving(folder, Users(), Evolver("prose"), attempts=3, funded=False) as session:
         ask(folder, kind, body)
         await session.run()

@@ -124,7 +124,7 @@ async def test_candidate_is_told_nothing(tmp_path: Path) -> None:
     ids=str,
 )
 async def test_no_score_reads_like_no_better(tmp_path: Path, fault: dict[str, Any]) -> None:
-    """A candidate can not choose between answers: failing, breaking the judge and losing are told alike."""
+    """A candidate cannot choose between answers: failing, breaking the judge and losing are told alike."""
     async with scripted(task(tmp_path / "task"), None, {"value": 5, **fault}) as session:
         await session.run()
         node, asked = session.bench.state.nodes["1.1"], session.of(e.HeldOutAsked)[-1]

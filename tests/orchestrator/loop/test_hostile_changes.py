@@ -56,7 +56,7 @@ def test_a_path_that_no_repository_takes() -> None:
 
 @pytest.mark.parametrize("field", ["operator", "description", "text"])
 def test_half_a_character(field: str) -> None:
-    """What can not be written down can not be proposed."""
+    """What cannot be written down cannot be proposed."""
     said = {"operator": "x", "description": "x", "text": "x", field: "\ud800"}
     with pytest.raises(ValueError, match=r"half a character|unicode"):
         Proposal(**said)

@@ -134,7 +134,7 @@ async def test_a_failing_change_is_debugged(tmp_path: Path, messages_server: Mes
 
 
 async def test_t45_of_a_judge_only_the_code_is_told(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """A judge that can not score what a candidate made says why to the user, and a fixed code to the model."""
+    """A judge that cannot score what a candidate made says why to the user, and a fixed code to the model."""
     folder = write_task(tmp_path, SMALL + "proposals = 1\n")
     bad = change("x", old='  "value": 0').replace('"value": "x"', '"value": 0, "judge": "nan"')
     say(messages_server, bad, change(4))

@@ -354,7 +354,7 @@ MAY_BE_LESS = "seconds may be less: the channel cannot tell a shorter call from 
 
 @pytest.mark.parametrize("jitter_ms", [0.02, 1.0, 20.0])
 async def test_t27_too_fast_to_be_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jitter_ms: float) -> None:
-    """A time that the channel can not tell from none counts as the least that it can: the candidate is scored, it wins,
+    """A time that the channel cannot tell from none counts as the least that it can: the candidate is scored, it wins,
     and run, show and report say that it may be faster still. Never as no solution, and never as less.
     """
     script = RelayScript(seconds=0.035)
@@ -482,7 +482,7 @@ async def test_a_baseline_that_is_too_fast(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("busy", [1, 9], ids=["for a moment", "for good"])
 async def test_a_new_cohort_begins_with_no_bound(tmp_path: Path, busy: int) -> None:
-    """Where the fleet changed, a baseline that the channel can not tell from none is run again; where it stays so,
+    """Where the fleet changed, a baseline that the channel cannot tell from none is run again; where it stays so,
     nothing is kept, since a change that does nothing would be called better.
     """
     script = RelayScript()

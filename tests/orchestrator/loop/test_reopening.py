@@ -194,7 +194,7 @@ async def die_at_trial(folder: Path, node: str) -> None:
     ],
 )
 async def test_can_not_be_opened(folder: Path, how: How, start: str | None, error: type[Exception]) -> None:
-    """What can not be opened as asked is refused before anything is written."""
+    """What cannot be opened as asked is refused before anything is written."""
     async with scripted(folder, None, {"value": 3}, {"value": 0}) as session:
         await session.run()
         head = session.bench.book.ledger.head()
@@ -216,7 +216,7 @@ async def test_nothing_to_resume(folder: Path, how: How) -> None:
 
 
 async def test_task_that_is_wrong(folder: Path) -> None:
-    """A task file that can not be read stops the command before anything is made."""
+    """A task file that cannot be read stops the command before anything is made."""
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text() + "\n[nonsense]\n")
     with pytest.raises(TaskError):

@@ -138,7 +138,7 @@ async def test_cancel_a_waiting_attempt(folder: Path) -> None:
 
 
 async def test_requeue(folder: Path) -> None:
-    """What was cancelled can be run again; what was charged can not."""
+    """What was cancelled can be run again; what was charged cannot."""
     script = Script()
     async with scripted(folder, script, {"value": 9, "do": "wait"}, {"value": 1}) as session:
 

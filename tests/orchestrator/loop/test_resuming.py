@@ -134,7 +134,7 @@ async def test_taken_over(folder: Path) -> None:
 
 @pytest.mark.parametrize("after", [3, 12, 20, 28])
 async def test_full_disk(folder: Path, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ledger that can not be written ends the session with that reason; a resume goes on where it was."""
+    """A ledger that cannot be written ends the session with that reason; a resume goes on where it was."""
     async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
         append, count = session.bench.book.ledger.append, 0
 

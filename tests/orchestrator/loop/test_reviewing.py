@@ -194,7 +194,7 @@ async def test_text_in_a_change_that_instructs_the_verifier(reviewed: Path) -> N
 
 
 async def test_points_and_persons_are_not_reviewed(reviewed: Path) -> None:
-    """A point of the task's own space can not game, and a person's change is the person's business."""
+    """A point of the task's own space cannot game, and a person's change is the person's business."""
     async with scripted(reviewed, None, {"value": 2}) as session:
         verifier = verified(session, says("hold"))
         ask(reviewed, "inject", {"text": proposed(5).text, "description": "five"})

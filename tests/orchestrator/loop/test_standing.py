@@ -126,7 +126,7 @@ async def test_confirmed_late(folder: Path) -> None:
 
 
 async def test_what_stands_makes_room(folder: Path) -> None:
-    """When an attempt can not start only for what stands idle, that is ended: a campaign never waits for itself."""
+    """When an attempt cannot start only for what stands idle, that is ended: a campaign never waits for itself."""
     script, rent = Script(), Rent(USD)
     cap = (ATTEMPT + WORST) / 1e6
     async with scripted(folder, script, {"value": 1}, {"value": 2}, site=rented_site(script, rent), usd=cap) as session:

@@ -22,7 +22,7 @@ def test_no_correction(text: str) -> None:
 
 
 def test_twice() -> None:
-    """One that is there can not be added, and one that is not can not be removed."""
+    """One that is there cannot be added, and one that is not cannot be removed."""
     pages = corrected(PAGES, "be brief")
     with pytest.raises(PlaybookError, match="is a correction already"):
         corrected(pages, "be brief")

@@ -1,4 +1,4 @@
-"""What a playbook may consist of, and what a person is told about one that can not be used."""
+"""What a playbook may consist of, and what a person is told about one that cannot be used."""
 
 import os
 from pathlib import Path

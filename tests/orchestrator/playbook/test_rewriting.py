@@ -65,7 +65,7 @@ def test_refused(answer: str, said: str) -> None:
 
 
 def test_prompts_stay() -> None:
-    """A prompt can not be removed, even by a diff that fits."""
+    """A prompt cannot be removed, even by a diff that fits."""
     pages = {**PAGES, "prompts/draft.md": "x\n"}
     gone = "--- a/prompts/draft.md\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
     with pytest.raises(PlaybookError, match="not removed"):

@@ -1,4 +1,4 @@
-"""Conditions of parameters in the task file: what can not be is told in one line."""
+"""Conditions of parameters in the task file: what cannot be is told in one line."""
 
 import pytest
 

@@ -233,7 +233,7 @@ BAD_VALUES = [
 
 @pytest.mark.parametrize(("more", "line", "message"), BAD_VALUES)
 def test_bad_values(make: Make, more: str, line: int, message: str) -> None:
-    """A value that can not be is told with its line, its key, and its bound in the unit that people write."""
+    """A value that cannot be is told with its line, its key, and its bound in the unit that people write."""
     assert told(make(more)) == f"blastdoor.toml:{NEXT + line}: {message}"
 
 

@@ -1,4 +1,4 @@
-"""Shares that can not be are refused in one line, and the defaults are those of the benchmark."""
+"""Shares that cannot be are refused in one line, and the defaults are those of the benchmark."""
 
 import pytest
 from pydantic import ValidationError

@@ -143,7 +143,7 @@ def test_bad_input_to_exec(blastdoor: "Blastdoor", tmp_path: Path, words: list[s
     ],
 )
 def test_bad_command_lines(blastdoor: "Blastdoor", words: list[str], line: str) -> None:
-    """A command line that can not be understood is bad input, too: one line, and where to read more."""
+    """A command line that cannot be understood is bad input, too: one line, and where to read more."""
     code, stderr = blastdoor(*words)
     assert code == Exit.BAD_INPUT
     assert len(stderr.splitlines()) == 1, stderr

@@ -75,7 +75,7 @@ def test_the_advised_floor_is_enough(tmp_path: Path) -> None:
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:
-    """A campaign without streams has nothing to warn of; one that can not be read is told."""
+    """A campaign without streams has nothing to warn of; one that cannot be read is told."""
     assert floor_warnings(tmp_path, Config(), "see") == []
     (keep(tmp_path) / "x.jsonl").write_text("hello\n")
     [line] = floor_warnings(tmp_path, Config(), "see")

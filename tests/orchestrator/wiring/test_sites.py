@@ -136,7 +136,7 @@ def test_package_is_missing(backend: str, package: str, monkeypatch: pytest.Monk
 
 
 def test_gpu_without_a_price() -> None:
-    """What can not be reserved is not rented."""
+    """What cannot be reserved is not rented."""
     for kind in ("any", "H900"):
         with pytest.raises(Refused, match=f"Modal has no GPU {kind} .*; it has T4, L4, A10"):
             planned_site(Settings(), SiteChoice("modal", Gpu.parse(kind)))

@@ -169,7 +169,7 @@ async def test_the_smallest_image(engine: Engine) -> None:
     ],
 )
 async def test_what_can_not_be_baked(engine: Engine, parts: Any, line: str) -> None:
-    """A spec that can not be met is refused in one line, with the tool's own words, and leaves nothing."""
+    """A spec that cannot be met is refused in one line, with the tool's own words, and leaves nothing."""
     with pytest.raises(Refused) as caught:
         await baked(fresh(**parts))
     assert line in str(caught.value)

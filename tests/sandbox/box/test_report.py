@@ -41,7 +41,7 @@ def test_a_whole_report() -> None:
 
 
 def test_what_was_measured_here_wins() -> None:
-    """A machine can not claim more seconds than passed here, nor more log than was allowed."""
+    """A machine cannot claim more seconds than passed here, nor more log than was allowed."""
     page = PAGE_OF_ENDED | {"measured": MEASURED | {"run_s": 5000.0, "log_bytes": 10**12}}
     usage = parse_report(packed(page), LIMITS).outcome(LIMITS, {}, 2.0).usage
     assert usage.run_s == 2.0

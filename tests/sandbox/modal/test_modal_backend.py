@@ -63,7 +63,7 @@ async def test_its_mark_ends_after_the_sandbox(backend: ModalBackend, modal_emul
 
 
 async def test_what_the_candidate_is(backend: ModalBackend) -> None:
-    """The emulator runs everything as root on a writable root; a candidate is nobody, can not become root, and is
+    """The emulator runs everything as root on a writable root; a candidate is nobody, cannot become root, and is
     told nothing of Modal."""
     look = "id -u; id -G; grep -E 'Cap(Eff|Bnd|Prm)|NoNewPrivs' /proc/self/status; ulimit -n; env; touch /usr/x /etc/x"
     ending, log = await ran(backend, look)
@@ -219,7 +219,7 @@ async def _two_and_none_running(emulator: ModalEmulator) -> bool:
 async def test_terminate_fails_and_is_tried_again(
     backend: ModalBackend, modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outcome waits for a confirmed end; one that can not be had at first is had later (T74)."""
+    """The outcome waits for a confirmed end; one that cannot be had at first is had later (T74)."""
     monkeypatch.setattr(modal_engine, "END_PAUSES_S", (0.05, 0.05))
     # The package itself tries four times a call.
     modal_emulator.fail("SandboxTerminateV2", status=Status.INTERNAL, times=5)

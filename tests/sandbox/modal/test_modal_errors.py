@@ -107,7 +107,7 @@ async def test_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_package_that_hides_how_a_sandbox_ended() -> None:
-    """Without that word memory can not be told from a kill: said aloud with the version, never taken for no reason."""
+    """Without that word memory cannot be told from a kill: said aloud with the version, never taken for no reason."""
 
     async def poll() -> int:
         return 137

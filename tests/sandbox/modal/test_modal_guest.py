@@ -1,4 +1,4 @@
-"""The wrapper that root runs before a candidate: what it holds, and what is refused when it can not."""
+"""The wrapper that root runs before a candidate: what it holds, and what is refused when it cannot."""
 
 import os
 import subprocess

@@ -68,7 +68,7 @@ def test_names_carry_the_mark() -> None:
     ],
 )
 async def test_jobs_that_are_refused(job: Job, why: str, tmp_path: Path) -> None:
-    """Nothing is asked of the provider for a job that can not run there."""
+    """Nothing is asked of the provider for a job that cannot run there."""
     yard = paper()
     backend = await connected(YardProvisioner(yard), settings(tmp_path))
     with pytest.raises(Refused, match=why):
@@ -165,7 +165,7 @@ async def test_a_machine_that_can_not_be_wiped_is_not_used_again(tmp_path: Path)
         lines.append(command)
         return (1, b"no") if "rm -rf" in command else await call(name, command, cap, timeout)
 
-    provisioner.call = listening  # type: ignore[method-assign]  # one machine that can not delete
+    provisioner.call = listening  # type: ignore[method-assign]  # one machine that cannot delete
     backend = await connected(provisioner, settings(tmp_path, warm=1))
     backend.purse = Purse()
     async with await backend.open(JOB) as chamber:
@@ -176,7 +176,7 @@ async def test_a_machine_that_can_not_be_wiped_is_not_used_again(tmp_path: Path)
 
 
 async def test_facts_are_those_from_before(tmp_path: Path) -> None:
-    """What a chamber is was heard before the candidate came: a machine can not change it afterwards."""
+    """What a chamber is was heard before the candidate came: a machine cannot change it afterwards."""
     backend = await connected(YardProvisioner(paper()), settings(tmp_path))
     async with await backend.open(JOB) as chamber:
         outcome = await chamber.run(Bundle({}))

@@ -205,7 +205,7 @@ async def test_what_could_not_be_reaped_is_known(tmp_path: Path) -> None:
 
 
 async def test_a_provider_that_does_not_let_go(tmp_path: Path) -> None:
-    """What can not be ended is charged until its own end, remembered, and ended when that works again."""
+    """What cannot be ended is charged until its own end, remembered, and ended when that works again."""
     yard = Yard(lambda _: PaperMachine())
     provisioner = YardProvisioner(yard)
     backend = await connected(provisioner, settings(tmp_path))

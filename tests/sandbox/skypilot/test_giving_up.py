@@ -70,7 +70,7 @@ async def test_another_ones_end_is_not_this_ones(tmp_path: Path) -> None:
 
 
 class Unfit(PaperMachine):
-    """It can not be made ready."""
+    """It cannot be made ready."""
 
     async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
         return (1, b"no engine") if "furnish.sh" in command else await super().call(command, cap, timeout)

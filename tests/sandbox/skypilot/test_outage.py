@@ -116,7 +116,7 @@ def test_T86_the_end_of_a_machine_waits_for_its_place(tmp_path: Path, clock: Vir
 
 
 def test_who_closes_does_not_wait_for_a_place_that_is_away(tmp_path: Path, clock: VirtualTime, yard: Yard) -> None:
-    """What it can not end is left to the warden."""
+    """What it cannot end is left to the warden."""
 
     async def work() -> float:
         backend, _ = await rented(tmp_path, yard)

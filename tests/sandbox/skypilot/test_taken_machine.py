@@ -132,7 +132,7 @@ async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytes
 
 
 class Away(PaperMachine):
-    """It runs the trial to its end, and can not be reached for so many looks."""
+    """It runs the trial to its end, and cannot be reached for so many looks."""
 
     def __init__(self, looks: int) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ async def test_a_job_that_wants_a_fresh_machine_gets_none_that_served_before(tmp
 async def test_what_skypilot_refuses_after_delivery_is_not_the_candidates_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Refused by us would count as the candidate's own mistake: a bundle that can not be run."""
+    """Refused by us would count as the candidate's own mistake: a bundle that cannot be run."""
     yard = Yard(lambda _: PaperMachine())
     provisioner = YardProvisioner(yard)
     backend = await connected(provisioner, settings(tmp_path))

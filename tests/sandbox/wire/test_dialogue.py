@@ -116,7 +116,7 @@ def test_forged_words(word: bytes) -> None:
 
 
 def test_what_was_said_before_a_fault_is_not_lost() -> None:
-    """A word and a forged one in the same piece: the first is heard, so that a candidate can not undo it."""
+    """A word and a forged one in the same piece: the first is heard, so that a candidate cannot undo it."""
     dialogue = Dialogue()
     words = dialogue.feed(HELLO + b"unpacked 0\nforged\n")
     assert [next(words).phase, next(words).phase] == [Phase.READY, Phase.UNPACKED]

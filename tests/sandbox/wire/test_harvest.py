@@ -234,7 +234,7 @@ def test_bad_names_are_refused(name: bytes) -> None:
 
 
 def test_nul_within_a_long_name_is_refused() -> None:
-    """A NUL can not hide the end of a long name."""
+    """A NUL cannot hide the end of a long name."""
     assert refusal(pax((b"path", b"a\0b")) + member(b"good") + END) is Fault.ENTRY_NAME
     assert refusal(member(b"long", b"a\0b\0", b"L") + member(b"good") + END) is Fault.ENTRY_NAME
 

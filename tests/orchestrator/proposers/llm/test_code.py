@@ -183,7 +183,7 @@ async def test_the_playbook_is_used_and_named() -> None:
 
 
 async def test_half_a_character_does_not_lose_the_answer() -> None:
-    """What can not be written down is replaced; the rest of the answer counts."""
+    """What cannot be written down is replaced; the rest of the answer counts."""
     [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD.replace("use sum", "use \ud800 sum"))))
     assert found.description == "use ? sum"
 

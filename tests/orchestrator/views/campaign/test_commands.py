@@ -73,7 +73,7 @@ def test_an_earlier_run_has_its_own_task(stage: Stage) -> None:
 
 
 def test_a_damaged_artifact_is_one_line(stage: Stage) -> None:
-    """What can not be read is said, without a trace."""
+    """What cannot be read is said, without a trace."""
     stage.write()
     digest = stage.story.state.nodes["1.1"].diff or ""
     (stage.campaign / "artifacts" / digest[:2] / digest[2:]).write_bytes(b"other")

@@ -43,7 +43,7 @@ def test_colours_follow_the_hunk() -> None:
 
 
 def test_t57_a_diff_is_escaped(stage: Stage) -> None:
-    """What a file holds can not act on the terminal."""
+    """What a file holds cannot act on the terminal."""
     stage.story.attempt("1", 0.1, files={"solve.py": "print('\x1b[2J')\n"})
     assert "\\x1b[2J" in stage.run("diff", "1.4")
 
@@ -142,7 +142,7 @@ def test_place_stays_inside(folder: Path, path: str) -> None:
 
 
 def test_place_in_a_folder_that_can_not_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a file can not be written beside, nothing changes and no helper file is left."""
+    """When a file cannot be written beside, nothing changes and no helper file is left."""
     before = contents(folder)
 
     def full(*_: object) -> None:

@@ -111,7 +111,7 @@ async def test_csv(folder: Path, tmp_path: Path) -> None:
 
 async def test_csv_follows_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its line has all runs that were taken of it, also where they served to screen a candidate out; the file is what a
-    new session would write, and lines that can not differ are not made again.
+    new session would write, and lines that cannot differ are not made again.
     """
     made = []
 

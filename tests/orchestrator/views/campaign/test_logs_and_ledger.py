@@ -113,7 +113,7 @@ def test_live_files_come_and_go(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_cut(tmp_path: Path) -> None:
-    """A program that never ends its line can not fill the memory."""
+    """A program that never ends its line cannot fill the memory."""
     (tmp_path / "a.log").write_bytes(b"x" * 1_000_000)
     with LiveLogs(tmp_path) as live:
         lines = [line for _ in range(10) for _, line in live.poll()]

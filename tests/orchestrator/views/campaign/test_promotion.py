@@ -60,7 +60,7 @@ def test_answers(asked: Stage) -> None:
     ],
 )
 def test_what_is_refused(asked: Stage, words: tuple[str, ...], line: str) -> None:
-    """What does not wait can not be answered."""
+    """What does not wait cannot be answered."""
     assert line in asked.refused(*words)
     assert inbox(asked) == []
 

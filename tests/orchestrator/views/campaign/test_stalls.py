@@ -40,7 +40,7 @@ def test_nothing_asked_a_model(stage: Stage) -> None:
 
 
 def test_stalls_of_a_campaign(stage: Stage) -> None:
-    """Stall rate, losses and savings for each agent, model and configuration; names can not act on the screen."""
+    """Stall rate, losses and savings for each agent, model and configuration; names cannot act on the screen."""
     story = stage.story
     lost = Spent(microdollars=120_000, tokens=4_500)
     for number in range(4):

@@ -1,4 +1,4 @@
-"""`check` as a person meets it: rows under their sections, logs that can not act, and a documented exit code."""
+"""`check` as a person meets it: rows under their sections, logs that cannot act, and a documented exit code."""
 
 import json
 from collections.abc import Callable

@@ -96,7 +96,7 @@ def test_markdown_tables_stay_tables(why: str) -> None:
 
 
 def checked_sarif(log: Any) -> list[dict[str, Any]]:
-    """The rules of the SARIF 2.1.0 schema that a reader can not do without; the results."""
+    """The rules of the SARIF 2.1.0 schema that a reader cannot do without; the results."""
     assert log["version"] == "2.1.0"
     assert log["$schema"].startswith("https://")
     assert set(log) == {"$schema", "version", "runs"}

@@ -201,7 +201,7 @@ def test_json_of_a_shell_needs_a_line(tmp_path: Path) -> None:
 def test_a_dry_run_refuses_what_a_run_would(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, str], line: str
 ) -> None:
-    """No price is told for what can not be asked."""
+    """No price is told for what cannot be asked."""
     for name in ("ANTHROPIC_API_KEY", "BLASTDOOR_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
