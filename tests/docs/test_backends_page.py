@@ -5,11 +5,12 @@ from typing import Any
 import click
 import pytest
 
-from orchestrator.choices import BACKENDS
+from orchestrator.choices import BACKENDS, OWN_ENGINE
 from orchestrator.settings import Settings
-from sandbox import Capabilities, Enforcer, SkyPilotConfig
+from orchestrator.wiring import SiteChoice
+from orchestrator.wiring.sites import planned_site
+from sandbox import Capabilities, Enforcer
 from sandbox.backends.docker import backend as docker
-from sandbox.backends.modal import guest as modal_guest
 from sandbox.posture import FULL
 from tests.clicking import every_command
 from tests.docs.pages import ROOT, code_of, table
@@ -20,11 +21,10 @@ ALL = ("run", "resume", "check", "gate", "replay", "guards", "shell")
 
 
 def capabilities(backend: str) -> Capabilities:
-    if backend == "modal":
-        return modal_guest.capabilities()
-    if backend == "skypilot":
-        return SkyPilotConfig(infra="aws").admit()
-    return docker._capabilities("runc", FULL)
+    """As it says before it is opened; an engine has to be asked, and so its own code is."""
+    if backend == OWN_ENGINE:
+        return docker._capabilities("runc", FULL)
+    return planned_site(Settings(), SiteChoice(backend, infra="aws")).backend.capabilities
 
 
 @pytest.mark.parametrize("header", [("backend", "take it when"), ("backend", "boundary"), ("backend", "how")])

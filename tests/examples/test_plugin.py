@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.choices import BACKENDS
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.views.cli import cli
@@ -51,7 +52,7 @@ def test_names_on_the_command_line(installed: Path, monkeypatch: pytest.MonkeyPa
     said = "".join(runner().invoke(cli, ["run", "--help"]).output.split())
     assert "|inject|neighbour]" in said
     assert "|mini-swe-agent|scribe]" in said
-    assert "[docker|modal|skypilot|pretend]" in said
+    assert f"[{'|'.join(BACKENDS.built_in)}|pretend]" in said
 
 
 def test_a_campaign_by_the_command_line(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
