@@ -13,6 +13,7 @@ To search:        search, read_campaign, How, Flags, Settings, Finished, Reading
 To propose:       Proposer, ProposerContext, Brief, Proposal, Exhausted
 To prune:         Rule, RuleContext, Decision, Peers
 To bring agents:  Preset, Start
+To lend chambers: Provider, BackendContext, Site
 One hostile job:  Backend, DockerConfig, ModalConfig, SkyPilotConfig, Job, Limits, Bundle, Outcome, Ending
 What is raised:   TaskError, LedgerError, CannotOpen, PluginFailed, SandboxError, Refused, Unavailable, Lost
 """
@@ -26,6 +27,7 @@ from orchestrator.proposers.base import PluginFailed
 from orchestrator.pruning import Decision, Peers, Rule, RuleContext
 from orchestrator.task import Task, TaskError, load_task
 from orchestrator.wiring.opening import CannotOpen
+from orchestrator.wiring.site import BackendContext, Provider, Site
 from sandbox import (
     Backend,
     Bundle,
@@ -44,6 +46,7 @@ from sandbox import (
 
 __all__ = [
     "Backend",
+    "BackendContext",
     "Brief",
     "Bundle",
     "CannotOpen",
@@ -66,12 +69,14 @@ __all__ = [
     "Proposal",
     "Proposer",
     "ProposerContext",
+    "Provider",
     "Reading",
     "Refused",
     "Rule",
     "RuleContext",
     "SandboxError",
     "Settings",
+    "Site",
     "SkyPilotConfig",
     "Start",
     "Task",

@@ -34,9 +34,9 @@ def test_every_name_is_explained(name: str) -> None:
 def test_names_that_stay() -> None:
     """A name that goes breaks somebody's program: it is announced first, then taken from this list."""
     assert set(blastdoor.__all__) >= {
-        "Backend", "Brief", "Bundle", "CannotOpen", "Decision", "DockerConfig", "Ending", "Exhausted", "Finished",
-        "Flags", "How", "Job", "LedgerError", "Limits", "Lost", "ModalConfig", "Outcome", "Peers", "PluginFailed",
-        "Preset", "Proposal", "Proposer", "ProposerContext", "Reading", "Refused", "Rule", "RuleContext",
-        "SandboxError", "Settings", "SkyPilotConfig", "Start", "Task", "TaskError", "Unavailable", "load_task",
-        "read_campaign", "search",
+        "Backend", "BackendContext", "Brief", "Bundle", "CannotOpen", "Decision", "DockerConfig", "Ending", "Exhausted",
+        "Finished", "Flags", "How", "Job", "LedgerError", "Limits", "Lost", "ModalConfig", "Outcome", "Peers",
+        "PluginFailed", "Preset", "Proposal", "Proposer", "ProposerContext", "Provider", "Reading", "Refused", "Rule",
+        "RuleContext", "SandboxError", "Settings", "Site", "SkyPilotConfig", "Start", "Task", "TaskError",
+        "Unavailable", "load_task", "read_campaign", "search",
     }  # fmt: skip

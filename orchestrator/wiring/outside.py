@@ -52,34 +52,39 @@ class OutsideProvider(Provider):
         return self._opened(self._provider.open, progress)
 
     def alone(self, progress: Progress) -> AbstractAsyncContextManager[Site]:
-        return self._opened(getattr(self._provider, "alone", self._provider.open), progress)
+        return self._opened(self._own("alone") or self._provider.open, progress)
 
     async def about(self) -> About:
-        if own := getattr(self._provider, "about", None):
+        if own := self._own("about"):
             with self._away():
                 found: About = await own()
                 return found
         return await super().about()
 
     def subject(self) -> "Subject":
-        if own := getattr(self._provider, "subject", None):
+        if own := self._own("subject"):
             with self._away():
                 found: Subject = own()
                 return found
         return super().subject()
 
     def target(self) -> "Target":
-        if own := getattr(self._provider, "target", None):
+        if own := self._own("target"):
             with self._away():
                 found: Target = own()
                 return found
         return super().target()
 
     async def reap(self) -> Reaped:
-        if own := getattr(self._provider, "reap", None):
+        if own := self._own("reap"):
             with self._away():
                 return Reaped(*await own())
         return await super().reap()
+
+    def _own(self, name: str) -> Any:
+        """What it says itself, and not what follows from its site: that is to follow from its site in the shell."""
+        found = getattr(self._provider, name, None)
+        return None if getattr(found, "__func__", None) is getattr(Provider, name) else found
 
     @asynccontextmanager
     async def _opened(

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from blastdoor import BackendContext, Provider, Site
 from orchestrator.loop.jobs import Image
 from orchestrator.task import ImageSpec
-from orchestrator.wiring.site import BackendContext, Site
 from sandbox import Input
 from sandbox.backends.fake.backend import FakeBackend, Guest
 
@@ -35,7 +35,7 @@ def _add_input(name: str, _: Path) -> Input:
     return Input(name=name, digest="0" * 64)
 
 
-class Pretend:
+class Pretend(Provider):
     """The class itself is the factory: it is called with the context."""
 
     def __init__(self, context: BackendContext) -> None:

@@ -170,6 +170,7 @@ def test_what_it_offers_itself(packages: Packages, blastdoor: Blastdoor) -> None
 ALL = (["exec", "--", "true"], ["doctor"], ["attack"], ["reap"])
 FAULT = "{}['missing']"
 OPENED = "        site = self.planned()\n"
+INHERITED = BACKEND.replace("class Pretend:", "from blastdoor import Provider\n\n\nclass Pretend(Provider):")
 CHAMBER = "        return await self.backend.open(job)"
 
 
@@ -189,6 +190,8 @@ CHAMBER = "        return await self.backend.open(job)"
         (ALL[:2], BACKEND.replace(CHAMBER, f"        {FAULT}"), 2, "failed: KeyError"),
         (ALL, BACKEND.replace("lambda limits: 0.5", "lambda limits: 0.5, surprise=1"), 3, "failed: TypeError"),
         (ALL[:1] + ALL[3:], BACKEND.replace(OPENED, f"        {FAULT}\n{OPENED}"), 3, "failed: KeyError: 'missing'"),
+        (ALL[:2], INHERITED.replace(CHAMBER, f"        {FAULT}"), 2, "failed: KeyError"),
+        (ALL[3:], INHERITED.replace("def reap", "def sweep"), 2, "does not offer `reap`; look at its provider"),
         (ALL[3:], BACKEND.replace("def reap", "def sweep"), 2, "does not offer `reap`; look at its provider"),
         (
             ALL,
