@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.choices import BACKENDS, OWN_ENGINE
 from orchestrator.settings import Settings
-from orchestrator.wiring import SiteChoice
+from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.sites import planned_site
 from sandbox import Capabilities, Enforcer
 from sandbox.backends.docker import backend as docker

@@ -14,9 +14,10 @@ class Behind:
         self._sign = 1 if context.goal is Goal.HIGHER else -1
         self._startup = context.spec.startup
         own = dict(context.spec.options)  # [pruning] options = {by = 0.1}
-        self._by = own.pop("by", 0.0)
-        if own or not isinstance(self._by, int | float):
+        by = own.pop("by", 0.0)
+        if own or not isinstance(by, int | float):
             raise TaskError("pruning.options of the rule behind are {by = 0.1}, and no others; mend them")
+        self._by = by
 
     def decide(self, curve: Sequence[tuple[int, float]], peers: Peers) -> Decision:
         step, value = curve[-1]

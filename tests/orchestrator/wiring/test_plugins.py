@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -220,7 +221,7 @@ async def test_a_backend_with_slots(packages: Packages, tmp_path: Path, method: 
     place = packages.install(IN_SLOTS.replace('METHOD, AT = "", 0', f'METHOD, AT = "{method}", 8'), PRETEND)
     folder = write_task(tmp_path / "task")
     points = [{"value": value} for value in (3, 5, 7)]
-    given = {"backend": "pretend", "rate": 1e6, "width": 1}
+    given: dict[str, Any] = {"backend": "pretend", "rate": 1e6, "width": 1}
     if method:
         with pytest.raises(
             PluginFailed, match=r"^the backend .pretend. of the package blastdoor-counting 1.2 failed: Key"
