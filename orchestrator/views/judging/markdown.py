@@ -1,11 +1,12 @@
-"""The gate as a Markdown summary for a pull request. Whatever others wrote stands in code, where nothing acts."""
+"""The gate as a Markdown summary for a pull request. It is made of the blocks that a report has."""
 
 from orchestrator.domain.verdict import Tier
 from orchestrator.examine.gate import Decision, Gated
 from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.views.campaign import figures
 from orchestrator.views.judging.report import Report
-from orchestrator.views.render.markdown import code, listing, table
+from orchestrator.views.render.markdown import blocks
+from orchestrator.views.render.model import Block, Listing, Part, Prose, Quote, Table, Words, join
 
 LOG_LINES = 40
 _SIGNS = {
@@ -19,48 +20,48 @@ _TITLES = {Decision.ACCEPTED: "✅ accepted", Decision.REJECTED: "❌ rejected",
 
 def markdown(report: Report) -> str:
     gated = report.gated
-    lines = [f"## blastdoor gate: {_TITLES[gated.decision]}", "", f"Because: {code(gated.why, 500)}", ""]
-    lines += table(["step", "", "time", "why"], [_row(step) for step in gated.steps])
-    lines += ["", *_scores(report, gated)]
+    body: list[Block] = [Prose(["Because: ", Quote(gated.why, 500)])]
+    body += [Table(["step", "", "time", "why"], [_row(step) for step in gated.steps]), *_scores(report, gated)]
     for step in gated.steps:
         if step.log and step.state is StepState.FAILED:
             text = "\n".join(step.log.decode("utf-8", "backslashreplace").split("\n")[-LOG_LINES:])
-            lines += [f"What {code(step.name)} printed, in the candidate's own words:", "", *listing(text), ""]
-    lines += table(["", ""], _facts(report))
-    return "\n".join(lines) + "\n"
+            body += [Prose(["What ", Quote(step.name), " printed, in the candidate's own words:"]), Listing(text)]
+    body.append(Table(["", ""], _facts(report)))
+    return "\n".join([f"## blastdoor gate: {_TITLES[gated.decision]}", "", *blocks(body)])
 
 
-def _row(step: Step) -> list[str]:
+def _row(step: Step) -> list[Words]:
     time = f"{step.seconds:.2f} s" if step.seconds else ""
-    return [code(step.name), _SIGNS[step.state], time, code(step.why, 300)]
+    return [Quote(step.name), _SIGNS[step.state], time, Quote(step.why, 300)]
 
 
-def _scores(report: Report, gated: Gated) -> list[str]:
+def _scores(report: Report, gated: Gated) -> list[Block]:
     old, new = report.values(gated.baseline), report.values(gated.candidate)
     if not new:
         return []
-    rows = [[code(name), figures.score(old.get(name)), figures.score(new.get(name))] for name in report.metrics]
+    rows: list[list[Words]] = [
+        [Quote(name), figures.score(old.get(name)), figures.score(new.get(name))] for name in report.metrics
+    ]
     said = f" (median of {figures.plural(gated.runs, 'repeat')})" if gated.runs else ""
-    return [*table(["metric", "baseline", f"with the change{said}"], rows), ""]
+    return [Table(["metric", "baseline", f"with the change{said}"], rows)]
 
 
-def _facts(report: Report) -> list[list[str]]:
-    rows = [
-        ["task", code(report.task)],
-        ["change", code(f"sha256 {report.change_sha256}")],
-        ["touches", ", ".join(code(it.path, 100) for it in report.changed[:20]) or "nothing that can be named"],
+def _facts(report: Report) -> list[list[Words]]:
+    touched: list[Part] = join([Quote(it.path, 100) for it in report.changed[:20]], ", ")
+    rows: list[list[Words]] = [
+        ["task", Quote(report.task)],
+        ["change", Quote(f"sha256 {report.change_sha256}")],
+        ["touches", touched or "nothing that can be named"],
     ]
     seen = report.witness
     if seen:
-        rows.append(["ran on", code(seen.boundary)])
+        rows.append(["ran on", Quote(seen.boundary)])
         if seen.judge != seen.boundary:
-            rows.append(["judged on", code(seen.judge)])
-        rows += [["caveat", code(caveat, 400)] for caveat in seen.caveats]
-        rows += [["image", code(f"{it.image.name} {it.image.digest}")] for it in seen.images]
-    if report.tier and (caveat := Tier(report.tier).caveat):
-        rows.append(["tier", caveat])
-    elif report.tier:
-        rows.append(["tier", code(report.tier)])
+            rows.append(["judged on", Quote(seen.judge)])
+        rows += [["caveat", Quote(caveat, 400)] for caveat in seen.caveats]
+        rows += [["image", Quote(f"{it.image.name} {it.image.digest}")] for it in seen.images]
+    if report.tier:
+        rows.append(["tier", Tier(report.tier).caveat or Quote(report.tier)])
     if report.head:
-        rows.append(["ledger", code(report.head.hash)])
-    return [*rows, ["blastdoor", code(report.version)]]
+        rows.append(["ledger", Quote(report.head.hash)])
+    return [*rows, ["blastdoor", Quote(report.version)]]

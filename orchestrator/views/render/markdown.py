@@ -47,10 +47,10 @@ def document(sections: Sequence[Section]) -> str:
 
 def _within(section: Section) -> list[str]:
     said = section.line if section.line and not (section.body_says_all and section.body) else ""
-    return [*([sentence(said), ""] if said else []), *_blocks(section.body)]
+    return [*([sentence(said), ""] if said else []), *blocks(section.body)]
 
 
-def _blocks(body: Iterable[Block]) -> list[str]:
+def blocks(body: Iterable[Block]) -> list[str]:
     return [line for block in body for line in (*_block(block), "")]
 
 
