@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that are made from the code: commands with their exit codes, and settings.
+"""Writes what of docs/ is made from the code: commands with their exit codes, settings, and the modes of a judge.
 
 The pages are committed, so that they can be read where the repository is; a test holds them equal to what this writes.
 """
@@ -7,11 +7,13 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 
 import click
 from pydantic.fields import FieldInfo
 
 from orchestrator import run_options
+from orchestrator.domain.tier import Tier
 from orchestrator.run_options import OPTIONS
 from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.cli import cli
@@ -21,6 +23,8 @@ from orchestrator.views.parsing import Named
 
 DOCS = Path(__file__).parents[1] / "docs"
 _NOTE = "<!-- Written by scripts/reference.py (make docs). Change the code that it is made from, not this page. -->"
+_MODES = "<!-- From orchestrator/domain/tier.py, by scripts/reference.py (make docs). -->"
+_MODES_END = "<!-- The end of the modes. -->"
 
 _GROUPS = {
     "set up": ("up", "down", "images"),
@@ -156,7 +160,20 @@ def _table(*parts: object) -> str:
     return "\n".join(f"| {' | '.join(map(str, cells))} |".replace("|  |", "| |") for cells in lines)
 
 
-PAGES = {"commands.md": commands_page, "settings.md": settings_page}
+def task_page() -> str:
+    """As it stands, with the modes of a judge as they are declared."""
+    page = (DOCS / "task.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition(f"{_MODES}\n")
+    after = rest.partition(_MODES_END)[2]
+    return f"{before}{_MODES}\n\n{_modes()}\n\n{_MODES_END}{after}"
+
+
+def _modes() -> str:
+    lines = (f"- `{tier}`: {tier.terms.about}" for tier in Tier)
+    return "\n".join(fill(it, 120, subsequent_indent="  ", break_on_hyphens=False) for it in lines)
+
+
+PAGES = {"commands.md": commands_page, "settings.md": settings_page, "task.md": task_page}
 
 
 def main() -> None:

@@ -11,7 +11,8 @@ from statistics import median
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Purpose
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Tier, Verdict
+from orchestrator.domain.tier import USUAL, Tier
+from orchestrator.domain.verdict import Verdict
 
 # Stands before a value that one run of a noisy task came to; LEGEND explains it.
 MARK = "~"
@@ -29,7 +30,7 @@ class Headline:
     runs: int = 0
     screened: bool = False
     at_most: tuple[str, ...] = ()
-    tier: Tier = Tier.DATA
+    tier: Tier = USUAL
 
     @property
     def mark(self) -> str:

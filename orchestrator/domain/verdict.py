@@ -6,25 +6,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from orchestrator.domain.metric import Goal, Ranking
-
-
-class Tier(StrEnum):
-    """How far the judge stands from the candidate. Shared: one process; the candidate can forge its own score."""
-
-    DATA = "data"
-    RELAY = "relay"
-    SHARED = "shared"
-
-    @property
-    def strength(self) -> int:
-        return {Tier.DATA: 2, Tier.RELAY: 2, Tier.SHARED: 0}[self]
-
-    @property
-    def caveat(self) -> str:
-        """What people must be told of its scores; empty where they hold."""
-        if self is not Tier.SHARED:
-            return ""
-        return f"{self}: judge and candidate are in one chamber, so a candidate can forge its score"
+from orchestrator.domain.tier import Tier
 
 
 class Mode(StrEnum):
@@ -130,6 +112,6 @@ def objection(new: Verdict, champion: Verdict, *, lower_tier: bool = False) -> s
         return "the judge says that it is no solution"
     if new.suspect:
         return f"too good to be believed: {', '.join(new.suspect)} beyond the ceiling"
-    if new.tier.strength < champion.tier.strength and not lower_tier:
+    if new.tier.terms.strength < champion.tier.terms.strength and not lower_tier:
         return f"tier {new.tier} does not replace tier {champion.tier}"
     return None

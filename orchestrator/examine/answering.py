@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from orchestrator.domain.verdict import Mode
 from orchestrator.examine.cheating import Bar, Fate, Tried, bar_of, fate_of, some_at_a_time
 from orchestrator.examine.findings import Findings, Section, Sign
-from orchestrator.examine.rehearsal import Rehearsal, rehearse_calls
 from orchestrator.judge.cheats import Oracle
 from orchestrator.judge.helpers import CHEAT, CHEAT_ANSWERS
+from orchestrator.loop.rehearsal import NODE, Rehearsal, rehearse_calls
 from orchestrator.loop.workbench import Parts
 
 # The one that gives no answer: what becomes of it does not tell whether the judge looks at answers.
@@ -25,7 +26,9 @@ async def try_answers(parts: Parts, runs: Sequence[Rehearsal], findings: Finding
     }
 
     async def attempt(oracle: Oracle) -> Tried:
-        return _tried(parts, oracle, await rehearse_calls(parts, command=commands[oracle.name]), bar)
+        command = commands[oracle.name]
+        run = await rehearse_calls(parts, Mode.SUBMIT, parts.jobs.snapshot.tree, NODE, command)
+        return _tried(parts, oracle, run, bar)
 
     tried = await some_at_a_time(made, attempt, findings, width)
     if all(one.fate is Fate.KEPT_OUT for one in tried):

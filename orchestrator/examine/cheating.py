@@ -7,10 +7,9 @@ from enum import StrEnum
 
 from orchestrator.domain.metric import Ranking
 from orchestrator.examine.findings import Findings, Section, Sign
-from orchestrator.examine.rehearsal import Rehearsal, judged
 from orchestrator.judge.cheats import Oracle, oracles
 from orchestrator.judge.data import Judgement
-from orchestrator.loop.trial import for_judge
+from orchestrator.loop.rehearsal import Rehearsal, judged
 from orchestrator.loop.workbench import Parts
 from orchestrator.text import short
 
@@ -95,7 +94,7 @@ async def some_at_a_time(
 
 
 async def _try(parts: Parts, oracle: Oracle, baseline: Mapping[str, bytes], bar: Bar) -> Tried:
-    outputs = for_judge(parts, oracle.outputs)
+    outputs = parts.judge_mode.for_judge(parts.task, oracle.outputs)
     if not outputs:
         return Tried(oracle, Fate.KEPT_OUT, "invalid: it left no output")
     if outputs == baseline:

@@ -7,17 +7,15 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.change import File, Tree
-from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.domain.verdict import Mode
 from orchestrator.examine.answering import try_answers
 from orchestrator.examine.cheating import bar_of, tell_cheats, try_cheats
 from orchestrator.examine.dependence import tell_dependence, try_wrecks
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
-from orchestrator.examine.rehearsal import NO_OUTPUT, Rehearsal, judged, rehearse
-from orchestrator.judge.data import judge_files
-from orchestrator.judge.helpers import judge_helpers
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.loop.guards import guard_record, run_guard
+from orchestrator.loop.rehearsal import NO_OUTPUT, Rehearsal, rehearse
 from orchestrator.loop.relaying import untold
 from orchestrator.loop.workbench import Free, Parts
 from orchestrator.task import GuardSpec
@@ -96,9 +94,8 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
     if run.verdict.suspect:
         text = f"the baseline itself is beyond the ceiling of {', '.join(run.verdict.suspect)}"
         findings.add(Section.WIRING, Sign.FAIL, text, "nothing could ever be kept; correct the ceiling, or the goal")
-    if parts.tier is Tier.SHARED:
-        text = "tier shared: judge and candidate share a chamber, so a candidate can forge its own score"
-        findings.add(Section.WIRING, Sign.WARN, text, 'move the judge out with judge.mode = "data"')
+    if caveat := parts.tier.terms.caveat:
+        findings.add(Section.WIRING, Sign.WARN, f"tier {caveat}", 'move the judge out with judge.mode = "data"')
     return True
 
 
@@ -201,12 +198,9 @@ async def _check_guard(parts: Parts, spec: GuardSpec, run: Rehearsal, findings: 
 async def _search_for_gold(parts: Parts, runs: Sequence[Rehearsal], findings: Findings) -> LookedAround:
     """A canary goes to the judge with the gold; then the candidate's chamber is searched for it."""
     canary = new_canary()
-    if parts.tier is not Tier.SHARED:
+    if parts.tier.terms.hides_gold:
         findings.doing("a canary beside the gold")
-    if parts.tier is Tier.RELAY:
-        await rehearse(with_canary(parts, canary))
-    elif parts.tier is Tier.DATA:
-        await judged(with_canary(parts, canary), runs[0].outputs)
+        await parts.judge_mode.judge_again(with_canary(parts, canary), runs[0].outputs)
     findings.doing("a look around in the candidate's chamber")
     return await look_around(parts, canary)
 
@@ -217,14 +211,12 @@ def with_canary(parts: Parts, canary: str) -> Parts:
     folder = next(iter(snapshot.gold), "gold/x").rpartition("/")[0]
     name = f"{folder}/.blastdoor-canary" if folder else ".blastdoor-canary"
     gold = Tree({**snapshot.gold, name: File(canary.encode())})
-    return replace(
-        parts, judge=replace(parts.judge, files=judge_files(snapshot.judge, gold, judge_helpers(parts.tier)))
-    )
+    return replace(parts, judge=replace(parts.judge, files=parts.judge_mode.files(snapshot.judge, gold)))
 
 
 async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheats: bool, width: int) -> None:
     """The judge against cheats, and its code against what would run a candidate's output."""
-    if parts.tier is Tier.SHARED:
+    if not parts.tier.terms.hides_gold:
         text = "not tried: in one chamber with the judge, a candidate needs no cheat but a result file of its own"
         findings.add(Section.CHEATS, Sign.WARN, text)
         if cheats:
@@ -232,7 +224,7 @@ async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheat
     elif cheats and never_called(found.runs[0]):
         findings.add(Section.CHEATS, Sign.NOTE, "not tried: the judge calls nobody")
     elif cheats:
-        trying = try_answers if parts.tier is Tier.RELAY else try_cheats
+        trying = try_answers if parts.tier.terms.calls else try_cheats
         tried = await trying(parts, found.runs, findings, width)
         tell_cheats(tried, findings)
         tell_dependence(bar_of(parts, found.runs), tried, found.runs[0].outputs, findings)

@@ -11,7 +11,7 @@ from orchestrator.change import File, Refusal, Tree
 from orchestrator.examine.answering import RAISES
 from orchestrator.examine.cheating import Bar, Fate, Tried, bar_of
 from orchestrator.examine.findings import Findings, Section, Sign
-from orchestrator.examine.rehearsal import Rehearsal, rehearse
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.loop.workbench import Parts
 
 # One that looks like the baseline may do so by chance, also where nothing else could be judged.

@@ -17,7 +17,7 @@ from orchestrator.domain.certify import CertifyRule
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Node, Phase, Purpose, Role
-from orchestrator.domain.verdict import Tier, Verdict
+from orchestrator.domain.verdict import Verdict
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.examine.gate_steps import Step, StepState, Watch, is_sound, steps_of
 from orchestrator.ledger import LedgerError
@@ -146,7 +146,7 @@ async def _run_guards(bench: Workbench, node: Node, watch: Watch) -> None:
         checked = await check_guard(bench, node.id, guard)
         bench.book.record(e.Charged(what=f"guard {guard.name} of {node.id}", spent=usage(checked.spent).as_row()))
         # What runs beside the judge may print gold.
-        hidden = guard.place == "judge" or bench.tier is Tier.SHARED
+        hidden = guard.place == "judge" or not bench.tier.terms.hides_gold
         watch.logs[guard.name] = b"" if hidden else checked.log
 
 

@@ -9,7 +9,7 @@ from orchestrator.domain.certify import Stand
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Guard, Node, Purpose, Spent, Trial
-from orchestrator.domain.verdict import Aim, Stage, Tier, Verdict, better
+from orchestrator.domain.verdict import Aim, Stage, Verdict, better
 from orchestrator.loop.certifying import evidence
 from orchestrator.loop.workbench import Workbench
 
@@ -88,8 +88,8 @@ def _run_steps(bench: Workbench, trial: Trial | None, watch: Watch) -> Iterator[
         why = "the change was not applied"
         yield from (Step("trial", StepState.SKIPPED, why), Step("judge", StepState.SKIPPED, why))
         return
-    # In tier shared the judge's words are in the same log.
-    log = bench.artifacts.get(trial.log) if trial.log and bench.tier is not Tier.SHARED else b""
+    # Beside the gold, the judge's words are in the same log.
+    log = bench.artifacts.get(trial.log) if trial.log and bench.tier.terms.hides_gold else b""
     state = StepState.FAILED if trial.ending else StepState.PASSED
     yield Step("trial", state, _why_ended(trial), watch.seconds(trial.id), log)
     if trial.ending:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator.change import Tree
-from orchestrator.domain.verdict import Tier
 from orchestrator.examine.checkup import Checkup
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.loop.workbench import Parts
@@ -26,8 +25,8 @@ def check_gold(parts: Parts, found: Checkup, findings: Findings) -> None:
         findings.add(Section.GOLD, Sign.NOTE, text, "right where the judge needs no answers; else name it")
     elif not copies:
         findings.add(Section.GOLD, Sign.OK, "no file of it lies in the workspace or among the inputs")
-    if parts.tier is Tier.SHARED:
-        text = "not searched for: in tier shared, gold lies in the candidate's chamber"
+    if not parts.tier.terms.hides_gold:
+        text = f"not searched for: in tier {parts.tier}, gold lies in the candidate's chamber"
         findings.add(Section.GOLD, Sign.WARN, text)
     elif found.seen.found:
         where = ", ".join(found.seen.found)

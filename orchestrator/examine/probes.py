@@ -9,11 +9,10 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.domain.verdict import Mode
 from orchestrator.door import TooLarge
-from orchestrator.examine.rehearsal import NODE, engine_trouble_is_no_finding
 from orchestrator.loop.jobs import Image, together
-from orchestrator.loop.trial import job_of
+from orchestrator.loop.rehearsal import NODE, engine_trouble_is_no_finding
 from orchestrator.loop.workbench import Parts
 from orchestrator.text import short
 from sandbox import Bundle, Job, Limits
@@ -90,7 +89,7 @@ def new_canary() -> str:
 
 async def look_around(parts: Parts, canary: str) -> LookedAround:
     """Run the baseline once more, then search its chamber for the canary. Two decoys prove that the search sees."""
-    job, bundle = job_of(parts, NODE, Mode.SUBMIT, parts.jobs.snapshot.tree)
+    job, bundle = parts.judge_mode.job_of(parts, NODE, Mode.SUBMIT, parts.jobs.snapshot.tree)
     report = f"{_REPORT}{secrets.token_hex(4)}"
     in_file, in_variable = new_canary(), new_canary()
     limits = job.limits.model_copy(
@@ -101,7 +100,7 @@ async def look_around(parts: Parts, canary: str) -> LookedAround:
         }
     )
     # Where a judge calls it, the baseline alone would wait for ever: its files are looked at, and it is not run.
-    serves = parts.tier is Tier.RELAY
+    serves = parts.tier.terms.calls
     changed = {
         "command": ("sh", "-c", _LOOK_AROUND, "sh", report, *(("true",) if serves else job.command)),
         "mode": JobMode.BATCH,

@@ -15,8 +15,8 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Purpose, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
-from orchestrator.examine.rehearsal import Rehearsal, rehearse
 from orchestrator.loop.keeping import End, Rules, may_be_kept
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.loop.workbench import Parts
 
 

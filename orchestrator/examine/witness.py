@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from orchestrator.domain.verdict import Mode, Tier
 from orchestrator.door import Door
 from orchestrator.examine.probes import Packages, list_packages
-from orchestrator.examine.rehearsal import NODE
 from orchestrator.loop.guards import guard_record
 from orchestrator.loop.workbench import Parts
 from sandbox import Job, Limits
@@ -60,14 +58,10 @@ async def witness(parts: Parts) -> Witness:
 
 def _jobs(parts: Parts) -> list[tuple[str, Job, Door]]:
     """Each with the door that it goes through."""
-    jobs = parts.jobs
-    if parts.tier is Tier.SHARED:
-        found = [("trial and judge in one chamber", jobs.shared(Mode.SUBMIT, NODE), parts.door)]
-    else:
-        found = [("trial", jobs.trial(Mode.SUBMIT), parts.door), ("judge", jobs.judge(Mode.SUBMIT), parts.home)]
+    found = parts.judge_mode.commands(parts)
     for spec in parts.task.guards:
         door = parts.home if spec.place == "judge" else parts.door
-        found.append((f"guard {spec.name}", jobs.guard(guard_record(spec)), door))
+        found.append((f"guard {spec.name}", parts.jobs.guard(guard_record(spec)), door))
     return found
 
 

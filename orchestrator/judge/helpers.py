@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.change import Tree
-from orchestrator.domain.verdict import Tier
 
 GUEST = Path(__file__).parent / "guest"
 # Beside the candidate's files, where no change of its own can be.
@@ -32,8 +31,3 @@ JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_values.
 def helpers(names: Sequence[str]) -> Tree:
     """Our modules, as files."""
     return Tree.of({name: (GUEST / name).read_bytes() for name in names})
-
-
-def judge_helpers(tier: Tier) -> Tree:
-    """What a judge of this tier finds beside it, besides the helper that all of them get."""
-    return helpers(JUDGE_HELPERS) if tier is Tier.RELAY else Tree()

@@ -12,7 +12,7 @@ from orchestrator.domain import ladder
 from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Role, Spent
-from orchestrator.domain.verdict import Aim, Mode, Tier, Verdict
+from orchestrator.domain.verdict import Aim, Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement
 from orchestrator.loop import relaying
@@ -20,7 +20,6 @@ from orchestrator.loop.again import for_another
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.judging import verdict_of
 from orchestrator.loop.money import unbooked, worst_of_asking
-from orchestrator.loop.trial import for_judge, job_of
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.task import HeldOutSpec
 
@@ -28,7 +27,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True)
-class _Scored:
+class HeldOutScore:
     """`merit` is None where there is no score that counts; `fault` says why in a fixed code."""
 
     spent: Spent
@@ -120,19 +119,17 @@ def _intend(bench: Workbench, name: str) -> int:
     return query
 
 
-async def _scored(bench: Workbench, name: str, query: int) -> _Scored:
+async def _scored(bench: Workbench, name: str, query: int) -> HeldOutScore:
     try:
-        return await _run_and_judge(bench, name)
+        return await bench.judge_mode.score_heldout(bench, name)
     except Free as free:
         bench.book.record(e.HeldOutAsked(node=name, query=query, spent=free.spent, interrupted=True))
         raise
 
 
-async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
+async def score_outputs(bench: Workbench, name: str) -> HeldOutScore:
     """Nobody listens to the chamber, and what it leaves goes to the judge and no further."""
-    if bench.tier is Tier.RELAY:
-        return await _called(bench, name)
-    job, bundle = job_of(bench, name, Mode.HELDOUT, await bench.tree(name))
+    job, bundle = bench.judge_mode.job_of(bench, name, Mode.HELDOUT, await bench.tree(name))
     try:
         ran = await bench.door.run(job, bundle)
     except NotStarted as error:
@@ -140,27 +137,27 @@ async def _run_and_judge(bench: Workbench, name: str) -> _Scored:
     except BrokeOff as error:
         if error.proven:
             raise Free.of(error, spent=error.spent) from error
-        return _Scored(error.spent, fault="broke off")
+        return HeldOutScore(error.spent, fault="broke off")
     except TooLarge as error:
-        return _Scored(error.spent, fault="too large")
+        return HeldOutScore(error.spent, fault="too large")
     fingerprint = bench.jobs.fingerprint(ran.outcome.facts, Mode.HELDOUT)
     cohort = cohort_of(fingerprint, bench.ranking.binds)
-    ending, outputs = ENDINGS[ran.outcome.ending], for_judge(bench, ran.outcome.outputs)
+    ending, outputs = ENDINGS[ran.outcome.ending], bench.judge_mode.for_judge(bench.task, ran.outcome.outputs)
     if ending and ending.retryable:
         raise Free(ending, "the chamber for the held-out split was killed", ran.spent)
     if ending or not outputs:
-        return _Scored(ran.spent, cohort, fault=str(ending or "no output"))
+        return HeldOutScore(ran.spent, cohort, fault=str(ending or "no output"))
     try:
-        judgement = await bench.judge.judge(outputs, Mode.HELDOUT, name)
+        judgement = await bench.judge_mode.judge(bench, outputs, Mode.HELDOUT, name)
     except BrokeOff as error:
         raise Free.of(error, "the provider failed while judging", ran.spent + error.spent) from error
     except NotStarted as error:
         raise Free.of(error, "no chamber for the judge", ran.spent + error.spent) from error
     merit, fault = _merit(bench, judgement, fingerprint)
-    return _Scored(ran.spent + judgement.spent, cohort, merit, fault)
+    return HeldOutScore(ran.spent + judgement.spent, cohort, merit, fault)
 
 
-async def _called(bench: Workbench, name: str) -> _Scored:
+async def score_calls(bench: Workbench, name: str) -> HeldOutScore:
     """The same where the judge calls the candidate."""
     met = await relaying.relayed(bench, name, Mode.HELDOUT, await bench.tree(name))
     spent = met.candidate.spent + met.judge.spent
@@ -171,14 +168,14 @@ async def _called(bench: Workbench, name: str) -> _Scored:
     fingerprint = bench.jobs.fingerprint(outcome.facts if outcome else {}, Mode.HELDOUT)
     cohort = cohort_of(fingerprint, bench.ranking.binds)
     if ended := relaying.ended_by(met, bench.task.target(Mode.HELDOUT).limits.wall):
-        return _Scored(spent, cohort, fault=str(ended.ending))
+        return HeldOutScore(spent, cohort, fault=str(ended.ending))
     found = relaying.scored(bench, met, fingerprint, Mode.HELDOUT)
     if found.verdict is None:
-        return _Scored(spent, cohort, fault="judge broke")
+        return HeldOutScore(spent, cohort, fault="judge broke")
     if bench.state.nodes[name].role is Role.BASELINE and found.verdict.at_most:
-        return _Scored(spent, cohort, fault="below what the channel can tell")
+        return HeldOutScore(spent, cohort, fault="below what the channel can tell")
     merit, fault = _merit_of(bench, found.verdict)
-    return _Scored(spent, cohort, merit, fault)
+    return HeldOutScore(spent, cohort, merit, fault)
 
 
 def _merit(bench: Workbench, judgement: Judgement, fingerprint: Fingerprint) -> tuple[float | None, str]:

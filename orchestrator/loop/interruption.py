@@ -10,7 +10,7 @@ from orchestrator.domain.node import order_of
 from orchestrator.domain.records import STANDING, Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
-from orchestrator.loop.money import refund_all, trial_job, unbooked, usage
+from orchestrator.loop.money import refund_all, unbooked, usage
 from orchestrator.loop.workbench import Workbench
 from sandbox import Job, Limits
 
@@ -91,7 +91,7 @@ def loose_ends(bench: Workbench, node: Node, why: str) -> list[e.Event]:
     for trial in bench.state.trials_of(node.id):
         mode = trial.purpose.mode
         if not trial.ended:
-            spent = _at_most(bench, bench.door, trial_job(bench, mode), trial.started_at)
+            spent = _at_most(bench, bench.door, bench.judge_mode.trial_job(bench.jobs, mode), trial.started_at)
             ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=why, spent=spent))
         if trial.judging:  # in relay mode, at the same time
             spent = _at_most(bench, bench.home, bench.jobs.judge(mode), trial.judging_since)

@@ -5,18 +5,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from orchestrator.change import Tree
 from orchestrator.domain.fingerprint import HARDWARE, Fingerprint
 from orchestrator.domain.records import Guard
-from orchestrator.domain.verdict import Mode, Tier
-from orchestrator.judge.data import contract_variables
-from orchestrator.judge.helpers import HELPERS_FOLDER
-from orchestrator.loop.backstop import chamber_limits, relays
+from orchestrator.domain.verdict import Mode
 from orchestrator.task import Snapshot, Task
 from orchestrator.turns import HELDOUT, HIDDEN
 from sandbox import Bundle, Input, Job, Limits, Needs
-from sandbox import Mode as JobMode
+
+if TYPE_CHECKING:
+    from orchestrator.loop.judge_modes import JudgeMode
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Jobs:
     """All jobs of one run. The inputs of every mode are in the store already."""
 
     task: Task
+    judge_mode: "JudgeMode"
     snapshot: Snapshot
     image: Image
     judge_image: Image
@@ -51,24 +52,22 @@ class Jobs:
 
     @cached_property
     def _judges(self) -> dict[Mode, Job]:
-        return {mode: self._judge(mode, self.judge_image) for mode in Mode}
+        return {mode: self._judge(mode) for mode in Mode}
 
     def _trial(self, mode: Mode) -> Job:
         task, target = self.task, self.task.target(mode)
         env = {**target.env, "BLASTDOOR_MODE": (Mode.TUNE if mode is Mode.TUNE else Mode.SUBMIT).value}
         if task.trial.steps is not None:
             env["BLASTDOOR_STEPS"] = str(task.trial.steps)
-        if relays(task):
-            env["PYTHONPATH"] = ":".join([f"/work/src/{HELPERS_FOLDER}", *filter(None, [env.get("PYTHONPATH")])])
         return Job(
             command=target.command,
             build=task.trial.build,
             image=self.image.name,
-            env=env,
+            env=self.judge_mode.env(env),
             workdir=task.trial.workdir,
-            mode=self._mode,
+            mode=self.judge_mode.job_mode,
             loopback=task.trial.loopback,
-            limits=chamber_limits(task, mode)[0],
+            limits=self.judge_mode.limits(task, mode)[0],
             needs=Needs(live_log=True, stop=True) if self._may_be_stopped(mode) else Needs(),
             inputs=self.inputs_of(mode),
             realm=self._realm(mode),
@@ -78,7 +77,7 @@ class Jobs:
         """Whose secrets a candidate's chamber holds: agents have none, and later trials none of the held-out split."""
         if mode is Mode.HELDOUT:
             return HELDOUT
-        return HIDDEN if self.task.hidden or Tier(self.task.judge.mode) is Tier.SHARED else ""
+        return HIDDEN if self.task.hidden or not self.task.judge.mode.terms.hides_gold else ""
 
     def realms(self) -> set[tuple[str, str]]:
         """Images of candidates, with each realm that they are needed for."""
@@ -89,19 +88,9 @@ class Jobs:
         """Nobody listens to a chamber on the held-out split."""
         if mode is Mode.HELDOUT:
             return False
-        counts = self.task.trial.steps is not None and not relays(self.task)
+        counts = self.task.trial.steps is not None and not self.task.judge.mode.terms.calls
         pruned = self.task.pruning is not None and mode is Mode.SUBMIT
         return counts or pruned or self.task.stall.heartbeat is not None
-
-    @property
-    def _mode(self) -> JobMode:
-        return JobMode.RELAY if relays(self.task) else JobMode.BATCH
-
-    def shared(self, mode: Mode, node: str) -> Job:
-        """Legacy evaluators: the judge's command beside the candidate, in one chamber. The lowest tier."""
-        judge = self._judge(mode, self.image)
-        told = {**contract_variables(mode, node), "BLASTDOOR_CANDIDATE": "/work/src/candidate"}
-        return judge.model_copy(update={"env": {**judge.env, **told}, "realm": self._realm(mode)})
 
     def judge(self, mode: Mode) -> Job:
         return self._judges[mode]
@@ -144,15 +133,15 @@ class Jobs:
             "gold": snapshot.digests["gold"],
         }
 
-    def _judge(self, mode: Mode, image: Image) -> Job:
+    def _judge(self, mode: Mode) -> Job:
         target = self.task.target(mode)
         return Job(
             command=target.judge,
-            image=image.name,
+            image=self.judge_image.name,
             env=target.judge_env,
             workdir="judge",
-            mode=self._mode,
-            limits=chamber_limits(self.task, mode)[1],
+            mode=self.judge_mode.job_mode,
+            limits=self.judge_mode.limits(self.task, mode)[1],
             inputs=self.inputs_of(mode),
         )
 

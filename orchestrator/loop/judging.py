@@ -7,13 +7,13 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint, cohort_of
 from orchestrator.domain.records import Role, Spent, Trial
-from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.judge.contract import Result
-from orchestrator.judge.data import Judgement, read_result
+from orchestrator.judge.data import Judgement
 from orchestrator.loop.steps import tune_trial
 from orchestrator.loop.workbench import Free, Parts, Workbench
-from orchestrator.offload import offload, offload_disk
+from orchestrator.offload import offload_disk
 
 
 async def judge_trial(bench: Workbench, name: str) -> None:
@@ -50,9 +50,7 @@ async def judge_trial(bench: Workbench, name: str) -> None:
 
 async def _ask(bench: Workbench, trial: Trial) -> Judgement:
     outputs = await offload_disk(bench.artifacts.get_files, trial.outputs) if trial.outputs else {}
-    if bench.tier is Tier.SHARED:
-        return await offload(read_result, outputs, Spent())
-    return await bench.judge.judge(outputs, trial.purpose.mode, trial.node)
+    return await bench.judge_mode.judge(bench, outputs, trial.purpose.mode, trial.node)
 
 
 @contextmanager
@@ -89,9 +87,10 @@ async def _check_on_baseline(bench: Workbench, trial: Trial, first: str, spent: 
     """What of `spent` is still to be booked. Raises Free where the judge breaks on the baseline too: then it is the
     judge that is broken.
     """
-    if bench.state.nodes[trial.node].role is Role.BASELINE or bench.tier is Tier.SHARED:
+    mode = trial.purpose.mode
+    if bench.state.nodes[trial.node].role is Role.BASELINE or not bench.judge_mode.walls_of_doubt(bench.task, mode):
         return spent
-    known_good = _baseline_outputs(bench, trial.purpose.mode)
+    known_good = _baseline_outputs(bench, mode)
     if known_good is None:
         return spent
     judging = f"{trial.id}/control"
@@ -101,7 +100,7 @@ async def _check_on_baseline(bench: Workbench, trial: Trial, first: str, spent: 
     )
     with _closing(bench, trial.id, judging):
         outputs = await offload_disk(bench.artifacts.get_files, known_good)
-        control = await bench.judge.judge(outputs, trial.purpose.mode, bench.state.run.root)
+        control = await bench.judge_mode.judge(bench, outputs, mode, bench.state.run.root)
     bench.book.record(
         e.JudgingEnded(trial=trial.id, judging=judging, on_baseline=True, fault=control.fault, spent=control.spent)
     )

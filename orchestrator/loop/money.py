@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orchestrator.budget import Account, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Guard, Node, Role, Spent
-from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.domain.verdict import Mode
 from orchestrator.loop.backstop import (
     Walls,
     walls_of_asking,
@@ -16,7 +16,7 @@ from orchestrator.loop.backstop import (
     worst_of_walls,
 )
 from orchestrator.loop.workbench import Parts, Workbench
-from sandbox import Job, Limits
+from sandbox import Limits
 
 _SLOTS = {Role.SEARCH: Account.ATTEMPTS, Role.INJECTED: Account.ATTEMPTS, Role.CONTROL: Account.CONTROL}
 
@@ -41,32 +41,27 @@ def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
     """Its slot, what it may use of models, and all chambers that it may need but those of tuning."""
     walls = [walls_of_guard(Limits.model_validate(guard.limits), guard.place) for guard in guards]
     asking = usage(bench.asking) if role is Role.SEARCH else Amounts()
-    return slot(role) + asking + _worst(bench, walls_of_attempt(bench.task, role, walls))
+    return slot(role) + asking + _worst(bench, walls_of_attempt(bench.judge_mode, bench.task, role, walls))
 
 
 def worst_of_search(bench: Parts) -> Amounts:
     """What an attempt of the search sets aside in all, tuning included."""
-    chambers = sum((_worst(bench, walls) for walls in walls_of_search(bench.task)), Amounts())
+    chambers = sum((_worst(bench, walls) for walls in walls_of_search(bench.judge_mode, bench.task)), Amounts())
     return slot(Role.SEARCH) + usage(bench.asking) + chambers
 
 
 def worst_of_asking(bench: Parts) -> Amounts:
-    return _worst(bench, walls_of_asking(bench.task))
+    return _worst(bench, walls_of_asking(bench.judge_mode, bench.task))
 
 
 def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
-    return _worst(bench, walls_of_trial(bench.task, mode))
+    return _worst(bench, walls_of_trial(bench.judge_mode, bench.task, mode))
 
 
 def _worst(bench: Parts, walls: Sequence[Walls]) -> Amounts:
     """Each at the price of the place where it is run: candidates may be sent away, judges stay."""
     places = ((bench.door, True), (bench.home, False))
     return sum((usage(worst_of_walls(door.tariff, walls, away=away)) for door, away in places), Amounts())
-
-
-def trial_job(parts: Parts, mode: Mode) -> Job:
-    """What really runs as a trial: in shared mode it is the judge's command, under the judge's limits."""
-    return parts.jobs.shared(mode, "0") if parts.tier is Tier.SHARED else parts.jobs.trial(mode)
 
 
 def hold_of(node: Node) -> str:

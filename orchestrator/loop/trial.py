@@ -1,7 +1,6 @@
 """One candidate in one chamber: intent, run, and what came of it as one event."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from functools import partial
 
 from orchestrator.change import Tree
@@ -9,20 +8,16 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import cohort_of
 from orchestrator.domain.records import Purpose
-from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.domain.verdict import Mode
 from orchestrator.door import BrokeOff, NotStarted, Ran, TooLarge
-from orchestrator.judge.data import chosen_outputs
 from orchestrator.ledger import Stored
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.heartbeat import Heartbeat
-from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.live_log import LiveLog
 from orchestrator.loop.pruning import Hearing
-from orchestrator.loop.relaying import candidate_bundle, run_relay
-from orchestrator.loop.workbench import Free, Parts, Workbench
+from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.offload import offload_disk
 from orchestrator.pruning import Watch
-from sandbox import Bundle, Job
 from sandbox import Ending as ChamberEnding
 
 
@@ -34,16 +29,19 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
     trial = f"{node}-{bench.state.nodes[node].trials + 1}"
     opened = bench.state.attempts
     intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft, subject=subject, attempts=opened)
-    if bench.tier is Tier.RELAY:
-        with closing(LiveLog(bench.live / f"{trial}.log")) as live:
-            await run_relay(bench, intent, tree, Hearing(live.line, lambda _: None))
-        return trial
-    job, bundle = job_of(bench, node, purpose.mode, tree)
+    await bench.judge_mode.run_trial(bench, intent, tree)
+    return trial
+
+
+async def run_alone(bench: Workbench, intent: e.TrialIntended, tree: Tree) -> None:
+    """What a trial leaves is harvested, for a judge that comes later. Raises Free like the above."""
+    trial, mode = intent.trial, intent.purpose.mode
+    job, bundle = bench.judge_mode.job_of(bench, intent.node, mode, tree)
     bench.book.record(intent)
     log = LiveLog(bench.live / f"{trial}.log")
     limit = bench.task.stall.heartbeat
     heartbeat = Heartbeat(limit) if limit else None
-    hearing = Hearing(log.line, partial(_watch, bench, trial, purpose.mode), heartbeat, bench.task.trial.steps)
+    hearing = Hearing(log.line, partial(_watch, bench, trial, mode), heartbeat, bench.task.trial.steps)
     try:
         ran = await bench.door.run(job, bundle, hearing, hearing)
     except NotStarted as error:
@@ -55,28 +53,12 @@ async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, t
         bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error), spent=error.spent))
     else:
         with bench.shelf.storing():
-            bench.book.note(await _ended(bench, trial, purpose.mode, ran, hearing))
+            bench.book.note(await _ended(bench, trial, mode, ran, hearing))
     finally:
         log.close()
     ended = bench.state.trials[trial]
     if ended.ending and ended.ending.retryable:
         raise Free(ended.ending, ended.reason)
-    return trial
-
-
-def job_of(parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
-    """What runs, and the files with it: the candidate alone, or in shared mode with the judge beside it."""
-    if parts.tier is Tier.RELAY:
-        return parts.jobs.trial(mode), candidate_bundle(tree)
-    if parts.tier is Tier.SHARED:
-        files = together(bundle_of(tree, "candidate"), bundle_of(parts.judge.files))
-        return parts.jobs.shared(mode, node), files
-    return parts.jobs.trial(mode), bundle_of(tree)
-
-
-def for_judge(parts: Parts, outputs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What of the harvest the judge is given. In shared mode it is the judge that wrote them, result and all."""
-    return chosen_outputs(outputs, () if parts.tier is Tier.SHARED else parts.task.trial.outputs)
 
 
 def _watch(bench: Workbench, trial: str, mode: Mode, facts: Mapping[str, str]) -> Watch | None:
@@ -105,7 +87,7 @@ async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: He
         # Who does not heed the order is killed for it, and pays like any other: else that would be a way to a refund.
         ending, why = hearing.order
         reason = f"{why}; {outcome.reason}" if outcome.reason else why
-    outputs = for_judge(bench, outcome.outputs)
+    outputs = bench.judge_mode.for_judge(bench.task, outcome.outputs)
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"
     kept, log = await offload_disk(_stored, bench, outputs, outcome.log_tail)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.budget import RefundPolicy
 from orchestrator.change import Policy, Tree
@@ -15,7 +16,8 @@ from orchestrator.domain.metric import Ranking
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Aim, Tier
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Aim
 from orchestrator.door import BrokeOff, Door, NotStarted
 from orchestrator.git import Candidates
 from orchestrator.judge.data import DataJudge
@@ -34,6 +36,9 @@ from orchestrator.loop.shelf import Shelf
 from orchestrator.offload import offload
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
+
+if TYPE_CHECKING:
+    from orchestrator.loop.judge_modes import JudgeMode
 
 
 class Free(Exception):
@@ -101,7 +106,11 @@ class Parts:
 
     @property
     def tier(self) -> Tier:
-        return Tier(self.task.judge.mode)
+        return self.task.judge.mode
+
+    @property
+    def judge_mode(self) -> "JudgeMode":
+        return self.jobs.judge_mode
 
     @property
     def certify(self) -> Certify:

@@ -14,6 +14,7 @@ from orchestrator.change.patterns import is_exact, matches
 from orchestrator.choices import PROPOSERS, PRUNERS
 from orchestrator.domain.certify import EACH
 from orchestrator.domain.metric import Rule
+from orchestrator.domain.tier import USUAL, modes_with
 from orchestrator.domain.verdict import Mode
 from orchestrator.registry import ChoiceError, listed
 from orchestrator.task.conditions import check_conditions
@@ -41,8 +42,8 @@ def check(task: Task, folder: Path, *, searches: bool = True) -> list[Notice]:
         *_certify_without_effect(task),
         *_search_without_a_space(task),
     ]
-    if task.judge.mode == "relay" and task.trial.outputs:
-        warnings.append((("trial", "outputs"), 'has no effect; with judge.mode = "relay" nothing is harvested'))
+    if (mode := task.judge.mode).terms.calls and task.trial.outputs:
+        warnings.append((("trial", "outputs"), f'has no effect; with judge.mode = "{mode}" nothing is harvested'))
     if (task.stall.heartbeat or 0.0) >= task.limits.wall:
         warnings.append((("stall", "heartbeat"), "has no effect; limits.wall ends every trial before that"))
     if isinstance(task.workspace, str):
@@ -66,16 +67,16 @@ def check_sections(task: Task) -> None:
     if task.heldout:
         _check_heldout(task, task.heldout)
     for at, metric in enumerate(task.metrics):
-        if metric.timing and task.judge.mode != "relay":
-            text = 'is measured where the judge calls the candidate; set judge.mode = "relay", or take it out'
-            raise Wrong(("metrics", at, "timing"), text)
+        if metric.timing and not task.judge.mode.terms.calls:
+            instead = f"set judge.mode = {modes_with(lambda it: it.calls)}, or take it out"
+            raise Wrong(("metrics", at, "timing"), f"is measured where the judge calls the candidate; {instead}")
     if task.parameters:
         check_conditions(task.parameters.space)
         _check_parameters_file(task, task.parameters.file)
     for stops, key in ((task.pruning, ("pruning", "rule")), (task.stall.heartbeat, ("stall", "heartbeat"))):
-        if stops and (mode := task.judge.mode) != "data":
-            text = f'needs judge.mode = "data": with "{mode}" no trial can be told to stop; take one of them out'
-            raise Wrong(key, text)
+        if stops and not (mode := task.judge.mode).terms.stops:
+            instead = f"needs judge.mode = {modes_with(lambda it: it.stops)}"
+            raise Wrong(key, f'{instead}: with "{mode}" no trial can be told to stop; take one of them out')
 
 
 def _check_choices(task: Task) -> None:
@@ -106,9 +107,9 @@ def _check_heldout(task: Task, held: HeldOutSpec) -> None:
     for name in held.inputs:
         if name not in task.inputs:
             raise Wrong(("heldout", "inputs", name), "replaces no input; use a name of [inputs]")
-    if task.judge.mode == "shared":
-        text = 'a shared judge shows the held-out gold to the candidate; use judge.mode = "data", or take [heldout] out'
-        raise Wrong(("heldout",), text)
+    if not (mode := task.judge.mode).terms.hides_gold:
+        instead = f'use judge.mode = "{USUAL}", or take [heldout] out'
+        raise Wrong(("heldout",), f"a {mode} judge shows the held-out gold to the candidate; {instead}")
     if task.target(Mode.HELDOUT).inputs == task.inputs and not judged_otherwise(task):
         text = "is the development split: same inputs, same judge command, same judge.env; give it other data"
         raise Wrong(("heldout",), text)

@@ -8,6 +8,7 @@ from orchestrator.choices import PRUNERS
 from orchestrator.domain.certify import Certify, CertifyRule
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS
 from orchestrator.domain.metric import Goal, Metric, Rule
+from orchestrator.domain.tier import USUAL, Tier
 from orchestrator.task.words import (
     Command,
     Env,
@@ -70,15 +71,12 @@ class ImageSpec(Section):
 
 
 class JudgeSpec(Section):
-    """Trusted code and gold, in a chamber of their own. Without `gold`, it is the folder `gold`, if that exists.
-
-    `relay`: judge and candidate are there at the same time, and the judge calls.
-    """
+    """Trusted code and gold. Without `gold`, it is the folder `gold`, if that exists."""
 
     command: Command
     folder: Place = "judge"
     gold: Place | None = None
-    mode: Literal["data", "shared", "relay"] = "data"
+    mode: Tier = USUAL
     env: Env = Field(default_factory=dict)
     limits: Limits = Limits()
     image: ImageSpec = ImageSpec()

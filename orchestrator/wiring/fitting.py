@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door, Overseer, Ran
-from orchestrator.loop.backstop import relays, side_by_side
+from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.site import Site
 from sandbox import Bundle, Job, Limits, Listener, Talk
@@ -30,9 +30,9 @@ def ceiling_of(task: Task, site: Site, *, agent: bool = False) -> int:
     """How many attempts fit at once. A judge at home waits for its turn, unless it must be there with the candidate."""
     task = fitted(task, site)
     if site.judging is None:
-        return site.ceiling(side_by_side(task))
+        return site.ceiling(judge_mode_of(task).side_by_side(task))
     fits = [site.ceiling(task.limits)]
-    if relays(task):
+    if task.judge.mode.terms.calls:
         fits.append(site.judging.ceiling(task.judge.limits))
     if agent:
         fits.append(site.judging.ceiling(task.agent.limits))
@@ -45,18 +45,12 @@ def check_site(task: Task, site: Site) -> None:
     for wanted, name in (
         (task.pruning, "[pruning]"),
         (task.stall.heartbeat, "stall.heartbeat"),
-        (task.trial.steps is not None and not relays(task), "trial.steps"),
+        (task.trial.steps is not None and not task.judge.mode.terms.calls, "trial.steps"),
     ):
         if wanted and not (can.stop and can.live_log):
             raise TaskError(f"{name} needs a backend that can stop a trial, which {site.name} cannot; take it out")
-    if relays(task) and not can.relay:
-        where = f"this backend ({can.boundary}) has no relay"
-        raise TaskError(f'judge.mode is "relay", but {where}; use another backend, or judge.mode = "data"')
-    if task.judge.mode == "shared" and site.judging:
-        raise TaskError(
-            f'judge.mode is "shared", so judge and gold would be sent to {site.name} beside the candidate;'
-            ' use judge.mode = "data", or --backend docker'
-        )
+    if misfit := judge_mode_of(task).misfit(can, site.name, away=site.judging is not None):
+        raise TaskError(f'judge.mode is "{task.judge.mode}", {misfit}')
     for limits in of_candidates(task):
         site.usd_per_second(limits)
 

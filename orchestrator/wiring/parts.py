@@ -9,12 +9,12 @@ from orchestrator.budget import Stop, stops
 from orchestrator.choices import PRUNERS
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
-from orchestrator.judge.data import DataJudge, judge_files
-from orchestrator.judge.helpers import judge_helpers
+from orchestrator.judge.data import DataJudge
 from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
+from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
@@ -83,6 +83,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | Non
     image, judge_image = await site.bake(task.image), await site.home.bake(task.judge.image)
     jobs = Jobs(
         task=task,
+        judge_mode=judge_mode_of(task),
         snapshot=taken,
         image=image,
         judge_image=judge_image,
@@ -96,7 +97,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | Non
     judge = DataJudge(
         door=home,
         jobs={mode: jobs.judge(mode) for mode in Mode},
-        files=judge_files(taken.judge, taken.gold, judge_helpers(Tier(task.judge.mode))),
+        files=jobs.judge_mode.files(taken.judge, taken.gold),
     )
     door = make_door(site, image, task.stall.provision, awake)
     return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))

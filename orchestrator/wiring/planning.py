@@ -15,6 +15,7 @@ from orchestrator.loop.backstop import (
     worst_of_walls,
 )
 from orchestrator.loop.jobs import Image
+from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.width import Shape
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
@@ -88,10 +89,11 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         make_proposer(options["control"], task, control=True)
     is_agent = options["proposer"] == "agent"
     form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
-    attempt, *tuning = walls_of_search(task)
+    judge_mode = judge_mode_of(task)
+    attempt, *tuning = walls_of_search(judge_mode, task)
     worst = sum((_worst(site, task, walls) for walls in (attempt, walls_of_agent(task) if is_agent else [])), Spent())
     if how is not How.RESUME:
-        baseline = _worst(site, task, walls_of_attempt(task, Role.BASELINE, []))
+        baseline = _worst(site, task, walls_of_attempt(judge_mode, task, Role.BASELINE, []))
         least = worst.microdollars + (least_of_asking(task, ready) if ready else 0) if options["attempts"] else 0
         check_cap(max(baseline.microdollars, least), options, site.name)
     worst += sum((_worst(site, task, walls) for walls in tuning), Spent())
@@ -116,7 +118,7 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
 
 
 def _planned(site: Site, task: Task) -> Planned:
-    trials = [it for it in walls_of_trial(task, Mode.SUBMIT) if it.away]
+    trials = [it for it in walls_of_trial(judge_mode_of(task), task, Mode.SUBMIT) if it.away]
     usd = site.usd_per_second(task.limits)
     asked_later = site.priced_later and not usd
     return Planned(

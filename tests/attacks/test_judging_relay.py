@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.verdict import Tier
+from orchestrator.domain.tier import Tier
 from orchestrator.settings import Settings
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from tests.attacks import relay_candidates as r

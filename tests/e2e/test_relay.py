@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.examine.rehearsal import Rehearsal, rehearse
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site

@@ -14,8 +14,8 @@ import pytest
 
 from orchestrator.change import File, Tree
 from orchestrator.domain.fingerprint import GPU
-from orchestrator.domain.verdict import Tier
-from orchestrator.examine.rehearsal import Rehearsal, rehearse
+from orchestrator.domain.tier import Tier
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
 from orchestrator.task import Choice, Task, load_task, snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site

@@ -11,9 +11,9 @@ import pytest
 
 from orchestrator.change import File, Tree
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.verdict import Tier
-from orchestrator.examine.rehearsal import Rehearsal, rehearse
+from orchestrator.domain.tier import Tier
 from orchestrator.judge.guest.blastdoor_values import Array, decode, encode
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.task import Choice, load_task, snapshot
 from orchestrator.wiring.parts import make_parts
 from tests.examples.judging import EXAMPLES

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from orchestrator.change import File, Refusal, Tree
-from orchestrator.examine.rehearsal import Rehearsal, rehearse
 from orchestrator.loop.guards import Checked, guard_record, run_guard
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.task import load_task, snapshot
 from orchestrator.wiring.parts import make_parts
 from tests.examples.judging import EXAMPLES

@@ -25,7 +25,7 @@ def headline(found: Headline | None, order: Sequence[Metric] = ()) -> str:
     """A node's values; those that are only screened, or may be forged, are marked. Nothing where there are none."""
     if not found:
         return ""
-    forgeable = f" [{found.tier}]" if found.tier.caveat else ""
+    forgeable = f" [{found.tier}]" if found.tier.terms.caveat else ""
     return metrics(found.metrics, order, found.mark) + forgeable
 
 

@@ -15,7 +15,6 @@ from rich.text import Text
 from orchestrator.examine.checkup import check_judge, check_wiring, make_or_tell
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import check_gold
-from orchestrator.loop.backstop import relays, side_by_side
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
@@ -109,7 +108,7 @@ async def examine(
     tell_noise(parts.ranking, parts.certify, found.runs, findings)
     tell_cost(parts, found, expected, findings)
     tell_profile(parts, found, expected, findings)
-    at_once = side_by_side(task) if relays(task) else task.judge.limits
+    at_once = parts.judge_mode.limits_of_judging(task)
     width = min(_CHEATS_AT_ONCE, site.home.ceiling(task.judge.limits if site.judging else at_once))
     await check_judge(parts, found, findings, cheats=cheats, width=width)
     check_gold(parts, found, findings)

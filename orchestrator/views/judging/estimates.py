@@ -10,8 +10,8 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.verdict import Mode
 from orchestrator.examine.checkup import Checkup
 from orchestrator.examine.findings import Findings, Section, Sign
-from orchestrator.examine.rehearsal import Rehearsal
 from orchestrator.loop.money import worst_of_search
+from orchestrator.loop.rehearsal import Rehearsal
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Parts
 from orchestrator.views.campaign import figures

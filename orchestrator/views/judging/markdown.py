@@ -1,6 +1,5 @@
 """The gate as a Markdown summary for a pull request. It is made of the blocks that a report has."""
 
-from orchestrator.domain.verdict import Tier
 from orchestrator.examine.gate import Decision, Gated
 from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.views.campaign import figures
@@ -61,7 +60,7 @@ def _facts(report: Report) -> list[list[Words]]:
         rows += [["caveat", Quote(caveat, 400)] for caveat in seen.caveats]
         rows += [["image", Quote(f"{it.image.name} {it.image.digest}")] for it in seen.images]
     if report.tier:
-        rows.append(["tier", Tier(report.tier).caveat or Quote(report.tier)])
+        rows.append(["tier", report.tier.terms.caveat or Quote(report.tier)])
     if report.head:
         rows.append(["ledger", Quote(report.head.hash)])
     return [*rows, ["blastdoor", Quote(report.version)]]

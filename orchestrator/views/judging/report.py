@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Verdict
 from orchestrator.examine.gate import Changed, Decision, Gated
 from orchestrator.examine.witness import Witness
@@ -25,7 +26,7 @@ class Report:
     folder: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
-    tier: str | None = None
+    tier: Tier | None = None
     witness: Witness | None = None
     head: Head | None = None
 

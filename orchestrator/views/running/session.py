@@ -120,7 +120,7 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
         click.echo(f"floor {models.config.floor:.3g} tokens/s: {models.floor_why}", err=True)
     for line in site_lines(run.site):
         click.echo(printable(line), err=True)
-    if caveat := opened.bench.tier.caveat:
+    if caveat := opened.bench.tier.terms.caveat:
         click.echo(f"tier {caveat}", err=True)
     click.echo(run.why, err=True)
     click.echo(f"{FreeBound.of(opened.bench)} (stall.in_a_row, stall.in_a_row_usd)", err=True)

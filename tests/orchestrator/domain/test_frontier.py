@@ -11,7 +11,8 @@ from orchestrator.domain.frontier import Frontier, Merits, dominates, frontier_o
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.node import order_of
 from orchestrator.domain.records import Role
-from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode, Verdict
 from tests.chance import at_least, at_most
 from tests.orchestrator.views.campaign.builder import Story
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS, cohort_of, difference
 from orchestrator.domain.metric import Goal, Metric, Ranking, Rule
-from orchestrator.domain.verdict import Mode, NotComparable, Tier, Verdict, better, decide
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode, NotComparable, Verdict, better, decide
 
 SCORE = Ranking((Metric("score"),))
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -14,9 +14,9 @@ from orchestrator.domain.state import State
 from orchestrator.examine.checkup import _what_it_did
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
-from orchestrator.examine.rehearsal import Rehearsal, rehearse
 from orchestrator.examine.replay import replay
 from orchestrator.judge.helpers import CHEAT_ANSWERS, GUEST
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task, snapshot
 from orchestrator.views.judging.check import examine

@@ -18,6 +18,7 @@ from orchestrator.examine.gold import copies_of_gold
 from orchestrator.examine.probes import _measured
 from orchestrator.judge.cheats import Oracle
 from orchestrator.loop.backstop import walls_of_search
+from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.money import worst_of_search
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
@@ -366,7 +367,7 @@ async def test_a_dry_run_says_the_same(tmp_path: Path, mode: str, rule: str) -> 
     async with Stage().site() as site:
         parts = await make_parts(task, snapshot(task, folder), site)
         worst = worst_of_search(parts)
-    walls = [it for reserved in walls_of_search(task) for it in reserved]
+    walls = [it for reserved in walls_of_search(judge_mode_of(task), task) for it in reserved]
     spare = spare_of(DockerConfig()) * len(walls)
     here = parts.door.tariff.spare_s * len(walls)
     assert worst[Account.SECONDS] / 1000 == pytest.approx(plan.attempt_s - spare + here)
@@ -415,7 +416,7 @@ async def test_shared_is_told_as_what_it_is(tmp_path: Path) -> None:
     findings = await examined(write_task(tmp_path, METRIC, **given), cheats=True)  # type: ignore[arg-type]
     assert findings.good, "the result file must get through, whatever the task names of the candidate's outputs"
     told = [row.text for row in findings.rows if row.sign is Sign.WARN]
-    assert any("forge its own score" in text for text in told)
+    assert any("forge its score" in text for text in told)
     assert any("gold lies in the candidate's chamber" in text for text in told)
 
 

@@ -15,7 +15,8 @@ from orchestrator.change import Comparison, Effort, Reason, Refusal, Tree, compa
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Node, Purpose
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Aim, Stage, Tier
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Aim, Stage
 from orchestrator.examine import gate as gate_module
 from orchestrator.examine.gate import Decision
 from orchestrator.examine.gate_steps import Step, StepState, Watch

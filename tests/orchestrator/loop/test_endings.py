@@ -9,7 +9,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Node, Phase
-from orchestrator.domain.verdict import Tier
+from orchestrator.domain.tier import Tier
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.proposers import Brief
 from orchestrator.wiring.beginning import How

@@ -13,9 +13,11 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase, Role
+from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door, Ran
 from orchestrator.ledger import Full
+from orchestrator.loop.judge_modes import JUDGE_MODES
 from orchestrator.loop.money import usage, worst_of_attempt
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.wiring.beginning import How
@@ -408,7 +410,7 @@ async def test_t83_held_out_and_hidden_files_have_a_realm(tmp_path: Path, hidden
         realms = {mode: jobs.trial(mode).realm for mode in Mode}
         assert realms == {Mode.TUNE: trial, Mode.SUBMIT: trial, Mode.HELDOUT: "heldout"}
         assert {jobs.judge(mode).realm for mode in Mode} == {""}
-        assert jobs.shared(Mode.SUBMIT, "1").realm == trial
+        assert JUDGE_MODES[Tier.SHARED].trial_job(jobs, Mode.SUBMIT, "1").realm == trial
         assert jobs.realms() == {(jobs.image.name, trial), (jobs.image.name, "heldout")}
 
 

@@ -10,7 +10,8 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Phase, Purpose
-from orchestrator.domain.verdict import Mode, Tier
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode
 from orchestrator.judge.relay import _Conversation
 from orchestrator.loop.money import worst_of_trial
 from orchestrator.loop.workbench import BaselineFailed

@@ -9,7 +9,8 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Draft, Guard, Purpose
-from orchestrator.domain.verdict import Mode, NotComparable, Tier, Verdict, better, decide
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode, NotComparable, Verdict, better, decide
 from orchestrator.loop.steps import Promote, _best_draft
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask

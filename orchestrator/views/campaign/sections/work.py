@@ -8,7 +8,6 @@ from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, SiteRecord
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Tier
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.happenings import away_because, how_it_goes_on
@@ -61,7 +60,7 @@ def site_lines(place: SiteRecord | None) -> list[str]:
 
 
 def tier(it: Material) -> Section:
-    caveat = Tier(it.task.judge.mode).caveat
+    caveat = it.task.judge.mode.terms.caveat
     return Section("tier", line=Own(caveat, "yellow") if caveat else "")
 
 

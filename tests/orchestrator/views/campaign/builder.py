@@ -15,7 +15,8 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import child_of
 from orchestrator.domain.records import Guard, Purpose, Role, Spent
 from orchestrator.domain.state import State
-from orchestrator.domain.verdict import Tier, Verdict
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Verdict
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Entry, Ledger, canonical
 from orchestrator.loop.book import BOOKS, book

@@ -17,7 +17,7 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.records import Purpose, Role, SiteRecord, Spent
 from orchestrator.domain.reports import Look, Reports
-from orchestrator.domain.verdict import Tier
+from orchestrator.domain.tier import Tier
 from orchestrator.loop.rounds import over
 from orchestrator.views.campaign.history import History
 from orchestrator.views.campaign.opening import json_text

@@ -9,7 +9,8 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose, Spent
 from orchestrator.domain.reports import BadReport, Look, Reports
 from orchestrator.domain.savings import savings
-from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.views.campaign.sections.pruning import pruning
 from orchestrator.views.render import markdown
 from orchestrator.views.render.model import Section, raw

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.verdict import Tier
+from orchestrator.domain.tier import Tier
 from orchestrator.views.live.picture import Picture
 from orchestrator.views.live.scene import Caps
 from orchestrator.views.live.tally import Tally

@@ -1,7 +1,8 @@
 """Reports that no gate ever made, with as much hostility in them as fits."""
 
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.examine.gate import Changed, Decision, Gated
 from orchestrator.examine.gate_steps import Step, StepState
 from orchestrator.examine.probes import Packages
@@ -68,7 +69,7 @@ def report(
         folder="tasks/guess/workspace",
         digests={"task": "a" * 64, "workspace": "b" * 64},
         metrics=("score",),
-        tier="data",
+        tier=Tier.DATA,
         witness=Witness(
             "docker/runc",
             "docker/runc: namespaces on the host's kernel",

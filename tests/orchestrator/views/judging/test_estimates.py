@@ -5,9 +5,10 @@ import pytest
 from orchestrator.domain.certify import Certify, CertifyRule
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Spent
-from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.examine.findings import Findings, Sign
-from orchestrator.examine.rehearsal import Rehearsal
+from orchestrator.loop.rehearsal import Rehearsal
 from orchestrator.views.judging.estimates import tell_noise
 from sandbox import Usage
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.verdict import Tier
+from orchestrator.domain.tier import Tier
 from orchestrator.views.live.progress import Progress
 from orchestrator.views.live.scene import Caps
 from orchestrator.views.render.layout import bar, plain

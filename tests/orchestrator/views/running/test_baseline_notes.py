@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.domain.tier import Tier
+from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.views.running.session import _notes_on_baseline
 
 

@@ -9,14 +9,13 @@ from orchestrator.change import Tree
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import Fingerprint
 from orchestrator.domain.records import Calibration, Spent
-from orchestrator.domain.verdict import Mode, Tier, Verdict
+from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
-from orchestrator.judge.data import Judgement, read_result
+from orchestrator.judge.data import Judgement
 from orchestrator.judge.relay import Met
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.judging import verdict_of
 from orchestrator.loop.relaying import ended_by, freed_by, relayed, scored
-from orchestrator.loop.trial import for_judge, job_of
 from orchestrator.loop.workbench import Parts
 from sandbox import Refused, Unavailable, Usage
 
@@ -60,17 +59,20 @@ class Rehearsal:
 
 async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT, *, tree: Tree | None = None, node: str = NODE) -> Rehearsal:
     """Once: the tree that is given, or the workspace as it stands. Raises Unavailable when the engine fails."""
-    if parts.tier is Tier.RELAY:
-        return await rehearse_calls(parts, mode, tree=tree, node=node)
+    return await parts.judge_mode.rehearse(parts, mode, parts.jobs.snapshot.tree if tree is None else tree, node)
+
+
+async def rehearse_outputs(parts: Parts, mode: Mode, tree: Tree, node: str) -> Rehearsal:
+    """Where the judge is given what the candidate left."""
     started = time.monotonic()
-    job, bundle = job_of(parts, node, mode, parts.jobs.snapshot.tree if tree is None else tree)
+    job, bundle = parts.judge_mode.job_of(parts, node, mode, tree)
     try:
         with engine_trouble_is_no_finding():
             ran = await parts.door.run(job, bundle)
     except (TooLarge, Refused) as error:
         return Rehearsal(Ending.INVALID, str(error), Usage(), b"", time.monotonic() - started, Spent())
     outcome = ran.outcome
-    outputs = for_judge(parts, outcome.outputs)
+    outputs = parts.judge_mode.for_judge(parts.task, outcome.outputs)
     ending = ENDINGS[outcome.ending]
     if ending is None and not outputs:
         ending = Ending.INVALID
@@ -96,18 +98,11 @@ async def rehearse(parts: Parts, mode: Mode = Mode.SUBMIT, *, tree: Tree | None 
     )
 
 
-async def rehearse_calls(
-    parts: Parts,
-    mode: Mode = Mode.SUBMIT,
-    *,
-    tree: Tree | None = None,
-    node: str = NODE,
-    command: tuple[str, ...] = (),
-) -> Rehearsal:
-    """The same where the judge calls the candidate; `command` is run in the place of the task's own."""
+async def rehearse_calls(parts: Parts, mode: Mode, tree: Tree, node: str, command: tuple[str, ...] = ()) -> Rehearsal:
+    """Where the judge calls the candidate; `command` is run in the place of the task's own."""
     started = time.monotonic()
     try:
-        met = await relayed(parts, node, mode, parts.jobs.snapshot.tree if tree is None else tree, command=command)
+        met = await relayed(parts, node, mode, tree, command=command)
     except Refused as error:
         return Rehearsal(Ending.INVALID, str(error), Usage(), b"", time.monotonic() - started, Spent())
     if free := freed_by(met):
@@ -141,10 +136,8 @@ def _judged_calls(parts: Parts, met: Met, seen: Rehearsal, mode: Mode) -> Rehear
 
 async def judged(parts: Parts, outputs: Mapping[str, bytes], mode: Mode = Mode.SUBMIT, node: str = NODE) -> Judgement:
     """What the judge makes of some outputs. Raises Unavailable when the engine fails."""
-    if parts.tier is Tier.SHARED:
-        return read_result(outputs, Spent())
     with engine_trouble_is_no_finding():
-        judgement = await parts.judge.judge(outputs, mode, node)
+        judgement = await parts.judge_mode.judge(parts, outputs, mode, node)
     if judgement.fault == BROKE_OFF:
         raise Unavailable(judgement.detail)
     return judgement

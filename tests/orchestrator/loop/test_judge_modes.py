@@ -1,0 +1,95 @@
+"""A judge's mode is declared in two files, one for each floor that needs it, and nothing else asks which one it is."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.tier import Tier
+from orchestrator.loop.judge_modes import JUDGE_MODES
+from sandbox import Mode as JobMode
+
+ROOT = Path(__file__).parents[3]
+HOMES = {"orchestrator/domain/tier.py", "orchestrator/loop/judge_modes.py"}
+STRATEGIES = {type(it).__name__ for it in JUDGE_MODES.values()}
+NAMES = {tier.value for tier in Tier}
+
+
+def is_mode(node: ast.expr) -> bool:
+    """Whether an expression stands for the judge's mode: judge.mode, anything.tier, Tier(…), or one of these named."""
+    if isinstance(node, ast.NamedExpr):
+        return is_mode(node.value)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "Tier"
+    return ast.unparse(node).endswith("judge.mode") or (
+        isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node).split(".")[-1] == "tier"
+    )
+
+
+def is_name_of_mode(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value in NAMES
+
+
+def is_branch(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id="Tier")):
+            return node.attr in Tier.__members__
+        case ast.Name():
+            return node.id in STRATEGIES
+        case ast.Compare():
+            sides = [node.left, *node.comparators]
+            return any(map(is_mode, sides)) or any(is_name_of_mode(it) for side in sides for it in ast.walk(side))
+        case ast.Match():
+            return is_mode(node.subject)
+        case ast.Subscript():
+            return is_mode(node.slice)
+        case ast.Call(func=ast.Attribute(attr="get")):
+            return any(map(is_mode, node.args))
+    return False
+
+
+def branches(source: str) -> Iterator[int]:
+    """Lines on which the code asks which mode it is."""
+    yield from (getattr(node, "lineno", 0) for node in ast.walk(ast.parse(source)) if is_branch(node))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if task.judge.mode == 'relay': ...",
+        "if task.judge.mode in ('relay', 'shared'): ...",
+        "if stops and (mode := task.judge.mode) != 'data': ...",
+        "mode = task.judge.mode\nif mode == 'data': ...",
+        "if parts.tier is Tier.SHARED: ...",
+        "x = 1 if Tier(name) is not other else 2",
+        "{Tier.DATA: 2}",
+        "{'data': 2}[task.judge.mode]",
+        "table.get(bench.tier)",
+        "match task.judge.mode:\n    case 'relay': ...",
+        "isinstance(bench.judge_mode, RelayMode)",
+    ],
+)
+def test_what_a_branch_is(source: str) -> None:
+    """Each way to ask for the mode is found."""
+    assert list(branches(source))
+
+
+def test_no_branch_outside() -> None:
+    """Nothing but the two files that declare the modes asks which of them a judge has."""
+    files = [path for top in ("orchestrator", "blastdoor") for path in sorted((ROOT / top).rglob("*.py"))]
+    found = [
+        f"{name}:{line}"
+        for path in files
+        if (name := path.relative_to(ROOT).as_posix()) not in HOMES
+        for line in branches(path.read_text())
+    ]
+    assert found == []
+
+
+def test_every_mode_is_there_on_both_floors() -> None:
+    """Each mode that a task can name has its class, and one whose judge calls talks with the candidate's chamber."""
+    assert set(JUDGE_MODES) == set(Tier)
+    assert len(STRATEGIES) == len(Tier)
+    for tier, judge_mode in JUDGE_MODES.items():
+        assert tier.terms.calls == (judge_mode.job_mode is JobMode.RELAY)
