@@ -124,8 +124,10 @@ def test_attack(packages: Packages, blastdoor: Blastdoor) -> None:
     found = {row["id"]: (row["runtime"], row["here"], row["ran"]) for row in json.loads(blastdoor.stdout)}
     assert found["T01"] == ("pretend", False, False)
     assert found["C01"] == ("pretend", True, False)
+    assert blastdoor("attack", "--backend", "pretend", "--only", "T01")[0] == 1
+    assert "0 blocked, 2 not, 1 not here" in blastdoor.stdout
     code, stderr = blastdoor("attack", "--backend", "pretend", "--mutate")
-    assert code == 2
+    assert (code, "--mutate switches flags of an engine off, and pretend has none" in stderr) == (2, True), stderr
 
 
 def test_reap(packages: Packages, blastdoor: Blastdoor) -> None:

@@ -12,10 +12,11 @@ from orchestrator.proposers import PluginFailed
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task
+from orchestrator.wiring.backends.docker import Docker
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.options import resolve
-from orchestrator.wiring.plugins import brought_by_others, changed_since, refuse_missing
-from orchestrator.wiring.sites import open_site
+from orchestrator.wiring.plugins import brought_by_others, changed_since, faults, refuse_missing
+from orchestrator.wiring.sites import make_provider, open_site
 from sandbox import Bundle, Channel, Job, Report, Unavailable
 from tests.orchestrator.agents.test_presets import POLITE, PRESET
 from tests.orchestrator.loop.scripted import Proposing, write_task
@@ -316,6 +317,13 @@ async def test_a_site_that_cannot_be_left(packages: Packages) -> None:
         async with open_site(Settings(), SiteChoice("other")):
             raise ValueError("of the session")
     assert "failed as it was closed: KeyError" in caught.value.__notes__[0]
+
+
+def test_a_backend_with_a_taken_name(packages: Packages) -> None:
+    """Ours is meant, and the package is named."""
+    packages.install(BACKEND, {"blastdoor.backends": {"docker": "{module}:Pretend"}})
+    assert type(make_provider(Settings(), SiteChoice("docker"))) is Docker
+    assert faults() == ['blastdoor-counting 1.2 brings a backend "docker", a name that is built in; it is left out']
 
 
 def test_a_run_goes_on_elsewhere(packages: Packages) -> None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from orchestrator.wiring.fitting import fitted
 from orchestrator.wiring.options import resolve, resolve_site
 from orchestrator.wiring.site import BackendContext
 from orchestrator.wiring.sites import make_provider, planned_site
-from sandbox import Gpu, Job, Limits, Refused
+from sandbox import Gpu, Job, Limits, Refused, SkyPilotConfig
 
 
 @pytest.fixture
@@ -165,3 +166,48 @@ async def test_nothing_is_opened_for_a_plan() -> None:
         await site.backend.open(Job(command=("true",)))
     assert await site.backend.reap() == []
     await site.backend.close()
+
+
+@pytest.mark.parametrize("backend", ["modal", "skypilot"])
+def test_what_is_not_offered(backend: str) -> None:
+    """One line says so, before a place is named or anybody is asked."""
+    with pytest.raises(Refused, match=f"`attack` is not offered on {backend}: .*; use `doctor` there"):
+        make_provider(Settings(), SiteChoice(backend)).target()
+
+
+@pytest.mark.parametrize(
+    ("most", "choice", "price"),
+    [
+        (None, SiteChoice("modal"), r"^\$0.0000\d+ a second of 1 processor, 512 MiB; \$0.\d+ at worst for a trial"),
+        (None, SiteChoice("modal", Gpu.parse("A10")), r"^\$0.000\d+ a second of 1 processor, 512 MiB and A10:1; "),
+        (None, SiteChoice("skypilot", infra="aws"), r"^no ceiling \(usd_per_hour_most\)$"),
+        (2.0, SiteChoice("skypilot", infra="aws"), r"^at most \$2 an hour \(usd_per_hour_most\); \$[\d.]+ at worst"),
+    ],
+)
+async def test_who_pays(most: float | None, choice: SiteChoice, price: str) -> None:
+    """It is told before anything is rented, and without asking anybody."""
+    settings = Settings(usd_per_hour_most=most)
+    about = await make_provider(settings, choice).about()
+    assert (about.title, about.key, about.runtimes) == (planned_site(settings, choice).name, "account", None)
+    assert re.search(price, about.record["price"])
+    assert [cells for cells, _ in about.rows] == list(about.record.items())
+
+
+async def test_reap_at_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SkyPilot lists all that was rented, so that no place has to be named."""
+
+    async def everywhere() -> tuple[list[str], list[str]]:
+        return ["a"], ["b"]
+
+    monkeypatch.setattr(SkyPilotConfig, "reap_everywhere", staticmethod(everywhere))
+    chosen = resolve_site(Flags(backend="skypilot"), Settings(), anywhere=True)
+    assert await make_provider(Settings(), chosen).reap() == (["a"], ["b"])
+
+
+@pytest.mark.parametrize("usd", [None, 2.0])
+def test_priced_later(usd: float | None) -> None:
+    """Only SkyPilot's price is asked for at its time; then a plan knows it no sooner, unless there is a ceiling."""
+    user = Settings(usd_per_hour_most=usd)
+    sites = [planned_site(user, SiteChoice(name, infra="aws")) for name in ("docker", "modal", "skypilot")]
+    assert [site.priced_later for site in sites] == [False, False, True]
+    assert bool(sites[2].usd_per_second(Limits())) is (usd is not None)
