@@ -143,7 +143,8 @@ async def test_wrong_is_no_solution(name: str) -> None:
 
 async def test_without_a_gpu_the_candidate_says_so() -> None:
     """The real candidate, where there is none, fails with a line that says what to do."""
-    run = await judged((FOLDER / "workspace/solve.py").read_text())
+    blind = 'import os\nos.environ["CUDA_VISIBLE_DEVICES"] = ""\n'  # the machine may have one
+    run = await judged(blind + (FOLDER / "workspace/solve.py").read_text())
     assert not run.scored
     assert "this chamber has no GPU; ask for one in limits.gpu" in run.reason
 

@@ -1,6 +1,5 @@
 """What people call a GPU, what its driver calls it, and what a chamber must see of it."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -158,8 +157,8 @@ VERSIONS = {
 def facts_of(folder: Path, shell: str = "sh") -> dict[str, str]:
     """What PID 1 says on a machine whose driver lies in a folder; its words go through our own parser."""
     boot = BOOT.replace("/proc/driver/nvidia", f"{folder}/proc").replace("/dev/nvidia", f"{folder}/dev/nvidia")
-    env = {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
-    said = subprocess.run([shell, "-c", boot], stdin=subprocess.DEVNULL, capture_output=True, env=env, check=True)
+    boot = boot.replace("nvidia-smi", f"{folder}/bin/nvidia-smi")  # not the one of the machine that the test runs on
+    said = subprocess.run([shell, "-c", boot], stdin=subprocess.DEVNULL, capture_output=True, check=True)
     dialogue = Dialogue()
     list(dialogue.feed(said.stdout))
     return dict(dialogue.facts)
