@@ -38,6 +38,8 @@ LONG = (
     "tests/orchestrator/judge/test_cheats.py",
     "tests/orchestrator/judge/test_fuzz.py",
     "tests/orchestrator/loop/",
+    "tests/orchestrator/machine/test_building.py",
+    "tests/orchestrator/machine/test_up.py",
     "tests/orchestrator/proposers/operators/",
     "tests/orchestrator/proposers/test_samplers.py",
     "tests/orchestrator/proposers/test_tpe.py",
