@@ -23,7 +23,7 @@ from orchestrator.run_options import (
     options_of,
 )
 from orchestrator.settings import Settings
-from orchestrator.task import TaskError
+from orchestrator.task import Budget, SearchSpec, TaskError
 from orchestrator.views.commands import COMMANDS, load
 from orchestrator.views.flags import RunFlag
 from orchestrator.wiring.options import Options
@@ -159,6 +159,17 @@ def sample(kind: Text) -> tuple[str, object]:
             name = kind.kind.names()[0]
             return name, name
     return "some", "some"
+
+
+TASK_KEYS = {name: table for table in (Budget, SearchSpec) for name in table.model_fields}
+
+
+@pytest.mark.parametrize("name", sorted(TASK_KEYS.keys() - {"combination", "saturates"}))
+def test_keys_of_the_task_file(name: str) -> None:
+    """What [budget] and [search] say of a run is an option, and is read there like the flag."""
+    written, value = sample(OPTIONS[name].kind)
+    said = {name: written if isinstance(OPTIONS[name].kind, Quantity) else value}
+    assert getattr(TASK_KEYS[name].model_validate(said), name) == getattr(Flags(**said), name) == value
 
 
 @pytest.mark.parametrize("name", UserOptions.model_fields)
