@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.choices import PROPOSERS
+from orchestrator.domain.tier import Tier
 from orchestrator.registry import listed
 from orchestrator.task import Task, TaskError, load_task, write_template
 from orchestrator.wiring.reading import campaign_folder
@@ -182,8 +183,8 @@ BAD_VALUES = [
     ("[limits]\ncpus = nan", 1, "limits.cpus: must be a finite number, not nan"),
     ("[limits]\ngpu = 'A100:x'", 1, "limits.gpu: 'A100:x' is not a GPU request; write it like A100:8"),
     ("limits = 5", 0, "judge.limits: must be a table, not 5"),
-    ("mode = 'rely'", 0, 'judge.mode: must be "data", "shared" or "relay", not "rely"'),
-    ("mode = 'dat'", 0, 'judge.mode: must be "data", "shared" or "relay", not "dat"'),
+    ("mode = 'rely'", 0, f'judge.mode: must be {listed([*Tier])}, not "rely"'),
+    ("mode = 'dat'", 0, f'judge.mode: must be {listed([*Tier])}, not "dat"'),
     ("env = {BLASTDOOR_MODE = 'x'}", 0, "judge.env.BLASTDOOR_MODE: names that start with BLASTDOOR_ or EVO_ are set by "
      "the chamber; choose another"),
     ("[judge.env]\nA = '1'\nEVO_RESULT_PATH = 'x'", 2, "judge.env.EVO_RESULT_PATH: names that start with BLASTDOOR_ or "
