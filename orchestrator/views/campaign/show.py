@@ -16,7 +16,8 @@ from orchestrator.views.campaign.opening import (
     words_argument,
 )
 from orchestrator.views.campaign.screen import open_screen
-from orchestrator.views.campaign.sections.node import NodeMaterial, node_sections
+from orchestrator.views.campaign.sections.material import NodeMaterial
+from orchestrator.views.campaign.sections.node import node_sections
 from orchestrator.views.render.data import record
 from orchestrator.views.render.terminal import Terminal
 

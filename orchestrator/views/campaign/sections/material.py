@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.budget import Account, Accounts
 from orchestrator.domain.control import Comparison, compare
@@ -19,6 +19,10 @@ from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
 from orchestrator.task import Task
 from orchestrator.text import printable
+
+if TYPE_CHECKING:
+    # It opens ledgers, which takes long to load.
+    from orchestrator.views.campaign.history import History
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,25 @@ class Material:
     @cached_property
     def winner(self) -> Node | None:
         return self.state.champion(self.run)
+
+
+@dataclass(frozen=True)
+class NodeMaterial:
+    """A node, with the ranking and the task of its own run, and what happened to it."""
+
+    state: State
+    node: Node
+    ranking: Ranking
+    task: Task
+    history: "History"
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        return self.ranking.metrics
+
+    @property
+    def run(self) -> Run:
+        return self.state.runs[str(run_of(self.node.id))]
 
 
 def typed(task: Path, *words: str) -> str:

@@ -1,29 +1,25 @@
 """All that is said about one node, in its order. To say more, write a function and name it in `SECTIONS`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from orchestrator.domain.drift import asked_about
 from orchestrator.domain.headline import LEGEND, headline
-from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.node import path_to, run_of
-from orchestrator.domain.records import Calibration, Draft, Node, Role, Run, Trial
-from orchestrator.domain.state import State
+from orchestrator.domain.metric import Metric
+from orchestrator.domain.node import path_to
+from orchestrator.domain.records import Draft, Role
 from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.steering import unheard
-from orchestrator.task import Task
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.history import History
 from orchestrator.views.campaign.looks import look_of
+from orchestrator.views.campaign.sections import trials
 from orchestrator.views.campaign.sections.certified import facts_of
 from orchestrator.views.campaign.sections.evidence import growth, released
-from orchestrator.views.campaign.sections.material import node_record
-from orchestrator.views.campaign.sections.pruning import reports_of
+from orchestrator.views.campaign.sections.material import NodeMaterial, node_record
 from orchestrator.views.campaign.sections.results import best_at
 from orchestrator.views.campaign.sections.work import answered
 from orchestrator.views.render.model import (
     BREAK,
-    Block,
     Figure,
     Lines,
     Own,
@@ -39,30 +35,6 @@ from orchestrator.views.render.model import (
 _FAINT = "bright_black"
 _NOTES = 40
 _CELL = 500
-_GUARD_WORDS = {True: Own("passes", "green"), False: Own("does not pass", "red"), None: Own("not asked", _FAINT)}
-
-
-@dataclass(frozen=True)
-class NodeMaterial:
-    """A node, with the ranking and the task of its own run, and what happened to it."""
-
-    state: State
-    node: Node
-    ranking: Ranking
-    task: Task
-    history: History
-
-    @property
-    def metrics(self) -> Sequence[Metric]:
-        return self.ranking.metrics
-
-    @property
-    def run(self) -> Run:
-        return self.state.runs[str(run_of(self.node.id))]
-
-    @property
-    def best_at(self) -> list[str]:
-        return best_at(self.state, self.run).get(self.node.id, [])
 
 
 def head(it: NodeMaterial) -> Section:
@@ -138,7 +110,8 @@ def review(it: NodeMaterial) -> Section:
 
 
 def verdict(it: NodeMaterial) -> Section:
-    given, found, best, metrics = it.node.verdict, headline(it.state, it.node), it.best_at, it.metrics
+    given, found, metrics = it.node.verdict, headline(it.state, it.node), it.metrics
+    best = best_at(it.state, it.run).get(it.node.id, [])
     data = {"best_at": best}
     if not given or not found:
         return Section("verdict", "verdict", data=data)
@@ -180,74 +153,6 @@ def certified(it: NodeMaterial) -> Section:
     return Section("certified", "certified", "", others(rows), {"certified": rows})
 
 
-def channel(it: NodeMaterial) -> Section:
-    """How the judge's calls were timed, for every trial in which it called."""
-    found = [(trial.id, trial.calibration) for trial in it.state.trials_of(it.node.id) if trial.calibration]
-    told = {
-        name: f"an empty call takes {made.median_s * 1e3:.3g} ms, jitter {made.jitter_s * 1e3:.3g} ms; "
-        f"{figures.plural(made.calls, 'call')}{_each(made)}; seed {made.seed}"
-        for name, made in found
-    }
-    return Section("channel", "channel", "", facts(told), {})
-
-
-def _each(made: Calibration) -> str:
-    """What a call took, the way there and back included, and whether the channel was measured more than once."""
-    took = f" of {made.call_s * 1e3:.3g} ms" if made.call_s is not None else ""
-    return took + (f", measured {made.measured} times" if made.measured > 1 else "")
-
-
-def trials(it: NodeMaterial) -> Section:
-    found = list(it.state.trials_of(it.node.id))
-    rows: list[list[Words]] = []
-    for trial in found:
-        took = it.history.took(trial.id)
-        rows.append(
-            [
-                trial.id,
-                trial.purpose,
-                str(trial.draft),
-                figures.clock(trial.started_at),
-                Figure(took, figures.duration(took) if took is not None else ""),
-                Quote(_ending(trial), _CELL),
-                Figure(trial.exit_code, "" if trial.exit_code is None else str(trial.exit_code)),
-                figures.spent(trial.spent),
-            ]
-        )
-    columns = ["trial", "purpose", "draft", "started", "took", "ending", "exit", "cost"]
-    data = {"trials": [trial.model_dump(mode="json") for trial in found]}
-    return Section("trials", "trials", "", [Table(columns, rows)] if rows else [], data)
-
-
-def _ending(trial: Trial) -> str:
-    if not trial.ended:
-        return "runs"
-    if trial.ending:
-        return f"{trial.ending}: {trial.reason}" if trial.reason else trial.ending
-    if trial.fault:
-        return f"the judge's fault code: {trial.fault}"
-    return "judged" if trial.judged else "waits for the judge"
-
-
-def reports(it: NodeMaterial) -> Section:
-    return Section("reports", "reports", "", others(reports_of(it.state, it.node)), {})
-
-
-def guards(it: NodeMaterial) -> Section:
-    """Each with the node that it came from: the nearest one wins."""
-    found = it.state.guards_of(it.node.id)
-    origins = {guard.name: place for place in path_to(it.node.id) for guard in it.state.nodes[place].guards}
-    rows: list[list[Words]] = []
-    for guard in found:
-        word: list[Part] = [_GUARD_WORDS[it.node.guarded.get(guard.name)]]
-        if reason := it.history.guard_reasons.get(guard.name):
-            word += [": ", Quote(reason, 120)]
-        command = Quote(" ".join(guard.command), _CELL)
-        rows.append([Quote(guard.name, _CELL), origins[guard.name], guard.place, command, word])
-    table: list[Block] = [Table(["guard", "from", "in", "command", ""], rows)] if rows else []
-    return Section("guards", "guards", "", table, {"guards": [guard.model_dump(mode="json") for guard in found]})
-
-
 def heldout(it: NodeMaterial) -> Section:
     asked = asked_about(it.state, it.node, it.metrics[0])
     if asked is None:
@@ -263,26 +168,6 @@ def heldout(it: NodeMaterial) -> Section:
 
 def a_persons_word(it: NodeMaterial) -> Section:
     return Section("answer", "a person's word", "", others({"answer": answered(it.node)}), {})
-
-
-def fingerprint(it: NodeMaterial) -> Section:
-    trial = it.state.trials.get(it.node.submitted or "")
-    return Section("fingerprint", "fingerprint", "", others(trial.fingerprint if trial else {}), {})
-
-
-def artifacts(it: NodeMaterial) -> Section:
-    """Digests of what is stored of a node, by what they are."""
-    found = {"diff": it.node.diff, "agent log": it.node.agent_log}
-    for draft in it.state.drafts(it.node.id):
-        found |= {f"draft {draft.number} text": draft.change}
-    gone: dict[str, str] = {}
-    for trial in it.state.trials_of(it.node.id):
-        parts = {"outputs": trial.outputs, "log": trial.log, "traces": trial.traces}
-        kept = {"log": trial.log} if trial.let_go else parts
-        found |= {f"trial {trial.id} {part}": digest for part, digest in kept.items()}
-        gone |= {f"trial {trial.id} outputs": "let go, to keep within --artifacts"} if trial.let_go else {}
-    stored = {name: digest for name, digest in found.items() if digest}
-    return Section("artifacts", "artifacts", "", others(stored | gone), {"artifacts": stored})
 
 
 def history(it: NodeMaterial) -> Section:
@@ -302,14 +187,14 @@ SECTIONS: Sequence[Callable[[NodeMaterial], Section]] = (
     review,
     verdict,
     certified,
-    channel,
-    trials,
-    reports,
-    guards,
+    trials.channel,
+    trials.trials,
+    trials.reports,
+    trials.guards,
     heldout,
     a_persons_word,
-    fingerprint,
-    artifacts,
+    trials.fingerprint,
+    trials.artifacts,
     history,
 )
 

@@ -51,7 +51,9 @@ def test_a_folder_that_is_not_there(stage: Stage, tmp_path: Path) -> None:
 
 def test_chart_and_tree(stage: Stage) -> None:
     """Both draw the run; an unknown metric or run is named."""
-    assert "best 2 at 1.1" in stage.run("chart", "--width", "60", "--height", "15")
+    picture = stage.run("chart", "--width", "60", "--height", "15").splitlines()
+    assert picture[0].endswith("best 2 at 1.1")
+    assert len(picture) <= 15
     assert stage.json("chart")["points"][3] == {
         "order": 4, "node": "1.3", "status": "failed", "score": None, "cohort": None,
     }  # fmt: skip
@@ -108,6 +110,20 @@ def test_a_pipe_has_a_usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_screen().width == 120
     monkeypatch.setenv("COLUMNS", "66")
     assert open_screen().width == 66
+
+
+def test_lines_have_colours_where_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe gets the words alone, and is written without rich; what forces colours gets them."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    line = [("kept", "bold green"), (" [red]1[/red]", "")]
+    open_screen().lines([line])
+    assert capsys.readouterr().out == "kept [red]1[/red]\n"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    open_screen().lines([line])
+    assert capsys.readouterr().out == "\x1b[1;32mkept\x1b[0m [red]1[/red]\n"
 
 
 _PROGRAM = """

@@ -22,7 +22,8 @@ from orchestrator.loop.rounds import over
 from orchestrator.views.campaign.history import History
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.campaign.sections import Place, sections
-from orchestrator.views.campaign.sections.node import NodeMaterial, node_sections
+from orchestrator.views.campaign.sections.material import NodeMaterial
+from orchestrator.views.campaign.sections.node import node_sections
 from orchestrator.views.render.data import record
 from orchestrator.views.render.layout import Line, plain
 from orchestrator.views.render.markdown import document
