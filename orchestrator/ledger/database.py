@@ -1,9 +1,8 @@
 """The seam between the ledger and where it is kept: all that one kind of database does in its own way."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
-
-from sqlalchemy import Connection, Engine
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from orchestrator.ledger.chain import Head
 from orchestrator.ledger.lock import Holder
@@ -20,6 +19,25 @@ class Standing(NamedTuple):
     head: Head
 
 
+class Connection(Protocol):
+    """The driver's own, with the same words for all; one thread at a time uses it."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be said over it any more."""
+
+    def transaction(self, *, writes: bool = False) -> AbstractContextManager[None]:
+        """All of it or nothing. It reads one state of the database; one that writes sees what was committed last."""
+
+    def execute(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        """The rows that it gives. A value stands in the statement as `:name`."""
+
+    def execute_each(self, statement: str, rows: Columns) -> None:
+        """The statement once for each row of values, of which there is at least one."""
+
+    def close(self) -> None: ...
+
+
 class Database(Protocol):
     """One campaign's place in a database; SQLite's is a file, PostgreSQL's a schema."""
 
@@ -31,17 +49,13 @@ class Database(Protocol):
     def waited_s(self) -> float:
         """For so long one that was away or late has been waited for; its callers stood still meanwhile."""
 
-    @property
-    def writing(self) -> Mapping[str, object]:
-        """The execution options of a connection that writes."""
-
     def prepare(self) -> None:
         """What must be there before anything can be opened to be filled. Raises LedgerErrors."""
 
-    def open_engine(self, *, read_only: bool) -> Engine:
-        """A transaction on it reads one state of the database. With `writing`, it sees what was committed last."""
+    def connect(self) -> Connection:
+        """Raises LedgerErrors, and within `attempt` the driver's."""
 
-    def settle(self, engine: Engine) -> None:
+    def settle(self, connection: Connection) -> None:
         """What is set once, for good, outside of any transaction."""
 
     def make_tables(self, connection: Connection) -> None:
@@ -57,9 +71,6 @@ class Database(Protocol):
 
     def standing(self, connection: Connection) -> Standing:
         """Asked with every append. Until the transaction ends, nobody else can write."""
-
-    def put(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
-        """Append events, set rows of the projection, drop others by `k` and `i`: in the transaction of the caller."""
 
     def last_change(self, connection: Connection) -> int | None:
         """A number that is another one once anybody else has written; None where the database has none."""

@@ -14,9 +14,6 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import Connection, Engine, Insert, bindparam, create_engine, delete, select, text
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -29,12 +26,13 @@ from tenacity.stop import stop_base
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Head
-from orchestrator.ledger.database import Columns, Standing
+from orchestrator.ledger.database import Connection, Standing
 from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
 from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
-from orchestrator.ledger.postgres_errors import redacted, translated
+from orchestrator.ledger.postgres_connection import PostgresConnection
+from orchestrator.ledger.postgres_errors import translated
 from orchestrator.ledger.postgres_tables import MARK, statements
-from orchestrator.ledger.schema import events, fence, meta, metadata, projection
+from orchestrator.ledger.schema import FENCE, LAST, TELL, TOLD, make_tables
 
 T = TypeVar("T")
 
@@ -70,46 +68,30 @@ _SERVER = {
     "tcp_keepalives_count": 2,
 }
 
-_LAST = select(events.c.seq, events.c.hash).order_by(events.c.seq.desc()).limit(1)
 # A statement of its own: one that waited for the lock reads the rest as it was before the wait.
-_FENCE = select(fence.c.epoch, fence.c.holder).with_for_update()
-_APPEND = insert(events)
-_FORGET = delete(projection).where(projection.c.kind == bindparam("k"), projection.c.id == bindparam("i"))
+_TAKE_FENCE = f"{FENCE} FOR UPDATE"
 _HOLDER = "holder"
-_TABLES = text(
+_COUNT = (
     "SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = :schema"
 )
-_ABOUT = text(
-    "SELECT obj_description(oid, 'pg_namespace') AS mark, has_schema_privilege(oid, 'USAGE') AS is_open"
+_ABOUT = (
+    "SELECT obj_description(oid, 'pg_namespace'), has_schema_privilege(oid, 'USAGE')"
     " FROM pg_catalog.pg_namespace WHERE nspname = :schema"
 )
-_TRY = text("SELECT pg_try_advisory_lock(:key)")
-_UNLOCK = text("SELECT pg_advisory_unlock(:key)")
-_LOCKED = text(
+_TRY = "SELECT pg_try_advisory_lock(:key)"
+_UNLOCK = "SELECT pg_advisory_unlock(:key)"
+_LOCKED = (
     "SELECT count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
     " AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())"
-    " AND (classid::bigint << 32) | objid::bigint = :key"
+    " AND (CAST(classid AS bigint) << 32) | CAST(objid AS bigint) = :key"
 )
-
-
-def _upsert() -> Insert:
-    statement = insert(projection)
-    return statement.on_conflict_do_update(
-        index_elements=[projection.c.kind, projection.c.id], set_={"body": statement.excluded.body}
-    )
-
-
-_SET = _upsert()
 
 
 class Postgres:
     """A campaign's schema in a database that may hold many."""
 
-    # Each statement sees what was committed before it: one that waited for the fence must see what came meanwhile.
-    writing = {"isolation_level": "READ COMMITTED"}  # noqa: RUF012  nobody changes it
-
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, read_only: bool = False) -> None:
         self._schema = address.schema
         self._given = _parsed(address)
         self._secrets = [str(self._given[key]) for key in _SECRETS if self._given.get(key)]
@@ -117,54 +99,48 @@ class Postgres:
         self.database = database_name(address)
         self.name = f"campaign {address.campaign[:8]} in the database {self.database}"
         self.waited_s = 0.0
-
-    def prepare(self) -> None: ...
-
-    def open_engine(self, *, read_only: bool) -> Engine:
         settings = {**_SERVER, "search_path": f"{self._schema},pg_temp"}
         if read_only:
             settings["default_transaction_read_only"] = "on"
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        conninfo = make_conninfo(**{**_CLIENT, **self._given, "options": f"{self._given.get('options', '')} {options}"})
-        # The address goes straight to the driver: what SQLAlchemy never saw it cannot print.
-        return create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: _connect(conninfo, self.name),
-            isolation_level="REPEATABLE READ",
-            use_native_hstore=False,
-            hide_parameters=True,
-        )
+        given = {**_CLIENT, **self._given, "options": f"{self._given.get('options', '')} {options}"}
+        self._conninfo = make_conninfo(**given)
 
-    def settle(self, engine: Engine) -> None: ...
+    def prepare(self) -> None: ...
+
+    def connect(self) -> PostgresConnection:
+        driver = psycopg.connect(self._conninfo)
+        encoding = driver.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            driver.close()
+            raise LedgerError(f"{self.name} keeps text as {encoding}; make a database with ENCODING 'UTF8'")
+        return PostgresConnection(driver)
+
+    def settle(self, connection: Connection) -> None: ...
 
     def make_tables(self, connection: Connection) -> None:
-        connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-        metadata.create_all(connection, checkfirst=False)
-        for statement in statements(self._schema):
-            connection.exec_driver_sql(statement)
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+        # An order that depends on the server's language changes when its libraries do.
+        for statement in (*make_tables(long="BIGINT", key='TEXT COLLATE "C"'), *statements(self._schema)):
+            connection.execute(statement)
 
     def drop_tables(self, connection: Connection) -> None:
-        connection.exec_driver_sql(f"DROP SCHEMA {self._schema} CASCADE")
+        connection.execute(f"DROP SCHEMA {self._schema} CASCADE")
 
     def is_empty(self, connection: Connection) -> bool:
-        return int(connection.execute(_TABLES, {"schema": self._schema}).scalar_one()) == 0
+        return connection.execute(_COUNT, schema=self._schema) == [(0,)]
 
     def is_ours(self, connection: Connection) -> bool:
         """Raises ReadOnly: a schema without the right to use it would be passed over, as if it were not there."""
-        about = connection.execute(_ABOUT, {"schema": self._schema}).one_or_none()
-        if about is not None and about.mark == MARK and not about.is_open:
+        about = connection.execute(_ABOUT, schema=self._schema)
+        if about == [(MARK, False)]:
             raise ReadOnly(f"{self.name} is closed to this user (permission denied); ask its owner for the right")
-        return about is not None and bool(about.mark == MARK)
+        return about == [(MARK, True)]
 
     def standing(self, connection: Connection) -> Standing:
-        epoch, holder = connection.execute(_FENCE).one()
-        last = connection.execute(_LAST).one_or_none()
-        return Standing(epoch, holder, START if last is None else Head(last.seq, last.hash))
-
-    def put(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
-        for statement, rows in ((_APPEND, events), (_SET, kept), (_FORGET, gone)):
-            if rows:
-                connection.execute(statement, rows)
+        ((epoch, holder),) = connection.execute(_TAKE_FENCE)
+        last = connection.execute(LAST)
+        return Standing(epoch, holder, Head(*last[0]) if last else START)
 
     def last_change(self, connection: Connection) -> int | None:
         del connection
@@ -173,9 +149,9 @@ class Postgres:
     def lock(self, connection: Connection) -> bool:
         until = time.monotonic() + _GRACE_S
         while True:
-            with connection.begin():
-                if connection.execute(_TRY, {"key": self._key}).scalar_one():
-                    connection.execute(_introduce(introduction()))
+            with connection.transaction(writes=True):
+                if connection.execute(_TRY, key=self._key) == [(True,)]:
+                    connection.execute(TELL, key=_HOLDER, value=introduction())
                     return True
             if time.monotonic() > until:
                 return False
@@ -183,14 +159,14 @@ class Postgres:
 
     def unlock(self, connection: Connection) -> None:
         # A connection that is lost holds nothing any more.
-        with suppress(DBAPIError), connection.begin():
-            connection.execute(_UNLOCK, {"key": self._key})
+        with suppress(psycopg.Error), connection.transaction(writes=True):
+            connection.execute(_UNLOCK, key=self._key)
 
     def held_by(self, connection: Connection) -> Holder | None:
-        if not connection.execute(_LOCKED, {"key": self._key}).scalar_one():
+        if connection.execute(_LOCKED, key=self._key) == [(0,)]:
             return None
-        about = connection.execute(select(meta.c.value).where(meta.c.key == _HOLDER)).scalar_one_or_none()
-        return introduced(about or "") or UNKNOWN
+        about = connection.execute(TOLD, key=_HOLDER)
+        return introduced(about[0][0] if about else "") or UNKNOWN
 
     def attempt(self, work: Callable[[], T], *, patient: bool = True) -> T:
         if not patient:
@@ -237,12 +213,8 @@ class Postgres:
         """Without the cause: what it says was not looked through for secrets."""
         try:
             yield
-        except DBAPIError as error:
-            raise translated(self.name, error.orig, self._secrets) from None
         except psycopg.Error as error:
             raise translated(self.name, error, self._secrets) from None
-        except SQLAlchemyError as error:
-            raise LedgerError(f"{self.name}: {redacted(str(error), self._secrets)}") from None
         except UnicodeEncodeError:
             raise LedgerError(f"{self.name} cannot hold text with lone surrogates; escape them first") from None
 
@@ -302,19 +274,5 @@ def _parsed(address: Address) -> dict[str, Any]:
     return given
 
 
-def _connect(conninfo: str, name: str) -> "psycopg.Connection[Any]":
-    connection = psycopg.connect(conninfo)
-    encoding = connection.info.parameter_status("server_encoding")
-    if encoding != "UTF8":
-        connection.close()
-        raise LedgerError(f"{name} keeps text as {encoding}; make a database with ENCODING 'UTF8'")
-    return connection
-
-
 def _lock_key(campaign: str) -> int:
     return int.from_bytes(hashlib.sha256(f"blastdoor campaign {campaign}".encode()).digest()[:8], signed=True)
-
-
-def _introduce(about: str) -> Insert:
-    statement = insert(meta).values(key=_HOLDER, value=about)
-    return statement.on_conflict_do_update(index_elements=[meta.c.key], set_={"value": about})

@@ -1,60 +1,77 @@
-"""The tables. Events are appended and never touched; all else can be made again from them, but for the inbox."""
+"""The tables, and what is said to them in the same words everywhere, with values as `:name`.
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, MetaData, Table, Text
+Events are appended and never touched; all else can be made again from them, but for the inbox.
+"""
+
+from collections.abc import Collection
 
 VERSION = 1
 
-# SQLite's own integers are as long, and only by this name are they the key of the table itself.
-_LONG = BigInteger().with_variant(Integer(), "sqlite")
-# Compared byte by byte: an order that depends on the server's language changes when its libraries do.
-_KEY = Text().with_variant(Text(collation="C"), "postgresql")
+# No other column of events is unique: a conflict in it would let REPLACE remove the older row.
+# Projection is what the events add up to, kept in the same transaction, so that nobody has to read them all again.
+# By requests, another terminal asks the orchestrator at work for something.
+# The fence has one row. The orchestrator that raised the epoch last is the only one whose events are taken.
+_TABLES = {
+    "meta": ('"key" {key} NOT NULL', "value TEXT NOT NULL", 'PRIMARY KEY ("key")'),
+    "events": (
+        "seq {long} NOT NULL",
+        "at TEXT NOT NULL",
+        "kind TEXT NOT NULL",
+        "body TEXT NOT NULL",
+        "epoch {long} NOT NULL",
+        "previous TEXT NOT NULL",
+        "hash TEXT NOT NULL",
+        "PRIMARY KEY (seq)",
+    ),
+    "projection": ("kind {key} NOT NULL", "id {key} NOT NULL", "body TEXT NOT NULL", "PRIMARY KEY (kind, id)"),
+    "requests": (
+        "id INTEGER NOT NULL",
+        "at TEXT NOT NULL",
+        "kind TEXT NOT NULL",
+        "body TEXT NOT NULL",
+        "PRIMARY KEY (id)",
+    ),
+    "fence": (
+        "id INTEGER NOT NULL CHECK (id = 1)",
+        "epoch {long} NOT NULL",
+        "holder TEXT NOT NULL",
+        "PRIMARY KEY (id)",
+    ),
+}
+TABLES = tuple(_TABLES)
 
-metadata = MetaData()
-
-meta = Table(
-    "meta",
-    metadata,
-    Column("key", _KEY, primary_key=True),
-    Column("value", Text, nullable=False),
+LAST = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
+APPEND = (
+    "INSERT INTO events (seq, at, kind, body, epoch, previous, hash)"
+    " VALUES (:seq, :at, :kind, :body, :epoch, :previous, :hash)"
 )
-
-# No other column is unique: a conflict in it would let REPLACE remove the older row.
-events = Table(
-    "events",
-    metadata,
-    Column("seq", _LONG, primary_key=True, autoincrement=False),
-    Column("at", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("epoch", _LONG, nullable=False),
-    Column("previous", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+ROWS = "SELECT kind, id, body FROM projection"
+ROWS_OF = f"{ROWS} WHERE kind = :kind"
+SET = (
+    "INSERT INTO projection (kind, id, body) VALUES (:kind, :id, :body)"
+    " ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body"
 )
+FORGET = "DELETE FROM projection WHERE kind = :kind AND id = :id"
+FENCE = "SELECT epoch, holder FROM fence"
+MAKE_FENCE = "INSERT INTO fence (id, epoch, holder) VALUES (1, 0, '')"
+SEIZE = "UPDATE fence SET epoch = epoch + 1, holder = :holder"
+TOLD = 'SELECT value FROM meta WHERE "key" = :key'
+TELL = 'INSERT INTO meta ("key", value) VALUES (:key, :value) ON CONFLICT ("key") DO UPDATE SET value = excluded.value'
+REQUESTS = "SELECT id, at, kind, body FROM requests WHERE id > :after ORDER BY id"
+LAST_REQUEST = "SELECT coalesce(max(id), 0) FROM requests"
+ASK = "INSERT INTO requests (id, at, kind, body) VALUES (:id, :at, :kind, :body)"
+ASKED = "SELECT min(id) FROM requests WHERE id > :after AND at = :at AND kind = :kind AND body = :body"
 
-# What the events add up to, kept in the same transaction, so that nobody has to read them all again.
-projection = Table(
-    "projection",
-    metadata,
-    Column("kind", _KEY, primary_key=True),
-    Column("id", _KEY, primary_key=True),
-    Column("body", Text, nullable=False),
-)
 
-# By these, another terminal asks the orchestrator at work for something.
-requests = Table(
-    "requests",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("at", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("body", Text, nullable=False),
-)
+def make_tables(*, long: str, key: str) -> list[str]:
+    """`long` is an integer of 64 bits, `key` a text that is compared byte by byte."""
+    made = (f"CREATE TABLE {name} (\n\t" + ", \n\t".join(columns) + "\n)" for name, columns in _TABLES.items())
+    return [statement.format(long=long, key=key) for statement in made]
 
-# One row. The process that raised the epoch last is the only one whose events are taken.
-fence = Table(
-    "fence",
-    metadata,
-    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
-    Column("epoch", _LONG, nullable=False),
-    Column("holder", Text, nullable=False),
-)
+
+def page(kinds: Collection[str] | None) -> tuple[str, dict[str, str]]:
+    """The statement for the next `:size` records after `:after`, and the values that name the kinds."""
+    names = {f"kind_{number}": kind for number, kind in enumerate(kinds or ())}
+    wanted = f" AND kind IN ({', '.join(f':{name}' for name in names)})" if names else ""
+    columns = "seq, at, kind, body, epoch, previous, hash"
+    return f"SELECT {columns} FROM events WHERE seq > :after{wanted} ORDER BY seq LIMIT :size", names  # noqa: S608

@@ -8,24 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import (
-    ClauseElement,
-    Connection,
-    Engine,
-    Insert,
-    QueuePool,
-    bindparam,
-    create_engine,
-    delete,
-    event,
-    func,
-    select,
-)
-from sqlalchemy.dialects.sqlite import dialect, insert
-from sqlalchemy.exc import DBAPIError
-
 from orchestrator.ledger.chain import GENESIS, START, Head
-from orchestrator.ledger.database import Columns, Standing
+from orchestrator.ledger.database import Columns, Connection, Standing
 from orchestrator.ledger.errors import (
     Busy,
     Corrupt,
@@ -37,7 +21,7 @@ from orchestrator.ledger.errors import (
     translating_os_errors,
 )
 from orchestrator.ledger.lock import Holder
-from orchestrator.ledger.schema import events, fence, metadata, projection
+from orchestrator.ledger.schema import TABLES, make_tables
 
 T = TypeVar("T")
 
@@ -76,98 +60,107 @@ _TRIGGERS = (
 )
 
 
-class _Prepared:
-    """A statement for the driver itself: with every append, SQLAlchemy's own way costs four times as much as SQLite."""
-
-    def __init__(self, statement: ClauseElement) -> None:
-        compiled = statement.compile(dialect=dialect())
-        self._text = str(compiled)
-        self._names = getattr(compiled, "positiontup", None) or ()
-
-    def one(self, connection: Connection) -> tuple[Any, ...]:
-        (row,) = connection.connection.cursor().execute(self._text)
-        return tuple(row)
-
-    def each(self, connection: Connection, rows: Columns) -> None:
-        values = [[row[name] for name in self._names] for row in rows]
-        if values:
-            connection.connection.cursor().executemany(self._text, values)
-
-
-def _upsert() -> Insert:
-    statement = insert(projection)
-    return statement.on_conflict_do_update(
-        index_elements=[projection.c.kind, projection.c.id], set_={"body": statement.excluded.body}
-    )
-
-
 # Asked with every append, so in one statement: who may write, and what the next record follows.
-_STAND = _Prepared(
-    select(fence.c.epoch, fence.c.holder, events.c.seq, events.c.hash).select_from(
-        fence.outerjoin(events, events.c.seq == select(func.max(events.c.seq)).scalar_subquery())
-    )
+_STAND = (
+    "SELECT fence.epoch, fence.holder, events.seq, events.hash"
+    " FROM fence LEFT JOIN events ON events.seq = (SELECT max(seq) FROM events)"
 )
-_APPEND = _Prepared(insert(events))
-_SET = _Prepared(_upsert())
-_FORGET = _Prepared(delete(projection).where(projection.c.kind == bindparam("k"), projection.c.id == bindparam("i")))
+
+
+class SqliteConnection:
+    """A file that stays open: nothing loses it."""
+
+    is_lost = False
+
+    def __init__(self, driver: sqlite3.Connection) -> None:
+        self._driver = driver
+        self.close = driver.close
+
+    @contextmanager
+    def transaction(self, *, writes: bool = False) -> Iterator[None]:
+        """One that writes keeps other writers out from the start, so that it never finds out too late."""
+        self._driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            yield
+            self._driver.commit()
+        except BaseException:
+            self._driver.rollback()
+            raise
+
+    def execute(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        return self._driver.execute(statement, values).fetchall()
+
+    def execute_each(self, statement: str, rows: Columns) -> None:
+        self._driver.executemany(statement, rows)
 
 
 class Sqlite:
     """A file. Who may work on it is settled by the lock beside it, so there is none in here."""
 
-    writing = {"writes": True}  # noqa: RUF012  nobody changes it
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
+        self._read_only = read_only
         self.name = str(path)
         self.waited_s = 0.0
 
     def prepare(self) -> None:
         make_file(self._path)
 
-    def open_engine(self, *, read_only: bool) -> Engine:
+    def connect(self) -> SqliteConnection:
         """Raises Missing and NotALedger."""
         if not self._path.exists():
             raise Missing(f"there is no ledger {self._path}; start a campaign first")
         if not self._path.is_file():
             raise NotALedger(f"{self._path} is not a file; name the ledger itself")
-        return open_engine(self._path, read_only=read_only)
+        mode = "rw" if not self._read_only else "ro&immutable=1" if _is_archived(self._path) else "ro"
+        driver = sqlite3.connect(
+            f"file:{quote(str(self._path.absolute()))}?mode={mode}",
+            uri=True,
+            timeout=BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=64,
+        )
+        # Bytes that are no text, which only damage can leave, come out as text that no seal fits.
+        driver.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        try:
+            for pragma in _PRAGMAS:
+                driver.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            driver.close()
+            raise
+        return SqliteConnection(driver)
 
-    def settle(self, engine: Engine) -> None:
+    def settle(self, connection: Connection) -> None:
         """Write-ahead logging: readers and the writer do not wait for each other. The file remembers it."""
-        with engine.connect() as connection:
-            # Straight to the driver, because it must be outside of any transaction.
-            connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA journal_mode = WAL")
 
     def make_tables(self, connection: Connection) -> None:
-        metadata.create_all(connection, checkfirst=False)
-        for trigger in _TRIGGERS:
-            connection.exec_driver_sql(trigger)
-        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+        # SQLite's own integers are as long, and only by this name are they the key of the table itself.
+        for statement in (*make_tables(long="INTEGER", key="TEXT"), *_TRIGGERS):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
 
     def drop_tables(self, connection: Connection) -> None:
-        metadata.drop_all(connection, checkfirst=False)
-        connection.exec_driver_sql("PRAGMA application_id = 0")
+        for table in TABLES:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA application_id = 0")
 
     def is_ours(self, connection: Connection) -> bool:
-        return connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
+        return connection.execute("PRAGMA application_id") == [(APPLICATION,)]
 
     def is_empty(self, connection: Connection) -> bool:
-        unmarked = connection.exec_driver_sql("PRAGMA application_id").scalar() == 0
-        return unmarked and connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar() == 0
+        unmarked = connection.execute("PRAGMA application_id") == [(0,)]
+        return unmarked and connection.execute("SELECT count(*) FROM sqlite_master") == [(0,)]
 
     def standing(self, connection: Connection) -> Standing:
-        epoch, holder, seq, seal = _STAND.one(connection)
+        ((epoch, holder, seq, seal),) = connection.execute(_STAND)
         return Standing(epoch, holder, START if seq is None else Head(seq, seal))
-
-    def put(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
-        for statement, rows in ((_APPEND, events), (_SET, kept), (_FORGET, gone)):
-            statement.each(connection, rows)
 
     def last_change(self, connection: Connection) -> int | None:
         """SQLite's own number leaves out what this connection wrote, so the connection must be the one that writes."""
-        (row,) = connection.connection.cursor().execute("PRAGMA data_version")
-        return int(row[0])
+        ((number,),) = connection.execute("PRAGMA data_version")
+        return int(number)
 
     def lock(self, connection: Connection) -> bool:
         del connection
@@ -186,35 +179,9 @@ class Sqlite:
             return work()
 
 
-def open_engine(path: Path, *, read_only: bool) -> Engine:
-    """A transaction reads one state of the database; with the execution option `writes`, it keeps other writers out."""
-    mode = "rw" if not read_only else "ro&immutable=1" if _is_archived(path) else "ro"
-    address = f"file:{quote(str(path.absolute()))}?mode={mode}"
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False, cached_statements=64
-        )
-        # Bytes that are no text, which only damage can leave, come out as text that no seal fits.
-        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-        for pragma in _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
-        return connection
-
-    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
 def _is_archived(path: Path) -> bool:
     """On a medium where even a reader could not make the log's index, and no log is there to be read."""
     return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
-
-
-def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writes", False)
-    # Straight to the driver: SQLAlchemy's way costs as much as a whole insert.
-    connection.connection.cursor().execute("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def make_file(path: Path) -> None:
@@ -234,15 +201,13 @@ def make_file(path: Path) -> None:
 def translating(path: Path) -> Iterator[None]:
     try:
         yield
-    except DBAPIError as error:
-        raise _translated(path, error.orig) from error
     except sqlite3.Error as error:
         raise _translated(path, error) from error
     except UnicodeEncodeError as error:
         raise LedgerError(f"{path} cannot hold text with lone surrogates; escape them first") from error
 
 
-def _translated(path: Path, error: BaseException | None) -> LedgerError:
+def _translated(path: Path, error: sqlite3.Error) -> LedgerError:
     code = getattr(error, "sqlite_errorcode", 0)
     # SQLite calls a quota, or a limit on the size of files, a failed write.
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE):

@@ -11,24 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, func, insert, select, update
-
+from orchestrator.ledger import schema
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Entry, Head, Record, Verified, link, verify
-from orchestrator.ledger.database import Database
+from orchestrator.ledger.database import Connection, Database
 from orchestrator.ledger.errors import Corrupt, Exists, Fenced, LedgerError, Missing, NewerVersion, NotALedger, ReadOnly
 from orchestrator.ledger.lock import Holder, in_use
-from orchestrator.ledger.schema import VERSION, events, fence, meta, projection, requests
+from orchestrator.ledger.pool import Pool
 from orchestrator.ledger.sqlite import Sqlite
 
 PAGE = 1000
+_SCHEMA = "schema"
 
 T = TypeVar("T")
 Where = Path | Address
-
-# Built once: building a statement costs more than running it.
-_LAST = select(events.c.seq, events.c.hash).order_by(events.c.seq.desc()).limit(1)
-_FENCE = select(fence.c.epoch, fence.c.holder)
 
 Rows = dict[tuple[str, str], str]
 
@@ -57,14 +53,13 @@ class Ledger:
     is lost by that and nothing is done twice.
     """
 
-    def __init__(self, where: Where, database: Database, engine: Engine, *, read_only: bool) -> None:
+    def __init__(self, where: Where, database: Database, pool: Pool, *, read_only: bool) -> None:
         self.where = where
         self.epoch: int | None = None
         self._head: Head | None = None
         self._database = database
-        self._engine = engine
-        self._writer = engine.execution_options(**database.writing)
         self._read_only = read_only
+        self._pool = pool
         self._connection: Connection | None = None
         self._holding = False
         self._no_requests: tuple[int | None, int] | None = None
@@ -74,43 +69,45 @@ class Ledger:
     @classmethod
     def create(cls, where: Where) -> "Ledger":
         """Whole or not at all: one that was killed here leaves something that counts as missing."""
-        database = _database(where)
+        database = _database(where, read_only=False)
         database.prepare()
-        engine = database.open_engine(read_only=False)
+
+        pool = Pool(database)
 
         def make() -> None:
-            with engine.connect() as connection, connection.begin():
-                _refuse_what_is_there(connection, database)
-            database.settle(engine)
-            with engine.execution_options(**database.writing).begin() as connection:
-                _refuse_what_is_there(connection, database)
-                database.make_tables(connection)
-                connection.execute(insert(meta), [{"key": "schema", "value": str(VERSION)}])
-                connection.execute(insert(fence), [{"id": 1, "epoch": 0, "holder": ""}])
+            with pool.lent() as connection:
+                with connection.transaction():
+                    _refuse_what_is_there(connection, database)
+                database.settle(connection)
+                with connection.transaction(writes=True):
+                    _refuse_what_is_there(connection, database)
+                    database.make_tables(connection)
+                    connection.execute(schema.TELL, key=_SCHEMA, value=str(schema.VERSION))
+                    connection.execute(schema.MAKE_FENCE)
 
         try:
             database.attempt(make, patient=False)
         except BaseException:
-            engine.dispose()
+            pool.close()
             raise
-        return cls(where, database, engine, read_only=False)
+        return cls(where, database, pool, read_only=False)
 
     @classmethod
     def open(cls, where: Where, *, read_only: bool = False) -> "Ledger":
         """Raises Missing, NotALedger, NewerVersion, Corrupt, Away."""
-        database = _database(where)
-        engine = database.open_engine(read_only=read_only)
+        database = _database(where, read_only=read_only)
+        pool = Pool(database)
 
         def check() -> None:
-            with engine.begin() as connection:
+            with pool.lent() as connection, connection.transaction():
                 _check_version(connection, database)
 
         try:
             database.attempt(check, patient=False)
         except BaseException:
-            engine.dispose()
+            pool.close()
             raise
-        return cls(where, database, engine, read_only=read_only)
+        return cls(where, database, pool, read_only=read_only)
 
     def hold(self) -> None:
         """Be the only one at work on the campaign until `close`, on whatever machine others are. Raises Held.
@@ -135,7 +132,7 @@ class Ledger:
             if self._connection and self._holding:
                 self._database.unlock(self._connection)
             self._drop()
-            self._engine.dispose()
+            self._pool.close()
 
     def forget(self) -> bool:
         """Take the whole ledger away, where nothing was ever recorded or asked; False where something was.
@@ -145,9 +142,8 @@ class Ledger:
 
         def work() -> bool:
             connection = self._connected()
-            with connection.begin():
-                asked = connection.execute(select(func.count()).select_from(requests)).scalar_one()
-                if asked or self._database.standing(connection).head != START:
+            with connection.transaction(writes=True):
+                if _last_request(connection) or self._database.standing(connection).head != START:
                     return False
                 self._database.drop_tables(connection)
                 return True
@@ -165,8 +161,9 @@ class Ledger:
         """Become the only one who may append. Everything that earlier holders still say is refused."""
 
         def work(connection: Connection) -> tuple[int, Head]:
-            connection.execute(update(fence).values(epoch=fence.c.epoch + 1, holder=holder))
-            return int(connection.execute(select(fence.c.epoch)).scalar_one()), _head(connection)
+            connection.execute(schema.SEIZE, holder=holder)
+            ((epoch, _),) = connection.execute(schema.FENCE)
+            return epoch, _head(connection)
 
         with self._turn:
             self.epoch, self._head = self._write(work)
@@ -176,7 +173,7 @@ class Ledger:
         """All of it or nothing, in one transaction; a row of None goes. Raises Fenced, Full, and other LedgerErrors."""
         meant: list[Record] = []
         kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
-        gone = [{"k": kind, "i": id_} for (kind, id_), body in rows.items() if body is None]
+        gone = [{"kind": kind, "id": id_} for (kind, id_), body in rows.items() if body is None]
 
         def work(connection: Connection) -> list[Record]:
             nonlocal meant
@@ -187,7 +184,10 @@ class Ledger:
                 # A standby that lacked the last records took over, or somebody wrote beside us: going on would hide it.
                 raise Corrupt(f"{self._database.name} does not end with the last record of this session")
             meant = link(head, entries, at, self.epoch or 0)
-            self._database.put(connection, [vars(record) for record in meant], kept, gone)
+            events = [vars(record) for record in meant]
+            for statement, each in ((schema.APPEND, events), (schema.SET, kept), (schema.FORGET, gone)):
+                if each:
+                    connection.execute_each(statement, each)
             return meant
 
         with self._turn:
@@ -200,14 +200,13 @@ class Ledger:
 
         What is appended meanwhile is read too; a limit of `head().seq - after` ends at that head.
         """
-        query = select(events).order_by(events.c.seq)
-        if kinds is not None:
-            query = query.where(events.c.kind.in_(kinds))
+        if kinds is not None and not kinds:
+            return
+        statement, values = schema.page(kinds)
         while limit is None or limit > 0:
             size = PAGE if limit is None else min(PAGE, limit)
-            page = self._read(_all(query.where(events.c.seq > after).limit(size)))
-            for row in page:
-                yield Record(*row)
+            page = [Record(*row) for row in self._read(_all(statement, after=after, size=size, **values))]
+            yield from page
             if len(page) < size:
                 return
             after = page[-1].seq
@@ -230,8 +229,8 @@ class Ledger:
 
     def holder(self) -> tuple[int, str]:
         """The current epoch, and who seized the ledger for it."""
-        row = self._read(_all(_FENCE))[0]
-        return row.epoch, row.holder
+        ((epoch, holder),) = self._read(_all(schema.FENCE))
+        return epoch, holder
 
     def ask(self, kind: str, body: str, at: str) -> int:
         """Leave a request for the orchestrator at work; needs no epoch."""
@@ -241,10 +240,12 @@ class Ledger:
         def work(connection: Connection) -> int:
             nonlocal seen
             self._database.standing(connection)  # in turn with others who write: no number is seen before a lower one
-            if seen is not None and (known := connection.execute(_asked(request, seen)).scalar_one_or_none()):
-                return int(known)  # an earlier try was committed, only its answer was lost
-            seen = int(connection.execute(select(func.coalesce(func.max(requests.c.id), 0))).scalar_one())
-            connection.execute(insert(requests), [{"id": seen + 1, **request}])
+            if seen is not None:
+                ((known,),) = connection.execute(schema.ASKED, after=seen, **request)
+                if known is not None:
+                    return int(known)  # an earlier try was committed, only its answer was lost
+            seen = _last_request(connection)
+            connection.execute(schema.ASK, id=seen + 1, **request)
             return seen + 1
 
         with self._turn:
@@ -256,8 +257,7 @@ class Ledger:
         change = self._last_change()
         if change is not None and (change, after) == self._no_requests:
             return []
-        query = select(requests).where(requests.c.id > after).order_by(requests.c.id)
-        found = [Request(*row) for row in self._read(_all(query))]
+        found = [Request(*row) for row in self._read(_all(schema.REQUESTS, after=after))]
         # The number is from before the reading: what came meanwhile makes it another one.
         self._no_requests = None if found else (change, after)
         return found
@@ -290,69 +290,67 @@ class Ledger:
         def transact() -> T:
             connection = self._connected()
             try:
-                with connection.begin():
+                with connection.transaction(writes=True):
                     return work(connection)
             finally:
-                if connection.invalidated:
+                if connection.is_lost:
                     self._drop()
 
         return self._database.attempt(transact)
 
     def _connected(self) -> Connection:
-        """Kept: to take one from the pool and put it back costs as much as a statement."""
+        """The one that writes, kept: it is the one that holds the campaign."""
         if self._connection is None:
-            connection = self._writer.connect()
+            connection = self._pool.take()
             try:
                 if self._holding and not self._database.lock(connection):
                     raise in_use(self._database.held_by(connection))
             except BaseException:
-                connection.invalidate()  # not into the pool: it may hold the campaign
-                connection.close()
+                self._pool.discard(connection)
                 raise
             self._connection = connection
         return self._connection
 
     def _drop(self) -> None:
+        """Not back to the others: it may hold the campaign."""
         if self._connection:
-            self._connection.close()
+            self._pool.discard(self._connection)
             self._connection = None
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         def transact() -> T:
-            with self._engine.begin() as connection:
+            with self._pool.lent() as connection, connection.transaction():
                 return work(connection)
 
         return self._database.attempt(transact)
 
 
-def _database(where: Where) -> Database:
+def _database(where: Where, *, read_only: bool) -> Database:
     if isinstance(where, Path):
-        return Sqlite(where)
+        return Sqlite(where, read_only=read_only)
     # Only who keeps a ledger there pays for loading it.
     from orchestrator.ledger.postgres import Postgres
 
-    return Postgres(where)
+    return Postgres(where, read_only=read_only)
 
 
-def _all(query: Select[Any]) -> Callable[[Connection], Sequence[Any]]:
-    return lambda connection: connection.execute(query).all()
+def _all(statement: str, **values: object) -> Callable[[Connection], list[tuple[Any, ...]]]:
+    return lambda connection: connection.execute(statement, **values)
 
 
-def _asked(request: Mapping[str, str], after: int) -> Select[Any]:
-    same = [requests.c[name] == value for name, value in request.items()]
-    return select(func.min(requests.c.id)).where(requests.c.id > after, *same)
+def _last_request(connection: Connection) -> int:
+    ((number,),) = connection.execute(schema.LAST_REQUEST)
+    return int(number)
 
 
 def _head(connection: Connection) -> Head:
-    row = connection.execute(_LAST).one_or_none()
-    return START if row is None else Head(row.seq, row.hash)
+    last = connection.execute(schema.LAST)
+    return Head(*last[0]) if last else START
 
 
 def _rows(connection: Connection, kind: str | None) -> Rows:
-    query = select(projection.c.kind, projection.c.id, projection.c.body)
-    if kind is not None:
-        query = query.where(projection.c.kind == kind)
-    return {(row.kind, row.id): row.body for row in connection.execute(query)}
+    found = connection.execute(schema.ROWS) if kind is None else connection.execute(schema.ROWS_OF, kind=kind)
+    return {(kind, id_): body for kind, id_, body in found}
 
 
 def _refuse_what_is_there(connection: Connection, database: Database) -> None:
@@ -365,8 +363,8 @@ def _check_version(connection: Connection, database: Database) -> None:
         raise Missing(f"{database.name} is empty; start a campaign first")
     if not database.is_ours(connection):
         raise NotALedger(f"{database.name} is not a ledger of blastdoor; name another")
-    text = connection.execute(select(meta.c.value).where(meta.c.key == "schema")).scalar_one_or_none()
-    if text is None or not text.isdecimal():
+    told = connection.execute(schema.TOLD, key=_SCHEMA)
+    if not told or not told[0][0].isdecimal():
         raise NotALedger(f"{database.name} does not say its version; name another")
-    if int(text) > VERSION:
-        raise NewerVersion(database.name, int(text), VERSION)
+    if (version := int(told[0][0])) > schema.VERSION:
+        raise NewerVersion(database.name, version, schema.VERSION)

@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from urllib.parse import quote
@@ -32,6 +33,7 @@ from orchestrator.ledger import (
     Missing,
     NotALedger,
     ReadOnly,
+    schema,
 )
 from orchestrator.ledger import postgres as dialect
 from orchestrator.ledger.postgres_errors import redacted, translated
@@ -148,12 +150,33 @@ def test_durable_settings(ledger: Ledger, address: Address, admin: Admin) -> Non
     assert admin.execute("SHOW fsync").fetchone() == ("on",)
     wanted = {"synchronous_commit": "on", "full_page_writes": "on", "transaction_isolation": "repeatable read"}
     for read_only in (False, True):
-        engine = dialect.Postgres(address).open_engine(read_only=read_only)
-        with engine.connect() as connection:
-            found = {name: connection.exec_driver_sql(f"SHOW {name}").scalar() for name in wanted}
-            refusing = connection.exec_driver_sql("SHOW transaction_read_only").scalar()
-        engine.dispose()
-        assert (found, refusing) == (wanted, "on" if read_only else "off")
+        with closing(dialect.Postgres(address, read_only=read_only).connect()) as connection:
+            with connection.transaction():
+                found = {name: connection.execute(f"SHOW {name}")[0][0] for name in wanted}
+                refusing = connection.execute("SHOW transaction_read_only")
+            with connection.transaction(writes=True):
+                level = connection.execute("SHOW transaction_isolation")
+        assert (found, refusing) == (wanted, [("on" if read_only else "off",)])
+        assert level == [("read committed",)]
+
+
+def test_frozen_before_the_commit(filled: Ledger, raw: Raw) -> None:
+    """However many rows were written, the server throws out the session that goes no further, and frees the fence."""
+    connection = filled._connected()
+    until = time.monotonic() + 60
+
+    def freeze() -> None:
+        with connection.transaction(writes=True):
+            ((pid,),) = connection.execute("SELECT pg_backend_pid()")
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '100ms'")
+            connection.execute_each(schema.SET, [{"kind": "a", "id": str(number), "body": ""} for number in range(3)])
+            while raw.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", pid):
+                assert time.monotonic() < until, "it keeps the fence"
+
+    with pytest.raises(errors.IdleInTransactionSessionTimeout):
+        freeze()
+    filled._drop()
+    assert filled.append([Entry("a", "{}")], {}, AT)[0].seq == 6
 
 
 def test_what_is_not_a_ledger(address: Address, admin: Admin) -> None:
@@ -275,8 +298,8 @@ def test_locked_by_another_program(filled: Ledger, raw: Raw, address: Address) -
     impatient = SecretStr(f"{address.url.get_secret_value()}?options={quote('-c x.y=1')}")
     with Ledger.open(replace(address, url=impatient)) as other:
         other.seize("x")
-        other._connected().exec_driver_sql("SET lock_timeout = '100ms'")
-        other._connected().commit()
+        with other._connected().transaction(writes=True):
+            other._connected().execute("SET lock_timeout = '100ms'")
         raw.execute("BEGIN")
         raw.execute("SELECT epoch FROM fence FOR UPDATE")
         with pytest.raises(Busy, match="end that one, or try again"):

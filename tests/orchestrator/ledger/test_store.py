@@ -164,11 +164,9 @@ def test_private(filled: Ledger, path: Path) -> None:
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_durable_settings(ledger: Ledger, path: Path) -> None:
     """The settings that make a commit durable are on in every connection."""
-    engine = dialect.open_engine(path, read_only=False)
-    with engine.connect() as connection:
-        names = ("journal_mode", "synchronous", "foreign_keys", "recursive_triggers", "trusted_schema")
-        found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names}
-    engine.dispose()
+    names = ("journal_mode", "synchronous", "foreign_keys", "recursive_triggers", "trusted_schema")
+    with closing(dialect.Sqlite(path).connect()) as connection:
+        found = {name: connection.execute(f"PRAGMA {name}")[0][0] for name in names}
     assert found == {
         "journal_mode": "wal",
         "synchronous": 2,
