@@ -31,7 +31,6 @@ def cli(context: click.Context, verbose: bool, url: str | None) -> None:
 
     from orchestrator import logs
     from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
-    from orchestrator.views.failing import first_line
 
     logs.configure(logging.DEBUG if verbose else logging.WARNING)
     if unknown := unknown_variables():
@@ -45,6 +44,8 @@ def cli(context: click.Context, verbose: bool, url: str | None) -> None:
     try:
         context.obj = Settings(ledger=SecretStr(url)) if url else Settings()
     except ValidationError as error:
+        from orchestrator.views.failing import first_line  # with it comes all that can fail, the whole loop too
+
         raise click.UsageError(f"settings (BLASTDOOR_… or {user_file()}): {first_line(error)}") from None
     except ValueError as error:
         raise click.UsageError(f"{user_file()} is not TOML: {error}") from None

@@ -57,6 +57,18 @@ def test_help_loads_no_command() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_command_that_only_reads_loads_no_loop(tmp_path: Path) -> None:
+    """Nor a library for databases or engines: a short command costs what it reads."""
+    code = (
+        "import sys\nfrom orchestrator.views.cli import cli\n"
+        f"try:\n cli.main(['status', {str(tmp_path)!r}], standalone_mode=False)\n"
+        "except Exception as error:\n print(error)\n"
+        "print([it for it in ('docker', 'psycopg', 'sqlalchemy', 'orchestrator.loop.campaign') if it in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(("word", "says"), [("stauts", "did you mean status?"), ("xyzzy", "commands are accept, ")])
 def test_a_command_that_there_is_not(blastdoor: "Blastdoor", word: str, says: str) -> None:
     """One line with the nearest, or with all of them."""
