@@ -27,6 +27,7 @@ from benchmarks import (
     samplers,
     skypilot,
     stalls,
+    starts,
     throughput,
 )
 from benchmarks.figure import Figure
@@ -42,6 +43,7 @@ def main() -> int:
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
         "throughput": throughput.measure,
+        "starts": starts.measure,
         "flood": flood.measure,
         "lag": lag.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),

@@ -17,6 +17,8 @@ from orchestrator.views.ci_log import guard_output
 from orchestrator.views.commands import COMMANDS, Commands
 from orchestrator.views.exits import Exit
 
+# It is called often and logs nothing; the library for logs would take a fifth of its time.
+_SILENT = frozenset({"status"})
 _PASSWORD = re.compile(r"://[^/?#@]*:[^@]*@|[?&](ssl)?password=")
 
 
@@ -29,10 +31,12 @@ def cli(context: click.Context, verbose: bool, url: str | None) -> None:
     """Runs code that a machine wrote to win, behind a door that holds."""
     from pydantic import SecretStr, ValidationError
 
-    from orchestrator import logs
     from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
 
-    logs.configure(logging.DEBUG if verbose else logging.WARNING)
+    if verbose or context.invoked_subcommand not in _SILENT:
+        from orchestrator import logs
+
+        logs.configure(logging.DEBUG if verbose else logging.WARNING)
     if unknown := unknown_variables():
         known = ", ".join(variable_names())
         raise click.UsageError(f"the variable {unknown[0]} is not a setting; settings are {known}")

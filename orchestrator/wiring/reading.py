@@ -1,21 +1,24 @@
 """A campaign seen from another terminal: one consistent state, and an inbox to ask through."""
 
+import functools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.budget import Accounts
 from orchestrator.domain.state import State
-from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Head, Ledger, LedgerError, Missing, Request, held_by
 from orchestrator.loop.book import read_accounts, stamp, utc_now
 from orchestrator.settings import Settings
 from orchestrator.task import FILE as TASK_FILE
 from orchestrator.task import Task, TaskError, refuse_unnameable
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
+
+if TYPE_CHECKING:
+    from orchestrator.git import Candidates
 
 _CAMPAIGN = ".blastdoor"
 _TASK_NOTE = "task.txt"
@@ -30,11 +33,17 @@ class Reading:
     ledger: Ledger
     head: Head
     artifacts: Artifacts
-    candidates: Candidates
     folder: Path
     named: Path
     task: Task
     holder: str | None
+
+    @functools.cached_property
+    def candidates(self) -> "Candidates":
+        # Loaded here: git's library takes a tenth of what a command takes that looks at no candidate.
+        from orchestrator.git import Candidates
+
+        return Candidates(self.folder / "candidates.git")
 
     def waiting(self, *kinds: str) -> list[tuple[str, dict[str, Any]]]:
         """Requests of these kinds that nobody took yet: when each was asked for, and what it says."""
@@ -115,7 +124,6 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
             ledger=ledger,
             head=seen.head,
             artifacts=artifacts,
-            candidates=Candidates(folder / "candidates.git"),
             folder=folder,
             named=task_folder,
             task=Task.from_canonical(artifacts.get(state.run.task).decode()),

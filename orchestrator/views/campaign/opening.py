@@ -12,7 +12,6 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import parse_node, run_of
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
-from orchestrator.git import GitError
 from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError
@@ -39,6 +38,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 run_option = click.option("--run", "number", type=int, metavar="N", help="Run to show; defaults to the current one.")
 
 
+def _unreadable() -> tuple[type[Exception], ...]:
+    """Asked only when something was raised: git's library takes a tenth of what most commands take."""
+    from orchestrator.git import GitError
+
+    return LedgerError, GitError, TaskError
+
+
 class CampaignCommand(click.Command):
     """A command about a campaign: what cannot be read becomes one line, like any other bad input."""
 
@@ -46,7 +52,7 @@ class CampaignCommand(click.Command):
         prepare_streams()
         try:
             return super().invoke(ctx)
-        except (LedgerError, GitError, TaskError) as error:
+        except _unreadable() as error:
             raise click.UsageError(printable(" ".join(str(error).split())), ctx) from error
 
 

@@ -12,6 +12,7 @@ from orchestrator.registry import listed
 from orchestrator.views.cli import main
 from orchestrator.views.commands import COMMANDS, load
 from orchestrator.views.exits import Exit
+from tests.crash.test_written_before import unpacked
 
 
 @pytest.fixture
@@ -57,15 +58,17 @@ def test_help_loads_no_command() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_command_that_only_reads_loads_no_loop(tmp_path: Path) -> None:
-    """Nor a library for databases or engines: a short command costs what it reads."""
+def test_status_loads_what_it_shows_and_no_more(tmp_path: Path) -> None:
+    """No loop, and no library for engines, databases, git, logs or pictures: it costs what it reads."""
+    folder = unpacked("finished", tmp_path)
+    heavy = ("docker", "psycopg", "sqlalchemy", "pygit2", "structlog", "rich", "orchestrator.loop.campaign")
     code = (
         "import sys\nfrom orchestrator.views.cli import cli\n"
-        f"try:\n cli.main(['status', {str(tmp_path)!r}], standalone_mode=False)\n"
-        "except Exception as error:\n print(error)\n"
-        "print([it for it in ('docker', 'psycopg', 'sqlalchemy', 'orchestrator.loop.campaign') if it in sys.modules])"
+        f"cli.main(['status', {str(folder)!r}], standalone_mode=False)\n"
+        f"print([it for it in {heavy} if it in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("task")
     assert done.stdout.splitlines()[-1] == "[]"
 
 
