@@ -32,7 +32,9 @@ class Turns:
 
 @contextmanager
 def watched_turns() -> Iterator[Turns]:
-    """Measures every turn of every loop of this process. What the tests themselves hold is not collected meanwhile."""
+    """Measures every turn of every loop of this process. What the tests themselves hold is not looked through for
+    garbage, then and later.
+    """
     turns = Turns()
     gc.freeze()
     run_once: Any = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
@@ -47,7 +49,6 @@ def watched_turns() -> Iterator[Turns]:
     try:
         yield turns
     finally:
-        gc.unfreeze()
         asyncio.BaseEventLoop._run_once = run_once  # type: ignore[attr-defined]
 
 

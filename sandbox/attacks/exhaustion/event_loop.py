@@ -5,6 +5,7 @@ busy machine is not taken for a success of the attack. Each row first holds the 
 """
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -59,6 +60,7 @@ class _Ear:
 
 async def _kept(arena: Arena, source: str, limits: Limits, ear: _Ear) -> tuple[Seen, float, bool]:
     noticed = await _is_noticed()
+    gc.freeze()  # looking through what the process held before takes long where that is much, and is nobody's attack
     seen, longest = await longest_turn(run_seen(arena, source, limits=limits, listener=ear))
     return seen, longest, noticed
 
