@@ -10,7 +10,7 @@ What is listed here keeps its name and its meaning from one minor version to the
 changelog one minor version before. The code lives in `orchestrator` and `sandbox`, where everything else may change.
 
 To search:        search, read_campaign, How, Flags, Settings, Finished, Reading, Task, load_task
-To propose:       Proposer, ProposerContext, Brief, Proposal, Exhausted
+To propose:       Proposer, ProposerContext, Brief, Past, Tried, Proposal, Exhausted, Stalled
 To prune:         Rule, RuleContext, Decision, Peers
 To bring agents:  Preset, Start
 To lend chambers: Provider, BackendContext, Site
@@ -23,7 +23,7 @@ from orchestrator.api import Finished, Flags, How, Reading, Settings, read_campa
 from orchestrator.domain.proposal import Proposal
 from orchestrator.ledger import LedgerError
 from orchestrator.proposers import Brief, Exhausted, Proposer, ProposerContext
-from orchestrator.proposers.base import PluginFailed
+from orchestrator.proposers.base import Past, PluginFailed, Stalled, Tried
 from orchestrator.pruning import Decision, Peers, Rule, RuleContext
 from orchestrator.task import Task, TaskError, load_task
 from orchestrator.wiring.opening import CannotOpen
@@ -63,6 +63,7 @@ __all__ = [
     "Lost",
     "ModalConfig",
     "Outcome",
+    "Past",
     "Peers",
     "PluginFailed",
     "Preset",
@@ -78,9 +79,11 @@ __all__ = [
     "Settings",
     "Site",
     "SkyPilotConfig",
+    "Stalled",
     "Start",
     "Task",
     "TaskError",
+    "Tried",
     "Unavailable",
     "load_task",
     "read_campaign",

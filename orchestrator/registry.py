@@ -103,7 +103,8 @@ class Kind:
         written_for = getattr(loaded, MARK, getattr(home, MARK, None))
         if written_for != INTERFACE:
             said = f"{MARK} = {written_for!r}" if written_for is not None else f"no {MARK}"
-            raise ChoiceError(f"{whose} says {said}, and this is interface {INTERFACE}; install a version that fits")
+            mend = f"its author adds {MARK} = {INTERFACE}" if written_for is None else "install a version that fits"
+            raise ChoiceError(f"{whose} says {said}, and this is interface {INTERFACE}; {mend}")
         return loaded
 
     def has(self, name: str, trait: str) -> bool:
@@ -156,7 +157,9 @@ class _Installed:
             if not _is_name(name):
                 lines.append(f"{packages} brings a {kind.noun} whose name is none ({name!r}); it is left out")
             elif name in kind.built_in:
-                lines.append(f'{packages} brings a {kind.noun} "{name}", a name that is built in; it is left out')
+                lines.append(
+                    f'{packages} brings a {kind.noun} "{name}", a name that is built in; it is left out; rename it'
+                )
             elif len(found) > 1:
                 lines.append(f'{packages} both bring a {kind.noun} "{name}"; neither can be used')
         return lines

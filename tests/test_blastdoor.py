@@ -35,8 +35,9 @@ def test_names_that_stay() -> None:
     """A name that goes breaks somebody's program: it is announced first, then taken from this list."""
     assert set(blastdoor.__all__) >= {
         "Backend", "BackendContext", "Brief", "Bundle", "CannotOpen", "Decision", "DockerConfig", "Ending", "Exhausted",
-        "Finished", "Flags", "How", "Job", "LedgerError", "Limits", "Lost", "ModalConfig", "Outcome", "Peers",
+        "Finished", "Flags", "How", "Job", "LedgerError", "Limits", "Lost", "ModalConfig", "Outcome", "Past", "Peers",
         "PluginFailed", "Preset", "Proposal", "Proposer", "ProposerContext", "Provider", "Reading", "Refused", "Rule",
-        "RuleContext", "SandboxError", "Settings", "Site", "SkyPilotConfig", "Start", "Task", "TaskError",
+        "RuleContext", "SandboxError", "Settings", "Site", "SkyPilotConfig", "Stalled", "Start", "Task", "TaskError",
+        "Tried",
         "Unavailable", "load_task", "read_campaign", "search",
     }  # fmt: skip

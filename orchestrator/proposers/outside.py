@@ -1,7 +1,7 @@
 """A proposer that others wrote: whatever goes wrong in it is its own fault, and is told with its name."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pydantic import ValidationError
@@ -34,7 +34,10 @@ class Outside:
 
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
         with blamed(self._who):
-            proposals = list(await self._proposer.propose(brief))
+            given = await self._proposer.propose(brief)
+            if isinstance(given, Mapping | str | Proposal):
+                raise TypeError(f"it gave back a {type(given).__name__}, not a list of Proposal")
+            proposals = list(given)
             if wrong := [it for it in proposals if not isinstance(it, Proposal)]:
                 raise TypeError(f"it proposed a {type(wrong[0]).__name__}, not a Proposal")
             return proposals
@@ -59,4 +62,6 @@ def blamed(who: str) -> Iterator[None]:
 
 
 def _failed(who: str, error: BaseException) -> PluginFailed:
-    return PluginFailed(f"{who} failed: {told(error)}; nothing is lost, and a resume asks it again")
+    return PluginFailed(
+        f"{who} failed: {told(error)}; nothing is lost: mend it and resume, with --verbose for the trace"
+    )

@@ -209,7 +209,9 @@ def _checked_how(book: Book, folder: Path, how: How) -> How:
     """A campaign that never came to a score is no loss: starting it again gives it a new run."""
     if book.state.opened and how is How.START:
         if any(node.verdict for node in book.state.nodes.values()):
-            raise CannotOpen(f"{folder} has a campaign; go on with `resume`, or change criteria with `run --new-run`")
+            raise CannotOpen(
+                f"{folder} has a campaign; go on with `resume`, or begin its next run with `run --new-run`"
+            )
         return How.NEW_RUN
     if not book.state.opened and how is not How.START:
         raise CannotOpen(f"there is no campaign in {folder}; start one with `run`")

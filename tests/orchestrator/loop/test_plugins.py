@@ -181,8 +181,16 @@ async def test_what_a_proposer_may_raise(folder: Path) -> None:
         assert (await session.run()).reason == "enough"
 
 
-@pytest.mark.parametrize("offered", [None, ["a text"], 3])
-async def test_what_is_no_proposal(folder: Path, offered: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("offered", "says"),
+    [
+        (None, "'NoneType' object is not iterable"),
+        (["a text"], "it proposed a str, not a Proposal"),
+        (3, "'int' object is not iterable"),
+        ({"value": 1}, "it gave back a dict, not a list of Proposal"),
+    ],
+)
+async def test_what_is_no_proposal(folder: Path, offered: object, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Is told as a fault of the proposer, not of the program."""
 
     async def propose(_: Mine, __: Brief) -> object:
@@ -190,7 +198,7 @@ async def test_what_is_no_proposal(folder: Path, offered: object, monkeypatch: p
 
     monkeypatch.setattr(Mine, "propose", propose)
     async with scripted(folder, instance=Mine()) as session:
-        with pytest.raises(PluginFailed, match='the proposer "Mine" failed: TypeError'):
+        with pytest.raises(PluginFailed, match=f'the proposer "Mine" failed: TypeError: {says}'):
             await session.run()
         assert session.charged == 0
 

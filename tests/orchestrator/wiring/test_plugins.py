@@ -323,7 +323,9 @@ def test_a_backend_with_a_taken_name(packages: Packages) -> None:
     """Ours is meant, and the package is named."""
     packages.install(BACKEND, {"blastdoor.backends": {"docker": "{module}:Pretend"}})
     assert type(make_provider(Settings(), SiteChoice("docker"))) is Docker
-    assert faults() == ['blastdoor-counting 1.2 brings a backend "docker", a name that is built in; it is left out']
+    assert faults() == [
+        'blastdoor-counting 1.2 brings a backend "docker", a name that is built in; it is left out; rename it'
+    ]
 
 
 def test_a_run_goes_on_elsewhere(packages: Packages) -> None:
