@@ -13,9 +13,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from orchestrator.machine.engine import DEFAULT_SOCKET  # noqa: E402
-from orchestrator.machine.images import LATEST, NAMES, Host, Image, debian_root, derived, plan  # noqa: E402
-from orchestrator.machine.programs import Unprepared  # noqa: E402
+from orchestrator.machine.engine import DEFAULT_SOCKET  # noqa: E402  the path above comes first
+from orchestrator.machine.images import LATEST, NAMES, Host, Image, debian_root, derived, plan  # noqa: E402  the path above comes first
+from orchestrator.machine.programs import Unprepared  # noqa: E402  the path above comes first
 
 ORCHESTRATOR = "orchestrator"
 DEFINITION = REPOSITORY / "deploy" / ORCHESTRATOR

@@ -12,9 +12,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from orchestrator.machine.engine import run_with_engine  # noqa: E402
-from orchestrator.machine.private_engine import PrivateEngine  # noqa: E402
-from orchestrator.machine.programs import Unprepared  # noqa: E402
+from orchestrator.machine.engine import run_with_engine  # noqa: E402  the path above comes first
+from orchestrator.machine.private_engine import PrivateEngine  # noqa: E402  the path above comes first
+from orchestrator.machine.programs import Unprepared  # noqa: E402  the path above comes first
 
 NO_ENGINE = 3
 

@@ -62,7 +62,8 @@ class Ledger:
         self._pool = pool
         self._connection: Connection | None = None
         self._holding = False
-        self._no_requests: tuple[int | None, int] | None = None
+        self._no_requests: tuple[tuple[int, int], int] | None = None
+        self._asks = 0
         # Held from the look at the head until the session knows the new one: the next thread goes on there.
         self._turn = threading.Lock()
 
@@ -249,7 +250,7 @@ class Ledger:
             return seen + 1
 
         with self._turn:
-            self._no_requests = None
+            self._asks += 1
             return self._write(work)
 
     def requests(self, after: int = 0) -> list[Request]:
@@ -258,16 +259,18 @@ class Ledger:
         if change is not None and (change, after) == self._no_requests:
             return []
         found = [Request(*row) for row in self._read(_all(schema.REQUESTS, after=after))]
-        # The number is from before the reading: what came meanwhile makes it another one.
-        self._no_requests = None if found else (change, after)
+        # What came since is not of this change, which is from before the reading.
+        self._no_requests = None if found or change is None else (change, after)
         return found
 
-    def _last_change(self) -> int | None:
+    def _last_change(self) -> tuple[int, int] | None:
+        """The database's number leaves out what our own connection wrote, so ours are counted beside it."""
         with self._turn:
             if self._connection is None:
                 return None
             connection = self._connection
-            return self._database.attempt(lambda: self._database.last_change(connection))
+            number = self._database.attempt(lambda: self._database.last_change(connection))
+            return None if number is None else (number, self._asks)
 
     def verify(self, head: Head | None = None) -> Verified:
         """Walk the whole chain; with a head that was kept, prove that it is on it. Raises ChainBroken."""
@@ -316,6 +319,7 @@ class Ledger:
         if self._connection:
             self._pool.discard(self._connection)
             self._connection = None
+            self._no_requests = None  # the next one counts changes in its own way
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         def transact() -> T:

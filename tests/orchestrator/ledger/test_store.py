@@ -214,6 +214,43 @@ def test_a_request_is_seen_at_once(where: Where, ledger: Ledger) -> None:
     assert [it.id for it in ledger.requests(after=3)] == [4]
 
 
+def test_of_no_kind(ledger: Ledger) -> None:
+    """One who names no kind at all gets none; that is not the same as leaving the kinds open."""
+    ledger.append([Entry("a", "{}"), Entry("b", "{}")], {}, AT)
+    assert list(ledger.read(kinds=[])) == []
+    assert [it.kind for it in ledger.read(kinds=["b"])] == ["b"]
+    assert len(list(ledger.read())) == 2
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_request_beside_a_new_hold(where: Where, ledger: Ledger) -> None:
+    """SQLite counts changes for each connection: the count of one that was let go says nothing about the next."""
+    assert ledger.requests() == []
+    for number in range(1, 6):
+        with Ledger.open(where) as other:
+            other.ask("pause", "{}", AT)
+        ledger.hold()
+        assert [it.id for it in ledger.requests(after=number - 1)] == [number]
+        assert ledger.requests(after=number) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_request_of_our_own_while_nothing_was_found(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread of this process may leave one between the reading and the note that there was none."""
+    ledger.append([Entry("a", "{}")], {}, AT)
+    read = Ledger._read
+
+    def late(self: Ledger, work: Any) -> Any:
+        found = read(self, work)
+        monkeypatch.undo()
+        self.ask("pause", "{}", AT)
+        return found
+
+    monkeypatch.setattr(Ledger, "_read", late)
+    assert ledger.requests() == []
+    assert [it.id for it in ledger.requests()] == [1]
+
+
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_nothing_is_read_while_nobody_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop asks for requests at each turn: that costs next to nothing while there is none."""
