@@ -4,7 +4,7 @@ SOURCES := $(wildcard blastdoor orchestrator sandbox scripts tests benchmarks ex
 ENGINE := scripts/with-engine
 # All that tests start chambers from.
 IMAGES := trial attack busybox judge cuda agent orchestrator
-# Tests and benchmarks start thousands of Pythons, and each would compile all of our code anew.
+# Tests and benchmarks start thousands of Pythons, and each would compile all of our code again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -73,7 +73,7 @@ bench: setup ## run the benchmarks, with ARGS
 	$(ENGINE) sh -c 'scripts/build-images && exec $(BIN)/python -m benchmarks $(ARGS)'
 
 # uv, because it takes the hashes of every platform's files from the index.
-lock: ## pin requirements.txt anew
+lock: ## pin requirements.txt again
 	$(PYTHON) -m venv --clear .lock-venv
 	.lock-venv/bin/pip install --quiet --disable-pip-version-check uv
 	printf 'setuptools\nwheel\n' | .lock-venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \

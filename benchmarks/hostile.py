@@ -45,7 +45,7 @@ def source(number: int) -> str:
 
 
 def _rewritten() -> str:
-    """Every editable file anew, in lines that all look alike: slow to compare."""
+    """Every editable file again, in lines that all look alike: slow to compare."""
     texts = ("".join(f"x = {(line * 5 + number) % 7}\n" for line in range(2 * LINES)) for number in range(FILES))
     return "".join(f"File: src/file{number}.py\n```\n{text}```\n" for number, text in enumerate(texts))
 

@@ -1,7 +1,7 @@
 """Whom the stall watch ends, how soon, and what that saves. No containers; streams are drawn (benchmarks/streams.py).
 
 Saved is counted from the moment a stream goes wrong, and against a plain time-out that ends a stream after 1,200 s
-without a byte. Any byte starts that anew, so it never ends a drip, a loop or a connection that still pings: those run
+without a byte. Any byte starts that again, so it never ends a drip, a loop or a connection that still pings: those run
 to the wall limit of an agent's chamber, 1,800 s by default. A stream that the watch misses counts as wasted like that.
 Seconds and tokens are summed over all stalled streams, as many of each kind. Tokens are those that a provider bills:
 what the model writes, and the whole conversation so far with every request.

@@ -71,7 +71,7 @@ class Pulse:
         return sum(max(0.0, end - max(begin, since)) for begin, end in spans)
 
     async def silence_until_it_answers(self, since: float) -> float:
-        """The same, asked anew; a provider that is away is waited for, within our patience.
+        """The same, asked again; a provider that is away is waited for, within our patience.
 
         Where nobody watched, only what is heard from now on is known.
         """

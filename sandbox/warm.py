@@ -125,7 +125,7 @@ class WarmPool(Generic[W]):
         await self.empty()
 
     async def empty(self) -> None:
-        """End all that is ready or being made; what is asked for afterwards is made anew."""
+        """End all that is ready or being made; what is asked for afterwards is made again."""
         shelves, self._shelves = self._shelves, {}
         making = list(self._tasks)
         for task in making:

@@ -23,5 +23,5 @@ async def objection(door: Door, agent: Agent) -> str | None:
         return None
     said = short(outcome.log_tail.decode("utf-8", "replace"), 200) or outcome.why or outcome.ending
     ours = agent.image == IMAGE
-    how = "build it anew with `blastdoor images build agent`" if ours else "add it, or change agent.image"
+    how = "build it again with `blastdoor images build agent`" if ours else "add it, or change agent.image"
     return f"the image {agent.image} cannot run the agent {agent.name}: {said}; {how}"

@@ -171,7 +171,7 @@ class Accounts:
         return Booking(spent=spent, freed=NOTHING, overrun=spent)
 
     def raise_limits(self, limits: Limits) -> None:
-        """Set caps anew; None lifts one, and those not named stay. A cap may come down, but not below what is used
+        """Set caps again; None lifts one, and those not named stay. A cap may come down, but not below what is used
         and held: ValueError, and then none is changed.
         """
         for account, limit in limits.items():

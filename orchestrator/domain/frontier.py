@@ -107,7 +107,7 @@ def candidate(node: Node, run: Run) -> Merits | None:
 
 
 def frontier_of(state: State, run: Run | None = None) -> Frontier:
-    """Made anew from all nodes."""
+    """Made again from all nodes."""
     run = run or state.run
     found = ((node.id, candidate(node, run)) for node in state.nodes.values())
     return Frontier((name, merits) for name, merits in found if merits)

@@ -18,7 +18,7 @@ class Tally:
     """Of one agent with one model in one configuration. `takes` counts every go at an attempt, repeated ones too.
 
     `saved_s` is how much longer a plain idle time-out of 1,200 s would have waited; for one that dripped or went in
-    circles that is the least, for every byte would have started it anew. `bounds` counts stalls of which `lost` is the
+    circles that is the least, for every byte would have started it again. `bounds` counts stalls of which `lost` is the
     most that it can have been: a call without a last word on its usage is booked at its worst case.
     """
 

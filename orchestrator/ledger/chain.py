@@ -95,7 +95,7 @@ def verify(records: Iterable[Record], head: Head | None = None) -> Verified:
         _check(record, end, epoch)
         end, epoch = Head(record.seq, record.hash), record.epoch
         if head is not None and head.seq == end.seq and head != end:
-            raise ChainBroken(end.seq, "it is not the record that the kept head names: the chain was written anew")
+            raise ChainBroken(end.seq, "it is not the record that the kept head names: the chain was written again")
     if head is not None and head.seq > end.seq:
         raise ChainBroken(end.seq + 1, f"the chain ends before it, but the kept head names record {head.seq}")
     return Verified(end)

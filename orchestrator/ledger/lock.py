@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestrator.ledger.errors import Held, LedgerError, translating_os_errors
 
-# The file may be removed and made anew by hand between opening and locking it.
+# The file may be removed and made again by hand between opening and locking it.
 _TRIES = 3
 _LOCK = "hhqqi"  # struct flock: type, whence, start, length, pid
 _TEXT_BYTES = 4096

@@ -1,6 +1,6 @@
 """All that is particular to PostgreSQL: one schema a campaign, a lock that holds across hosts, connections that die.
 
-A COMMIT whose answer was lost may have happened. So nothing here is simply repeated: the connection is made anew, and
+A COMMIT whose answer was lost may have happened. So nothing here is simply repeated: the connection is made again, and
 the work looks first whether it is done (see `Ledger.append`, which the chain tells).
 """
 

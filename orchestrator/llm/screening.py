@@ -47,7 +47,7 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that may pass. `body` is what is forwarded: it was written anew from what was read here.
+    """A request that may pass. `body` is what is forwarded: it was written again from what was read here.
 
     `given` is more than its input can have in tokens, however it is billed. `written` and `hour` say whether it writes
     to the cache, and for an hour. `unbounded`: its bytes say nothing of its tokens, and the provider must count them

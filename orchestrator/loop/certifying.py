@@ -230,7 +230,7 @@ def _tested(
     test, both = node.certification, aim is Aim.NOT_WORSE
     if test and test.blocks and (test.champion, test.cohort, test.both) == (champion.id, cohort, both):
         return _looked_at(state, node, test, ranking)
-    # Also where the champion changed in the middle: another one to beat is another test, measured anew.
+    # Also where the champion changed in the middle: another one to beat is another test, measured again.
     if not both:
         theirs = [ranking.standing(it.metrics) for it in fresh(state, champion, cohort, certify)]
         if len(theirs) < certify.champion:

@@ -17,7 +17,7 @@ _KNOWN_TO = {Role.SEARCH: (Role.SEARCH, Role.INJECTED), Role.CONTROL: (Role.CONT
 
 
 class History:
-    """The attempts of one role in the present run. Made anew from the state on a resume, with the same content."""
+    """The attempts of one role in the present run. Made again from the state on a resume, with the same content."""
 
     def __init__(self, state: State, ranking: Ranking, role: Role, baseline: str, read: Callable[[str], Tree]) -> None:
         self._state = state

@@ -20,8 +20,8 @@ _log = structlog.get_logger()
 
 
 class MetricsFile:
-    """Written anew when a session starts, since a crash may have cut a line, and where one that has a line was measured
-    again since; else appended to. Only lines that may differ are made anew.
+    """Written whole when a session starts, since a crash may cut a line, and where one that has a line was measured
+    again since; else appended to. Only lines that may differ are made again.
     """
 
     def __init__(self, path: Path, ranking: Ranking, state: State) -> None:

@@ -29,7 +29,7 @@ class BestAtTasks:
         return self._present().draw(f"{run.seed}/{run.number}/branch {branch}")
 
     def _present(self) -> Frontier:
-        """Another cohort's scores do not compare, so a new one begins anew, with what was run again there."""
+        """Another cohort's scores do not compare, so a new one begins with what was run again there."""
         run = self._state.run
         if self._of != (run.number, run.cohort):
             self._of = (run.number, run.cohort)

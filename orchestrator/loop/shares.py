@@ -25,7 +25,7 @@ def _share(spec: RoleSpec | None) -> RoleShare | None:
 
 
 def course_of(state: State, accounts: Accounts, task: Task) -> Course:
-    """Made anew each time it is asked for, from the state alone: after a crash it is the same."""
+    """Made again each time it is asked for, from the state alone: after a crash it is the same."""
     metric = task.metrics[0].metric()
     return Allocator(split_of(task.roles, accounts)).after(user_results(state, metric))
 

@@ -127,7 +127,7 @@ class Tuning:
 
 
 def draft_tree(bench: Workbench, node: Node, number: int) -> Tree:
-    """Made anew from the recorded proposal: the same proposal on the same parent is the same tree. In a thread."""
+    """Made again from the recorded proposal: the same proposal on the same parent is the same tree. In a thread."""
     if number == 0:
         return bench.root
     draft = bench.state.drafts(node.id)[number - 1]

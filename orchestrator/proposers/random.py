@@ -10,7 +10,7 @@ from orchestrator.task import Parameter
 
 
 class Random:
-    """On the root: uniform over the space. On another node, where it branches: some of its parameters drawn anew."""
+    """On the root: uniform over the space. On another node, where it branches: some of its parameters drawn again."""
 
     serial = False
 

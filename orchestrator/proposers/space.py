@@ -21,7 +21,7 @@ def random_point(space: Mapping[str, Parameter], rng: random.Random) -> Point:
 
 
 def resampled(space: Mapping[str, Parameter], rng: random.Random, point: Mapping[str, Value]) -> Point:
-    """Some of the parameters drawn anew, the others stay. Another point than before, unless there is hardly any."""
+    """Some of the parameters drawn again, the others stay. Another point than before, unless there is hardly any."""
     drawn = _some_anew(space, rng, point)
     for _ in range(_TRIES - 1):
         if drawn != point:

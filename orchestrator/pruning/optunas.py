@@ -1,6 +1,6 @@
 """Optuna's pruners, asked about our curves. The only file of this package that imports it.
 
-They want a study. What they ask one for is little, and a real one would be filled anew for every look, so this is a
+They want a study. What they ask one for is little, and a real one would be filled again for every look, so this is a
 stand-in with just that; the tests compare it with a real one.
 """
 

@@ -75,7 +75,7 @@ class StallWatch:
         return self._pulse(Life.LOW if self._low else Life.WORKING, self._posture_since, rate=self._window.rate())
 
     def saved_s(self, now: float, idle_s: float = IDLE_S) -> float:
-        """How much longer a time-out would wait that any byte of a stream, a ping too, starts anew."""
+        """How much longer a time-out would wait that any byte of a stream, a ping too, starts again."""
         return max(0.0, (self._last_byte + micro(idle_s) - micro(now)) / MICRO)
 
     def _take(self, signal: Signal) -> None:

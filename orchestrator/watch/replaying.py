@@ -71,7 +71,7 @@ def fair_floor(found: Iterable[Replayed]) -> float | None:
 
 
 def idle_end(stream: Stream, idle_s: float = IDLE_S) -> float:
-    """When a plain time-out would have ended it, which every byte of a stream starts anew, a ping too."""
+    """When a plain time-out would have ended it, which every byte of a stream starts again, a ping too."""
     last = 0.0
     for signal in stream.signals:
         if signal.kind in (Kind.HELD, Kind.RELEASED, Kind.CPU):

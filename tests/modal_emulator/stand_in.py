@@ -31,7 +31,7 @@ ENV PIP_NO_INDEX=1 PIP_FIND_LINKS={WHEELS} PIP_ROOT_USER_ACTION=ignore
 
 
 async def stand_in(engine: Engine) -> str:
-    """Made once on an engine, anew when what it is made of has changed."""
+    """Made once on an engine, again when what it is made of has changed."""
     name, ground = await _ground(engine)
     digest = hashlib.sha256(f"{ground}{pip.__version__}{_LINES}".encode()).hexdigest()
     try:

@@ -110,7 +110,7 @@ def test_as_people_write_it() -> None:
 
 
 def test_another_value() -> None:
-    """What was said stays, but for what is said anew; a name that is none is refused."""
+    """What was said stays, but for what is said again; a name that is none is refused."""
     assert Flags(attempts=3, width=2).but(width=5) == Flags(attempts=3, width=5)
     with pytest.raises(ValidationError, match="widht"):
         Flags().but(widht=5)

@@ -336,7 +336,7 @@ async def test_T86_owner_whose_lease_lapsed_takes_it_anew(
 async def test_t88_a_chamber_that_was_reaped_before_its_owner_noticed_the_lapse(
     backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On waking, its end is heard of before the lease is taken anew: it was taken away all the same."""
+    """On waking, its end is heard of before the lease is taken again: it was taken away all the same."""
     async with await backend.open(Job(command=("sleep", "60"), limits=SMALL)) as chamber:
         running = asyncio.create_task(chamber.run(Bundle({})))
         (container,) = await containers_of(backend)

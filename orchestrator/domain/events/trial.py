@@ -136,7 +136,7 @@ class HeldOutIntended(OneEvent):
 class HeldOutAsked(OneEvent):
     """What the ladder says, never the score itself: whether it is better, and the rounded value that it releases.
 
-    `worse` is None unless that was asked in the place of whether it is better; then nothing is released anew.
+    `worse` is None unless that was asked in the place of whether it is better; then nothing new is released.
     `cohort` is what the trial was measured on; `interrupted`: nothing was learnt, only asked and spent.
     """
 

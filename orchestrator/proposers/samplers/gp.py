@@ -1,7 +1,7 @@
 """A Gaussian process over what was tried; the next point is where most improvement is expected.
 
 Our own, since Optuna's needs PyTorch. It looks at a bounded part of the past, so a proposal costs the same in a long
-campaign. Attempts that run are taken to end as expected. For a Pareto task the metrics are weighed by chance, anew for
+campaign. Attempts that run are taken to end as expected. For a Pareto task the metrics are weighed by chance, again for
 each proposal (ParEGO).
 """
 

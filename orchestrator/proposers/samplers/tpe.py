@@ -48,7 +48,7 @@ class Tpe:
         self._view.add(known)
 
     def offers(self, running: Sequence[Point], seed: int, given: Callable[[], Point] | None = None) -> Iterator[Point]:
-        """Endless, each drawn anew; `given` has the values of what is not modelled here, for each of them."""
+        """Endless, each drawn again; `given` has the values of what is not modelled here, for each of them."""
         shown = self._shown(running)
         if not shown:
             return iter(())

@@ -1,6 +1,6 @@
 """A terminal that shows one picture and then is as it was: the other screen, a hidden cursor, no mouse, no keys.
 
-Only a handful of plain sequences that every terminal since the VT100 takes, and every line is written anew, so that
+Only a handful of plain sequences that every terminal since the VT100 takes, and every line is written again, so that
 what a resize or a stray key left is gone with the next picture.
 """
 

@@ -121,7 +121,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Step:
-    """The best kept score from `order` on, until the next step. A new cohort starts anew: `fresh`."""
+    """The best kept score from `order` on, until the next step. A new cohort starts again: `fresh`."""
 
     order: int
     score: float

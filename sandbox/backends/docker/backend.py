@@ -304,7 +304,7 @@ class DockerBackend:
     async def image_id(self, name: str, realm: str = "") -> str:
         """The id of the image, or of its copy for a realm, once its settings were found harmless.
 
-        Asked anew every few seconds.
+        Asked again every few seconds.
         """
         known, until = self._images.get((name, realm), ("", 0.0))
         if time.monotonic() < until:

@@ -49,7 +49,7 @@ class Lease:
         return self._clock() < self._expires
 
     async def hold(self) -> None:
-        """Before something is opened: one that lapsed is taken anew. Raises Unavailable while the engine is away."""
+        """Before something is opened: one that lapsed is taken again. Raises Unavailable while the engine is away."""
         if not self.holds:
             async with self._turn:
                 if not self.holds:  # another opening may have taken it meanwhile

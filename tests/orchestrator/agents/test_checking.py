@@ -24,7 +24,7 @@ async def test_what_is_missing_is_said() -> None:
     said = await objection(door, agent_of(AgentSpec()))
     assert said == (
         "the image blastdoor-agent:latest cannot run the agent claude-code: it has no claude; "
-        "build it anew with `blastdoor images build agent`"
+        "build it again with `blastdoor images build agent`"
     )
     own = await objection(door, agent_of(AgentSpec(name="mine", image="mine:1", command=("run",))))
     assert own == "the image mine:1 cannot run the agent mine: it has no run; add it, or change agent.image"

@@ -56,7 +56,7 @@ class Attempt:
 
 
 class Campaign(RuleBasedStateMachine):
-    """The accounts beside a clerk who sums everything up anew each time."""
+    """The accounts beside a clerk who sums everything up again each time."""
 
     @initialize(limits=LIMITS)
     def start(self, limits: dict[Account, int | None]) -> None:

@@ -37,7 +37,7 @@ def line(postgres_server: PrivatePostgres) -> Iterator[Proxy]:
 
 @pytest.fixture
 def through(address: Address, ledger: Ledger, line: Proxy, postgres_server: PrivatePostgres) -> Iterator[Ledger]:
-    """The same ledger, seized anew over a line that can be cut."""
+    """The same ledger, seized again over a line that can be cut."""
     with Ledger.open(replace(address, url=SecretStr(postgres_server.url(port=line.port)))) as opened:
         opened.seize("through")
         yield opened

@@ -132,7 +132,7 @@ def test_d4_truncation_is_found_with_a_head(filled: Ledger, raw: Raw) -> None:
 
 
 def test_d4_rewriting_is_found_with_a_head(filled: Ledger, tmp_path: Path) -> None:
-    """A ledger written anew, whole in itself, is not the one of the kept head."""
+    """A ledger written again, whole in itself, is not the one of the kept head."""
     where = filled.where
     other = tmp_path / "forged" if isinstance(where, Path) else replace(where, campaign=uuid.uuid4().hex)
     with Ledger.create(other) as forged:

@@ -34,7 +34,7 @@ class Script:
     stop_after: float | None = None  # seconds; then chambers are asked to end early
     unsound: tuple[int, ...] = ()  # values that the guard does not let pass
     ran: set[str] = field(default_factory=set)
-    noise: Callable[[str], float] | None = None  # what is added to a node's score, anew each time
+    noise: Callable[[str], float] | None = None  # what is added to a node's score, again each time
     on_open: Callable[[Job], Awaitable[None]] | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     commands: list[str] = field(default_factory=list)

@@ -165,7 +165,7 @@ async def test_url_is_missing(folder: Path, database: PrivatePostgres, monkeypat
 
 
 async def test_another_database(folder: Path, database: PrivatePostgres) -> None:
-    """A database that does not have the campaign is not taken for it, nor is the campaign begun anew there."""
+    """A database that does not have the campaign is not taken for it, nor is the campaign begun again there."""
     async with scripted(folder, None, *POINTS, attempts=1) as session:
         await session.run()
     with psycopg.connect(database.url(), autocommit=True) as admin:

@@ -69,7 +69,7 @@ async def test_a_draft_that_is_no_better_is_not(tmp_path: Path, messages_server:
 
 
 async def test_a_person_lets_it_go_on_and_a_crash_does_not(tmp_path: Path) -> None:
-    """The count begins anew with a resume of what the bound had ended; after any other end it goes on."""
+    """The count begins again with a resume of what the bound had ended; after any other end it goes on."""
     folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 3\nafter = 99\nrefunds = 99\n")
     async with scripted(folder, None, stalling(99)) as session:
         assert (await session.run()).gave_up

@@ -51,7 +51,7 @@ async def test_past_is_shown(tmp_path: Path) -> None:
 
 
 async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
-    """What is made anew from the rows is what grew with the events."""
+    """What is made again from the rows is what grew with the events."""
     folder = write_task(tmp_path / "task")
     async with scripted(folder, None, *POINTS) as session:
         session.stop_at(e.AttemptEnded, 4)
@@ -76,7 +76,7 @@ async def test_running_attempts_are_shown(tmp_path: Path) -> None:
 
 
 async def test_known_files_are_not_paid_for(tmp_path: Path) -> None:
-    """What was tried before is asked for anew; where nothing else comes, the attempt ends without a charge."""
+    """What was tried before is asked for again; where nothing else comes, the attempt ends without a charge."""
     script = Script()
     async with scripted(write_task(tmp_path / "task"), script, {"value": 3}) as session:
         proposer = Counting(3, 3, 3, 4)

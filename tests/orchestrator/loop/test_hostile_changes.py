@@ -30,7 +30,7 @@ def tree(text: str) -> Tree:
 
 
 def test_what_a_file_holds_of_the_space() -> None:
-    """Values of the right type and range are taken over; all else is drawn anew."""
+    """Values of the right type and range are taken over; all else is drawn again."""
     good = {"rows": 3, "rate": 0.5, "kind": "b", "flag": True}
     assert point_in(tree(json.dumps(good)), "params.json", SPACE) == good
     bad = {"rows": 4, "rate": 7, "kind": "\ud800", "flag": 1, "other": 5}

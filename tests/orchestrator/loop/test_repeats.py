@@ -177,7 +177,7 @@ async def test_champion_that_fails_now_and_then(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", [0, 6])
 async def test_champion_that_can_not_be_measured(tmp_path: Path, after: int) -> None:
-    """After a few tries the attempt ends as scored and not kept; the next attempt tries anew."""
+    """After a few tries the attempt ends as scored and not kept; the next attempt tries again."""
     folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION), CPU)
 
     async def on_open(job: Job) -> None:

@@ -193,7 +193,7 @@ async def test_a_node_that_was_refused_altogether(folder: Path) -> None:
 
 
 async def test_in_tuning_they_compete_instead(tmp_path: Path) -> None:
-    """Each is tuned, the best is run for real, and the next attempt asks anew."""
+    """Each is tuned, the best is run for real, and the next attempt asks again."""
     folder = write_task(tmp_path / "task", TUNE)
     model = Model()
     async with several(folder, model, at_once=1, attempts=2) as session:

@@ -58,7 +58,7 @@ def test_silence_can_not_be_drawn_out(drawn: list[Signal]) -> None:
     mute = [it for it in drawn if it.kind not in (Kind.TOKENS, Kind.TOOL_CALLED, Kind.RELEASED)]
     for signal in in_order(mute):
         watch.hear(signal)
-    # The deadline of the first token starts anew with the first request.
+    # The deadline of the first token starts again with the first request.
     latest = CONFIG.longest_silence_s + CONFIG.first_token_s
     assert watch.pulse(latest).stalled
 

@@ -289,7 +289,7 @@ def test_another_result_is_no_loop() -> None:
 
 
 def test_saved_against_a_plain_time_out() -> None:
-    """A time-out that any byte starts anew would wait longer, even for a ping."""
+    """A time-out that any byte starts again would wait longer, even for a ping."""
     teller = Teller().say(Kind.REQUESTED).stream(60, 40).pings(40).cpu(40)
     assert teller.watch.saved_s(teller.now) == 1200 - 40
     assert teller.watch.saved_s(teller.now + 5000) == 0

@@ -1,4 +1,4 @@
-"""Leases: an owner that lives is always seen to live, one that does not is reaped, and a late one starts anew."""
+"""Leases: an owner that lives is always seen to live, one that does not is reaped, and a late one starts again."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

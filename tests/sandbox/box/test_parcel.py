@@ -17,7 +17,7 @@ NO_TIMER = "blastdoor: no timer is set that powers the machine off; nothing is r
 
 
 def test_pins_are_those_of_the_repository() -> None:
-    """Derived anew they are the same; every line is a version with its hashes, and nothing names an index."""
+    """Derived again they are the same; every line is a version with its hashes, and nothing names an index."""
     text = box_requirements.TARGET.read_text("utf-8")
     assert text == box_requirements.derived(), "run scripts/box_requirements.py"
     assert "://" not in text

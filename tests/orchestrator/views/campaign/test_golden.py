@@ -1,6 +1,6 @@
-"""What people and programs see of a campaign of each kind, kept in files: whoever changes it sees what became of it.
+"""What people and programs see of a campaign of each kind, kept in files: a change shows in them.
 
-After a change that is wanted, GOLDEN=write makes the files anew; look at their difference before you commit them.
+After a change that is wanted, GOLDEN=write makes the files again; look at their difference before you commit them.
 """
 
 import os

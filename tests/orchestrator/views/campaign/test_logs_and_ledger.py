@@ -148,7 +148,7 @@ def test_ledger_head_and_verify(stage: Stage, tmp_path: Path) -> None:
     assert "is the one that was kept" in stage.run("ledger", "verify", "--head", str(kept))
     head = json.loads(kept.read_text())
     kept.write_text(kept.read_text().replace(head["hash"], "0" * 64))
-    assert "the chain was written anew" in stage.run("ledger", "verify", "--head", str(kept), code=1)
+    assert "the chain was written again" in stage.run("ledger", "verify", "--head", str(kept), code=1)
     assert stage.json("ledger", "verify", "--head", str(kept), code=1)["good"] is False
 
 

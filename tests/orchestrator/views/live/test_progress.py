@@ -105,7 +105,7 @@ def test_a_requeued_attempt_is_told() -> None:
 
 
 def test_what_needs_a_person_is_told() -> None:
-    """Whoever cannot see the picture reads who waits for a word, and why nothing more is opened."""
+    """One who cannot see the picture reads who waits for a word, and why nothing more is opened."""
     story, console = Story().open(), pipe()
     story.baseline(1.0)
     node = story.attempt("1")
