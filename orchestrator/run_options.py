@@ -218,6 +218,33 @@ class Flags(UserOptions):
             Scope.RUN,
         ),
     ] = None
+    meta: Annotated[
+        str | None,
+        Option(
+            "How the search learns which of its own choices pay.",
+            Choice(names=("off", "lift", "gradient")),
+            Scope.RUN,
+            default="off",
+        ),
+    ] = None
+    credit: Annotated[
+        str | None,
+        Option(
+            "Who earns by a gain: the attempt alone, or its ancestors, too.",
+            Choice(names=("lift", "lineage")),
+            Scope.RUN,
+            default="lift",
+        ),
+    ] = None
+    price: Annotated[
+        str | None,
+        Option(
+            "What a gain is set against: attempts, dollars or seconds in chambers.",
+            Choice(names=("none", "usd", "seconds")),
+            Scope.RUN,
+            default="none",
+        ),
+    ] = None
     tunes: Annotated[int | None, Option("Maximum number of tune trials.", _COUNT, Scope.CAP)] = None
     tokens: Annotated[int | None, Option("Maximum number of tokens.", _COUNT, Scope.CAP)] = None
     seconds: Annotated[float | None, Option('Maximum total time in chambers, like "2h".', _DURATION, Scope.CAP)] = None

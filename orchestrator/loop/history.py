@@ -6,6 +6,7 @@ from dataclasses import replace
 from orchestrator.change import Reason, Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role
@@ -121,7 +122,22 @@ class History:
             kept=node.kept,
             ending=node.ending,
             fault=self._fault(node),
+            drawn=node.drawn,
+            usd=(node.cost or node.spent).microdollars / 1e6,
+            seconds=(node.cost or node.spent).milliseconds / 1e3,
+            certified=self._certified(node),
+            parent_certified=self._certified(self._state.nodes[node.parent]) if node.parent else None,
+            screened=self._state.run.noisy,
         )
+
+    def _certified(self, node: Node) -> tuple[float, ...] | None:
+        """By the repeats of its own test, which is over; those of a baseline grow, and would change what was learnt."""
+        if node.certification is None or self._merits(node) is None:
+            return None
+        found = headline(self._state, node, self._cohort)
+        if found is None or not found.runs or self._ranking.missing(found.metrics):
+            return None
+        return self._ranking.merits(found.metrics)
 
     def _fault(self, node: Node) -> str:
         """A fixed code, or the number that the candidate ended with; never a text of the judge or of a log."""

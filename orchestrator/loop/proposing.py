@@ -23,6 +23,7 @@ from orchestrator.loop.spares import next_spare
 from orchestrator.loop.steering import Said
 from orchestrator.loop.tuning import Tuning
 from orchestrator.loop.workbench import Free, Workbench
+from orchestrator.meta.chooser import Chooser
 from orchestrator.offload import offload, offload_disk
 from orchestrator.proposers import Barred, Brief, Stalled, Tuned
 from orchestrator.watch.pulse import Cause
@@ -153,12 +154,12 @@ class Proposing:
         try:
             async with asyncio.timeout(bench.propose_s):
                 if bench.models is None or node.role is not Role.SEARCH:
-                    return list(await proposer.propose(brief))[: brief.count]
+                    return _with_drawn(await proposer.propose(brief), brief)
                 async with bench.models.watched(node.id, ModelRole.USER, bench.propose_s) as watched:
                     brief = replace(
                         brief, line=watched.line, heard=watched.heard, tune=self._tune_of(tree), tunes=self._tuning.left
                     )
-                    return list(await watched.until_stalled(proposer.propose(brief)))[: brief.count]
+                    return _with_drawn(await watched.until_stalled(proposer.propose(brief)), brief)
         except TimeoutError:
             why = f"no proposal within {bench.propose_s:g} s"
             raise Free(Ending.STALLED, why, found=self._gave_up("deadline", why, bench.propose_s)) from None
@@ -204,17 +205,20 @@ class Proposing:
     def _brief(self, node: Node, tree: Tree, again: int, point: dict[str, Value] | None) -> Brief:
         bench, past = self._bench, self._bench.pasts[node.role]
         self._steered = len(bench.state.campaign.steering)
+        seed = _seed(bench.state.run, node.role)
+        learns = node.role is Role.SEARCH
         return Brief(
             node=node.id,
             parent=node.parent or "",
             number=node.number,
-            seed=_seed(bench.state.run, node.role),
+            seed=seed,
             tree=tree,
             parent_params=point,
             count=self._count(node),
             again=again,
             step=node.step,
             past=past,
+            chooser=bench.meta.chooser(past.ended, seed, node.number, again) if learns else Chooser(),
             lineage=[past.tried(place) for place in path_to(node.parent or "")] if bench.models else [],
             refusal=lambda proposal: _made_of(bench, tree, proposal)[1],
             steering=Said(bench.state),
@@ -261,7 +265,15 @@ class Proposing:
             refused=read.refused,
             playbook=self._node.playbook if proposal.playbook is None else proposal.playbook,
             steered=self._steered,
+            drawn=proposal.drawn,
         )
+
+
+def _with_drawn(proposals: Sequence[Proposal], brief: Brief) -> list[Proposal]:
+    """As many as were asked for, each with what was chosen for it; a proposer need not say it itself."""
+    drawn = brief.chooser.drawn
+    taken = list(proposals)[: brief.count]
+    return [it if it.drawn or drawn is None else it.model_copy(update={"drawn": drawn}) for it in taken]
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.shelf import Shelf
+from orchestrator.meta.chooser import Meta
 from orchestrator.offload import offload
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
@@ -125,7 +126,8 @@ class Workbench(Parts):
     for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
     of them, so that they wait for them.
     `asks`: nothing becomes the champion before a person said yes. `aim` is what a candidate is kept for. `purse` pays
-    for what stands at a provider longer than one chamber, and `stand_down` ends all of that.
+    for what stands at a provider longer than one chamber, and `stand_down` ends all of that. `meta` is what the search
+    learns of its own choices.
     """
 
     root: Tree
@@ -149,6 +151,7 @@ class Workbench(Parts):
     asks: bool = False
     aim: Aim = Aim.BETTER
     purse: CampaignPurse | None = None
+    meta: Meta = field(default_factory=Meta)
     stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 
     @property

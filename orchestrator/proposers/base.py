@@ -7,8 +7,9 @@ from typing import Protocol
 from orchestrator.change import Tree
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
-from orchestrator.domain.proposal import Proposal, Value
+from orchestrator.domain.proposal import Drawn, Proposal, Value
 from orchestrator.llm.line import Line
+from orchestrator.meta.chooser import Chooser
 from orchestrator.task import Task
 from orchestrator.watch.signals import Signal
 
@@ -44,6 +45,9 @@ class Tried:
     `merits` has one number a metric, more is better, in the task's order; None for an attempt without a valid score
     of the present cohort. `parent_merits` is the same of what it was built on. `ending` is how it ended, and `fault`
     the fixed code of what was wrong; neither has a word of a log or of the judge in it.
+
+    `drawn` is what was chosen by chance to make it, `usd` and `seconds` what it cost. In a noisy task, `certified` are
+    the merits by its repeats; `screened` is one that has none.
     """
 
     node: str
@@ -57,6 +61,12 @@ class Tried:
     kept: bool = False
     ending: Ending | None = None
     fault: str = ""
+    drawn: Drawn | None = None
+    usd: float = 0.0
+    seconds: float = 0.0
+    certified: tuple[float, ...] | None = None
+    parent_certified: tuple[float, ...] | None = None
+    screened: bool = False
 
 
 class Past(Protocol):
@@ -118,7 +128,7 @@ class Brief:
     `parent_params` is what the parent was made with, None for one that was not made from a point. `again` counts how
     often the same attempt was asked before, when all that came was known already: another answer is wanted then.
 
-    `step` is the place in the branch: the first one begins it.
+    `step` is the place in the branch: the first one begins it. `chooser` is asked wherever there is a choice.
 
     For those that ask a model: `line` is the way to it, `lineage` what was done from the root to the parent, `refusal`
     says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, of which
@@ -137,6 +147,7 @@ class Brief:
     again: int = 0
     step: int = 0
     past: Past = field(default_factory=Nothing)
+    chooser: Chooser = field(default_factory=Chooser)
     line: Line | None = None
     lineage: Sequence[Tried] = ()
     refusal: Callable[[Proposal], str | None] = lambda _: None

@@ -275,6 +275,9 @@ class SearchSpec(Section):
     saturates: tuple[Resource, ...] | None = None
     control: Name | None = None
     selection: Literal["champion", "tasks"] | None = None
+    meta: Literal["off", "lift", "gradient"] | None = None
+    credit: Literal["lift", "lineage"] | None = None
+    price: Literal["none", "usd", "seconds"] | None = None
     review: bool | None = None
     ask: bool | None = None
 

@@ -38,7 +38,7 @@ from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import forget_ledger, has_ledger, has_records, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
 from orchestrator.wiring.options import Options, resolve
-from orchestrator.wiring.parts import make_deadline, make_parts, make_pruning, make_selection, make_stop
+from orchestrator.wiring.parts import make_deadline, make_meta, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
 from orchestrator.wiring.plugins import changed_since, faults, lent, name_of, refuse_missing
 from orchestrator.wiring.proposers import changes_at_once, make_proposer
@@ -349,6 +349,7 @@ async def _bench(
         models=models,
         at_once=changes_at_once(options["proposer"], task),
         asks=bool(options["ask"]),
+        meta=make_meta(options),
         purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),
         stand_down=site.stand_down,
     )

@@ -18,6 +18,9 @@ from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.selection import BestAtTasks
 from orchestrator.loop.workbench import Parts
+from orchestrator.meta.chooser import Learnt, Meta
+from orchestrator.meta.credit import Crediting, Price
+from orchestrator.meta.policy import Learning
 from orchestrator.pruning import Rule, RuleContext
 from orchestrator.pruning.making import Outside
 from orchestrator.tariff import CONTROL, Tariff
@@ -63,6 +66,12 @@ def make_stop(options: Options) -> Stop:
 def make_deadline(options: Options) -> Stop:
     """The cap on the clock; what is under way is ended then."""
     return stops.never() if options["wall"] is None else stops.elapsed(seconds=options["wall"])
+
+
+def make_meta(options: Options) -> Meta:
+    """What learns from the search's own choices, or does not."""
+    learning, credit, price = Learning(options["meta"]), Crediting(options["credit"]), Price(options["price"])
+    return Meta(Learnt(learning, credit, price))
 
 
 def make_selection(options: Options, book: Book) -> BestAtTasks | None:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.events.base import OneEvent
-from orchestrator.domain.proposal import Value
+from orchestrator.domain.proposal import Drawn, Value
 from orchestrator.domain.records import Role
 from orchestrator.domain.verdict import Stage
 
@@ -23,7 +23,7 @@ class AttemptOpened(OneEvent):
 class Proposed(OneEvent):
     """`tried` marks what an agent only tuned and did not hand in; `origin` is the spare draft of an earlier node that
     this one was asked for together with, like "1.3#2"; `playbook` is the version that it was made with, `steered` how
-    many of a person's instructions were known by then.
+    many of a person's instructions were known by then. `drawn` is what was chosen by chance to make it.
     """
 
     kind: Literal["proposed"] = "proposed"
@@ -40,6 +40,7 @@ class Proposed(OneEvent):
     tried: bool = False
     origin: str | None = None
     steered: int = 0
+    drawn: Drawn | None = None
 
 
 class OffersCounted(OneEvent):

@@ -26,9 +26,13 @@ def _attempt_opened(state: "State", event: e.AttemptOpened, at: str) -> None:
 def _proposed(state: "State", event: e.Proposed, _: str) -> None:
     fields = event.model_dump(exclude={"kind", "draft"})
     state.new("draft", f"{event.node}#{event.draft}", Draft(number=event.draft, **fields))
-    told: dict[str, Any] = {"operator": event.operator, "description": event.description, "params": event.params}
+    told = _made(event)
     made_with = {} if event.playbook is None else {"playbook": event.playbook}
     state.set_node(event.node, drafts=event.draft, **told, **made_with)
+
+
+def _made(of: e.Proposed | Draft) -> dict[str, Any]:
+    return {"operator": of.operator, "description": of.description, "params": of.params, "drawn": of.drawn}
 
 
 def _offers_counted(state: "State", event: e.OffersCounted, _: str) -> None:
@@ -48,9 +52,7 @@ def _promotion_answered(state: "State", event: e.PromotionAnswered, _: str) -> N
 
 def _promoted(state: "State", event: e.Promoted, _: str) -> None:
     draft = state.draft(f"{event.node}#{event.draft}")
-    told: dict[str, Any] = {}
-    if draft:
-        told = {"operator": draft.operator, "description": draft.description, "params": draft.params}
+    told = _made(draft) if draft else {}
     told |= {"finding": draft.finding} if draft and draft.finding else {}
     state.set_node(
         event.node,
@@ -66,7 +68,7 @@ def _promoted(state: "State", event: e.Promoted, _: str) -> None:
 def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
     node = state.nodes[event.node]
     told = fields_of(event, "kind", "node")
-    state.set_node(event.node, phase=Phase.ENDED, ended_at=at, **told)
+    state.set_node(event.node, phase=Phase.ENDED, ended_at=at, cost=node.spent, **told)
     if event.ending.charged and node.role in ("search", "injected"):
         kept_none = 0 if event.kept else state.campaign.since_improvement + 1
         state.set_campaign(since_improvement=kept_none, free=0, free_usd=0)

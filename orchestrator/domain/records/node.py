@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import Tokens
-from orchestrator.domain.proposal import Value
+from orchestrator.domain.proposal import Drawn, Value
 from orchestrator.domain.records.base import Phase, Role, Spent
 from orchestrator.domain.verdict import Stage, Verdict
 
@@ -58,6 +58,7 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     finding: str | None = None
     reasons: str = ""
     steered: int = 0
+    drawn: Drawn | None = None
     verdict: Verdict | None = None
 
 
@@ -88,7 +89,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
     it was run as their reference.
     `agent` is the one at work in a chamber right now; `finding` is the verifier's, of the promoted draft or the worst;
     `promotion` a person's answer, to what was asked at `promotion_since`. `playbook` is the version that it was made
-    with, or is being made with; `paid` the micro-dollars of its calls to models, by role.
+    with, or is being made with; `paid` the micro-dollars of its calls to models, by role. `drawn` is what was chosen by
+    chance to make it, `cost` what it had spent when it ended: later usage must not change what was learnt from it.
     """
 
     id: str
@@ -111,6 +113,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     operator: str = ""
     description: str = ""
     params: dict[str, Value] | None = None
+    drawn: Drawn | None = None
     trials: int = 0
     submitted: str | None = None
     verdict: Verdict | None = None
@@ -144,6 +147,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     undecided: bool = False
     spent: Spent = Spent()
     booked: Spent = Spent()
+    cost: Spent | None = None
     opened_at: str = ""
     ended_at: str = ""
 

@@ -26,7 +26,7 @@ _DULL, _TRIED = 0.4, 0.92
 _STEPS = {"numbers": "several", "line numbers": "several", "factor": "factor"}
 _SINGLE = ("constant", "line number")
 _ONWARD = ("onward", "line onward")
-_FIRST_FACTOR = 1.2
+FIRST_FACTOR = 1.2
 
 
 class Came(Enum):
@@ -98,7 +98,7 @@ class Memory:
         return min(4.0, tally.quality * tally.life) if tally else 1.0
 
     def step(self, path: str, kind: str) -> float:
-        return self._steps.get((path, kind), _FIRST_FACTOR if kind == "factor" else FIRST_STEP)
+        return self._steps.get((path, kind), FIRST_FACTOR if kind == "factor" else FIRST_STEP)
 
     def dull(self, path: str, owner: str, number: str) -> float:
         return max(0.05, self._numbers.get((path, owner, number), 1.0))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.change import File, Policy, Refusal, Tree, apply_text, difference
 from orchestrator.domain.proposal import Proposal
+from orchestrator.meta.chooser import Chooser
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief, Exhausted
 from orchestrator.proposers.operators.code import read_code
@@ -16,7 +17,8 @@ from orchestrator.proposers.operators.files import Target, editable_texts
 from orchestrator.proposers.operators.hints import Donor, Hints, pick
 from orchestrator.proposers.operators.lines import Page
 from orchestrator.proposers.operators.meaning import is_python, means_else
-from orchestrator.proposers.operators.memory import Memory
+from orchestrator.proposers.operators.memory import FIRST_FACTOR, Memory
+from orchestrator.proposers.operators.numbers import FIRST_STEP, LEAST_STEP, MOST_STEP
 from orchestrator.proposers.operators.table import ON_CODE, ON_LINES, OnCode, OnLines
 
 DRAWS = 80  # for one proposal, and twenty more for each further one
@@ -73,7 +75,7 @@ class Operators:
         draws = DRAWS + 20 * (brief.count - 1)
         for draw in range(draws):
             drawn = drawing.draw(Memory() if draw >= _BOLD * draws else self._memory)
-            made = self._proposal(brief, *drawn) if drawn else None
+            made = self._proposal(brief, drawn) if drawn else None
             if made and not brief.past.knows(made[0]):
                 found.setdefault(*made)
             if len(found) == brief.count:
@@ -82,8 +84,9 @@ class Operators:
             raise Exhausted(f"operators found nothing new on {brief.parent} in {draws} draws")
         return list(found.values())
 
-    def _proposal(self, brief: Brief, path: str, name: str, edit: Edit) -> tuple[str, Proposal] | None:
+    def _proposal(self, brief: Brief, one: "Draw") -> tuple[str, Proposal] | None:
         """With the digest of the tree that it makes; None where nothing comes of it."""
+        path, edit = one.path, one.edit
         before = brief.tree[path]
         if not means_else(path, before.data, edit.data):
             return None
@@ -92,13 +95,24 @@ class Operators:
             made = apply_text(brief.tree, text, self._policy)
         except Refusal:
             return None  # too large, or lines that look like another form of change
-        return made.digest, Proposal(operator=name, description=edit.description(path), text=text)
+        said = edit.description(path)
+        return made.digest, Proposal(operator=one.operator, description=said, text=text, drawn=one.chooser.drawn)
 
 
 @dataclass(frozen=True)
 class Tables:
     on_code: Mapping[str, OnCode]
     on_lines: Mapping[str, OnLines]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A file, an operator and what it makes of it; the chooser knows how that came about."""
+
+    path: str
+    operator: str
+    edit: Edit
+    chooser: Chooser
 
 
 class Drawing:
@@ -111,15 +125,15 @@ class Drawing:
         self._rng = rng
         self._idle: Counter[tuple[str, str]] = Counter()
 
-    def draw(self, memory: Memory) -> tuple[str, str, Edit] | None:
-        """A file, an operator and what it makes of it."""
+    def draw(self, memory: Memory) -> Draw | None:
+        chooser = self._brief.chooser.fork()
         target = pick(self._rng, self._targets, lambda it: it.weight * memory.of_file(told_path(it.path)))
         if target is None:
             return None
-        hints = self._hints(target.path, memory)
+        hints = self._hints(target.path, memory, chooser)
         code = read_code(target.data) if self._tables.on_code and is_python(target.path) else None
         table = self._tables.on_lines if code is None else self._tables.on_code
-        name = self._operator(target.path, table, memory)
+        name = self._operator(target.path, table, memory, chooser)
         if name is None:
             return None
         edit = (
@@ -130,14 +144,17 @@ class Drawing:
         if edit is None:
             self._idle[target.path, name] += 1
             return None
-        return target.path, name, edit
+        return Draw(target.path, name, edit, chooser)
 
-    def _operator(self, path: str, table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory) -> str | None:
-        names = [name for name in table if self._idle[path, name] < _IDLE]
-        asks = self._rng.random() >= _CURIOUS
-        return pick(self._rng, names, lambda it: table[it].weight * (memory.of_operator(it) if asks else 1.0))
+    def _operator(
+        self, path: str, table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory, chooser: Chooser
+    ) -> str | None:
+        weights = {name: it.weight for name, it in table.items() if self._idle[path, name] < _IDLE}
+        if not chooser.learns and self._rng.random() >= _CURIOUS:
+            weights = {name: weight * memory.of_operator(name) for name, weight in weights.items()}
+        return chooser.choose("operator", weights, self._rng)
 
-    def _hints(self, path: str, memory: Memory) -> Hints:
+    def _hints(self, path: str, memory: Memory, chooser: Chooser) -> Hints:
         brief, rng, told = self._brief, self._rng, told_path(path)
 
         def donors() -> list[Donor]:
@@ -151,12 +168,18 @@ class Drawing:
         if rng.random() > _NOT_AGAIN ** memory.went_on(brief.parent):
             earlier = None
         return Hints(
-            step=lambda kind: memory.step(told, kind),
+            step=lambda kind: _step(chooser, memory, told, kind),
             favour=lambda owner: memory.of_owner(told, owner),
             dull=lambda owner, number: memory.dull(told, owner, number),
             donors=donors,
             before=_file(brief, earlier, path) if earlier is not None else None,
         )
+
+
+def _step(chooser: Chooser, memory: Memory, path: str, kind: str) -> float:
+    if not chooser.learns:
+        return memory.step(path, kind)
+    return chooser.knob(f"step of {kind}", FIRST_FACTOR if kind == "factor" else FIRST_STEP, LEAST_STEP, MOST_STEP)
 
 
 def _file(brief: Brief, node: str, path: str) -> bytes | None:

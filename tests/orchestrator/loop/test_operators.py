@@ -47,9 +47,9 @@ def code_task(folder: Path, solve: str | bytes = SOLVE) -> Path:
     return folder
 
 
-def history(state: State) -> list[tuple[str, str, str]]:
-    nodes = [node for node in state.nodes.values() if node.parent]
-    return [(node.id, node.operator, node.description) for node in sorted(nodes, key=lambda node: node.number)]
+def history(state: State) -> list[tuple[object, ...]]:
+    nodes = sorted((node for node in state.nodes.values() if node.parent), key=lambda node: node.number)
+    return [(node.id, node.operator, node.description, node.drawn) for node in nodes]
 
 
 async def test_a_campaign_finds_a_number(tmp_path: Path) -> None:
@@ -67,9 +67,12 @@ async def test_a_campaign_finds_a_number(tmp_path: Path) -> None:
         assert not any(event.refused for event in session.of(e.Proposed))
 
 
-async def test_a_resume_goes_on_alike(tmp_path: Path) -> None:
-    """Stopped and resumed, with a proposer that is new: the same proposals as in one go."""
-    flags: dict[str, Any] = {"proposer": "operators", "attempts": 30, "seed": 5}
+@pytest.mark.parametrize("meta", ["off", "lift", "gradient"])
+async def test_a_resume_goes_on_alike(tmp_path: Path, meta: str) -> None:
+    """Stopped and resumed, with a proposer that is new and nothing learnt yet: the same proposals as in one go, drawn
+    under the same probabilities.
+    """
+    flags: dict[str, Any] = {"proposer": "operators", "attempts": 30, "seed": 5, "meta": meta}
     async with scripted(code_task(tmp_path / "a"), Reading(), **flags) as session:
         await session.run()
         whole = history(session.bench.state)

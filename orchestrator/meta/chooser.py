@@ -1,0 +1,121 @@
+"""Who chooses for a proposer, and the memory behind it: a fold over what ended, and a function of nothing else."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+from orchestrator.domain.proposal import Arm, Drawn, Knob
+from orchestrator.meta.credit import Credit, Crediting, Price, Result
+from orchestrator.meta.policy import GradientPolicy, Learning, LiftPolicy, Policy, View
+from orchestrator.meta.tuning import USUAL, Tuning
+
+
+class Chooser:
+    """The choices for one brief, each noted with the probability under which it was made. Without a `view` it draws by
+    the weights that it is given, with the caller's own dice.
+    """
+
+    def __init__(self, rng: random.Random | None = None, view: View | None = None) -> None:
+        # Not for secrets: the seed is in the ledger.
+        self._rng = rng or random.Random(0)  # noqa: S311
+        self._view = view
+        self._arms: dict[str, Arm] = {}
+        self._knobs: dict[str, Knob] = {}
+
+    @property
+    def learns(self) -> bool:
+        return self._view is not None
+
+    @property
+    def drawn(self) -> Drawn | None:
+        """What was chosen so far; the last choice counts where one was made twice."""
+        if not self._arms and not self._knobs:
+            return None
+        return Drawn(arms=dict(self._arms), knobs=dict(self._knobs))
+
+    def fork(self) -> "Chooser":
+        """With the same dice and what was chosen so far; what it chooses is known to it alone."""
+        other = Chooser(self._rng, self._view)
+        other._arms, other._knobs = dict(self._arms), dict(self._knobs)
+        return other
+
+    def choose(self, slot: str, prior: Mapping[str, float], rng: random.Random | None = None) -> str | None:
+        """One of those whose weight is above 0; None where none is. `rng` are the caller's own dice, which are thrown
+        where nothing is learnt.
+        """
+        among = {name: weight for name, weight in prior.items() if weight > 0}
+        if not among:
+            return None
+        if self._view is None:
+            weights = [max(0.0, weight) for weight in prior.values()]
+            option = (rng or self._rng).choices(list(prior), weights)[0]
+            odds = among[option] / sum(among.values())
+        else:
+            all_odds = self._view.odds(slot, among)
+            option = self._rng.choices(list(all_odds), list(all_odds.values()))[0]
+            odds = all_odds[option]
+        self._arms[slot] = Arm(option=option, p=odds, among=among)
+        return option
+
+    def knob(self, name: str, at_first: float, least: float, most: float) -> float:
+        """A number around a mean that moves, within its bounds; `at_first` where nothing is learnt."""
+        if self._view is None:
+            return at_first
+        mean = min(log(most), max(log(least), self._view.mean(name, at_first)))
+        value = min(most, max(least, exp(self._rng.gauss(mean, self._view.spread))))
+        self._knobs[name] = Knob(
+            value=value, mean=mean, spread=self._view.spread, at_first=at_first, least=least, most=most
+        )
+        return value
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a task says of the meta loop."""
+
+    learning: Learning = Learning.OFF
+    credit: Crediting = Crediting.LIFT
+    price: Price = Price.NONE
+
+
+class Meta:
+    """All that was learnt in one run by one proposer. What it looks at once it does not look at again."""
+
+    def __init__(self, learnt: Learnt | None = None, tuning: Tuning = USUAL) -> None:
+        self._learnt = learnt or Learnt()
+        self._tuning = tuning
+        self._forget()
+
+    def chooser(self, ended: Sequence[Result], seed: int, number: int, again: int) -> Chooser:
+        """For one brief; the same for the same past and seed."""
+        # Not for secrets: the seed is in the ledger.
+        rng = random.Random(f"meta/{seed}/{number}/{again}")  # noqa: S311
+        if self._policy is None:
+            return Chooser(rng)
+        self._learn(ended, self._policy)
+        return Chooser(rng, self._policy.view())
+
+    def _learn(self, ended: Sequence[Result], policy: Policy) -> None:
+        """What is new since the last time; all of it where this is another past, as after a change of cohorts."""
+        if self._seen > len(ended) or (self._seen and ended[self._seen - 1] is not self._last):
+            self._forget()
+            if self._policy:
+                self._learn(ended, self._policy)
+            return
+        for at in range(self._seen, len(ended)):
+            for earned in self._credit.earned(ended[at]):
+                policy.learn(earned)
+        self._seen = len(ended)
+        self._last = ended[-1] if ended else None
+
+    def _forget(self) -> None:
+        self._seen = 0
+        self._last: Result | None = None
+        self._credit = Credit(self._learnt.credit, self._learnt.price, self._tuning)
+        made: dict[Learning, Policy | None] = {
+            Learning.OFF: None,
+            Learning.LIFT: LiftPolicy(self._tuning),
+            Learning.GRADIENT: GradientPolicy(self._tuning),
+        }
+        self._policy = made[self._learnt.learning]

@@ -1,0 +1,155 @@
+"""How choices follow what they earned."""
+
+import random
+from collections.abc import Callable
+from math import exp
+
+import pytest
+
+from orchestrator.domain.ending import Ending
+from orchestrator.meta.chooser import Chooser, Learnt, Meta
+from orchestrator.meta.policy import Learning, View
+from orchestrator.meta.tuning import USUAL
+from orchestrator.proposers import Tried
+from tests.orchestrator.meta.results import ended
+
+PRIOR = {"a": 1.0, "b": 1.0, "c": 2.0}
+BOTH = pytest.mark.parametrize("learning", [Learning.LIFT, Learning.GRADIENT])
+Gain = Callable[[Chooser, int, random.Random], float | None]
+
+
+def search(meta: Meta, gain: Gain, attempts: int, past: list[Tried], lag: int = 0) -> list[Tried]:
+    """Each attempt ends `lag` attempts after it was drawn."""
+    rng, flying = random.Random(1), list[Tried]()
+    for number in range(len(past) + 1, len(past) + attempts + 1):
+        chooser = meta.chooser(past, 7, number, 0)
+        chooser.choose("slot", PRIOR)
+        result = ended(number, gain(chooser, number, rng))
+        flying.append(Tried(**{**vars(result), "drawn": chooser.drawn}))
+        past += flying[: len(flying) - lag]
+        del flying[: len(flying) - lag]
+    return past
+
+
+def only(option: str) -> Gain:
+    """One arm improves half of the time, all others never."""
+
+    def gain(chooser: Chooser, number: int, rng: random.Random) -> float:
+        del number
+        assert chooser.drawn
+        return float(chooser.drawn.arms["slot"].option == option and rng.random() < 0.5)
+
+    return gain
+
+
+def odds(meta: Meta, past: list[Tried]) -> dict[str, float]:
+    """By what is noted of many choosers of the same past."""
+    found = {}
+    for number in range(200):
+        chooser = meta.chooser(past, 1, number, 0)
+        option = chooser.choose("slot", PRIOR)
+        assert option
+        assert chooser.drawn
+        found[option] = chooser.drawn.arms["slot"].p
+    return found
+
+
+@BOTH
+def test_what_pays_is_chosen(learning: Learning) -> None:
+    """The one arm that improves comes more often than all others together; none of them dies out."""
+    meta = Meta(Learnt(learning))
+    found = odds(meta, search(meta, only("b"), 80, []))
+    assert found["b"] > 0.5
+    assert found["a"] >= USUAL.floor / 4
+    assert sum(found.values()) == pytest.approx(1.0)
+
+
+@BOTH
+def test_nothing_is_learnt_from_few_results(learning: Learning) -> None:
+    """Until a said number of results, the usual weights decide alone."""
+    meta = Meta(Learnt(learning))
+    assert odds(meta, search(meta, only("b"), USUAL.wait - 1, [])) == {"a": 0.25, "b": 0.25, "c": 0.5}
+
+
+@BOTH
+def test_another_past_is_learnt_anew(learning: Learning) -> None:
+    """One that saw the past grow, one that sees it at once and one that saw another before draw alike."""
+    grown, other = Meta(Learnt(learning)), Meta(Learnt(learning))
+    past = search(grown, only("b"), 40, [])
+    search(other, only("a"), 20, [])
+    assert odds(grown, past) == odds(Meta(Learnt(learning)), past) == odds(other, past)
+
+
+def test_a_change_of_regime_unlearns() -> None:
+    """When another arm begins to pay, it is found in no more attempts than the first took twice over."""
+    meta = Meta(Learnt(Learning.GRADIENT))
+    past = search(meta, only("b"), 100, [])
+    found = odds(meta, search(meta, only("a"), 80, past))
+    assert found["a"] > found["b"]
+
+
+def test_late_results_teach_as_well() -> None:
+    """With sixteen in flight, what pays is found, too."""
+    meta = Meta(Learnt(Learning.GRADIENT))
+    assert odds(meta, search(meta, only("b"), 100, [], lag=16))["b"] > 0.5
+
+
+def test_a_knob_follows_what_pays() -> None:
+    """Small values improve, large ones break: the mean falls, and each attempt draws its own value."""
+    meta = Meta(Learnt(Learning.GRADIENT))
+
+    def gain(chooser: Chooser, number: int, rng: random.Random) -> float | None:
+        del number
+        size = chooser.knob("size", 1.0, 0.01, 100.0)
+        return 1.0 if size * exp(rng.gauss(0, 0.3)) < 0.5 else None
+
+    past = search(meta, gain, 120, [])
+    values = [it.drawn.knobs["size"].value for it in past if it.drawn]
+    assert len(set(values)) == 120
+    assert sorted(values[-40:])[20] < 0.6 < sorted(values[:20])[10]
+
+
+def test_a_knob_stays_within_its_bounds() -> None:
+    """At a bound it goes on drawing there, and comes back as soon as that pays."""
+    meta = Meta(Learnt(Learning.GRADIENT))
+
+    def bound(wants_small: bool) -> Gain:
+        def gain(chooser: Chooser, number: int, rng: random.Random) -> float:
+            del number, rng
+            return chooser.knob("size", 1.0, 0.5, 2.0) * (-1.0 if wants_small else 1.0) + 1.0
+
+        return gain
+
+    past = search(meta, bound(wants_small=True), 200, [])
+    values = [it.drawn.knobs["size"].value for it in past if it.drawn]
+    assert min(values) == 0.5
+    assert max(values) <= 2.0
+    past = search(meta, bound(wants_small=False), 200, past)
+    values = [it.drawn.knobs["size"].value for it in past if it.drawn]
+    assert sorted(values[-40:])[20] > 1.0
+
+
+def test_off_throws_the_callers_dice() -> None:
+    """Without learning the weights that are given decide, as if nobody stood between; what was drawn is noted."""
+    ours, theirs = random.Random(3), random.Random(3)
+    chooser = Meta().chooser([ended(1, None, ending=Ending.FAILED)], 7, 2, 0)
+    assert not chooser.learns
+    for _ in range(50):
+        option = chooser.choose("slot", {**PRIOR, "never": 0.0}, ours)
+        assert option == theirs.choices([*PRIOR, "never"], [1.0, 1.0, 2.0, 0.0])[0]
+    assert chooser.drawn
+    assert chooser.drawn.arms["slot"].p == PRIOR[option or ""] / 4
+    assert chooser.knob("size", 0.3, 0.1, 1.0) == 0.3
+    assert chooser.choose("slot", {"a": 0.0}) is None
+
+
+def test_a_fork_keeps_its_choices_to_itself() -> None:
+    """A draw that came to nothing leaves no trace in the next one; what was chosen before both is in each."""
+    chooser = Chooser(random.Random(1), View({}, {}, 0.2, 0.5))
+    chooser.choose("proposer", {"code": 1.0})
+    one, other = chooser.fork(), chooser.fork()
+    one.knob("size", 1.0, 0.1, 10.0)
+    other.choose("operator", PRIOR)
+    assert other.drawn
+    assert set(other.drawn.arms) == {"proposer", "operator"}
+    assert not other.drawn.knobs
