@@ -156,7 +156,7 @@ class Attempt:
         bench, node = self._bench, self._node
         spent = slot(node.role) + unbooked(node)
         events: list[e.Event] = [
-            e.AttemptEnded(node=node.id, **asdict(step)),
+            e.AttemptEnded(node=node.id, cost=node.spent, **asdict(step)),
             e.Settled(hold=hold_of(node), node=node.id, spent=spent.as_row()),
         ]
         run = bench.state.run

@@ -5,7 +5,7 @@ from typing import Literal
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.events.base import OneEvent
 from orchestrator.domain.proposal import Drawn, Value
-from orchestrator.domain.records import Role
+from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.verdict import Stage
 
 
@@ -94,7 +94,8 @@ class KillConfirmed(OneEvent):
 
 class AttemptEnded(OneEvent):
     """`stage` had the last word on a candidate with a score; older ledgers do not say. `undecided`: it is not kept
-    since it could not be compared, which says nothing about the candidate.
+    since it could not be compared, which says nothing about the candidate. `cost` is what was spent on it by then; what
+    arrives later does not change what a search learnt from it.
     """
 
     kind: Literal["attempt ended"] = "attempt ended"
@@ -104,6 +105,7 @@ class AttemptEnded(OneEvent):
     why: str = ""
     stage: Stage | None = None
     undecided: bool = False
+    cost: Spent | None = None
 
 
 class AttemptRequeued(OneEvent):
