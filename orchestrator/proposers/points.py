@@ -5,6 +5,7 @@ that decide alike stand together as one stretch, however many they are. What is 
 same kind, and what was counted once is kept.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,3 +118,8 @@ def _places(values: Sequence[Value], named: Sequence[Value]) -> list[int]:
     if isinstance(values, range):
         return [values.index(it) for it in named if isinstance(it, int) and it in values]
     return [place for place, value in enumerate(values) if is_in(value, named)]
+
+
+def key_of(point: Mapping[str, Value]) -> str:
+    """1, 1.0 and true are three values, as they are in the file."""
+    return json.dumps(point, sort_keys=True)

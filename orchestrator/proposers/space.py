@@ -64,6 +64,19 @@ def steps(parameter: Parameter) -> Sequence[Value]:
             ]
 
 
+def listed(parameter: Parameter) -> Sequence[Value]:
+    """Every value that it can have, in order; none for a real number, which has no list."""
+    match parameter:
+        case Choice():
+            return parameter.values
+        case Bool():
+            return (False, True)
+        case Int():
+            return every_int(parameter)
+        case Float():
+            return ()
+
+
 def every_int(parameter: Int) -> range:
     return range(parameter.low, parameter.high + 1, parameter.step)
 

@@ -24,8 +24,8 @@ class Engine(Protocol):
     def tell(self, known: Known) -> None: ...
 
     def offers(self, running: Sequence[Point], seed: int) -> Iterator[Point]:
-        """Points worth trying, the best first; none where too little is known. It may be read in another thread,
-        while more is told: what was told by the time of the call counts."""
+        """Some points worth trying, the best first; none where too little is known. There is an end to them. It may be
+        read in another thread, while more is told: what was told by the time of the call counts."""
 
 
 def objectives(ranking: Ranking, merits: tuple[float, ...]) -> tuple[float, ...]:

@@ -2,17 +2,20 @@
 
 Our own, since Optuna's needs PyTorch. It looks at a bounded part of the past, so a proposal costs the same in a long
 campaign. Attempts that run are taken to end as expected. For a Pareto task the metrics are weighed by chance, again for
-each proposal (ParEGO).
+each proposal (ParEGO). Improvement is on the best of those branches that have an untried point left: measured by what
+cannot be had any more, nothing would look worth trying.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orchestrator.domain.metric import Ranking
 from orchestrator.proposers.points import Point
 from orchestrator.proposers.samplers.box import Array, Box
+from orchestrator.proposers.samplers.branches import Branches
 from orchestrator.proposers.samplers.engine import Known, objectives
 from orchestrator.proposers.samplers.gaussian import Gaussian
 from orchestrator.proposers.samplers.view import View
@@ -31,27 +34,37 @@ class Gp:
         self._ranking = ranking
         self._box = Box(space)
         self._told = 0
+        self._branches = Branches(space)
         self._view = View(LIMIT, BEST, LAST, self._objectives)
 
     def tell(self, known: Known) -> None:
         self._told += 1
+        self._branches.add(known.point)
         self._view.add(known)
 
     def offers(self, running: Sequence[Point], seed: int) -> Iterator[Point]:
         if self._told < STARTUP or self._view.scored < 2:
             return iter(())
         # What is looked at is fixed now; the rest is done when somebody asks for a point.
-        return self._found(self._view.chosen(), running[-RUNNING:], np.random.default_rng(seed))
+        chosen = self._view.chosen()
+        used_up = self._branches.used_up(running).branches
+        left = np.array([not used_up or self._branches.of(it.point) not in used_up for it in chosen])
+        return self._found(chosen, left, running[-RUNNING:], np.random.default_rng(seed))
 
     def _objectives(self, known: Known) -> tuple[float, ...] | None:
         return None if known.merits is None else objectives(self._ranking, known.merits)
 
-    def _found(self, chosen: Sequence[Known], running: Sequence[Point], rng: np.random.Generator) -> Iterator[Point]:
+    def _found(
+        self, chosen: Sequence[Known], left: NDArray[np.bool_], running: Sequence[Point], rng: np.random.Generator
+    ) -> Iterator[Point]:
+        """`left` says which of the attempts lie in a branch that is not used up."""
         rows = self._box.rows([known.point for known in chosen])
         values = _levelled([self._objectives(known) for known in chosen], rng)
         model = Gaussian(rows, values, self._box.choices)
         if running:
             model.believe(self._box.rows(running))
+        if left.any():
+            rows, values = rows[left], values[left]
         top = float(model.predict(rows)[0].max())
         found = self._climbed(model, rows[np.argsort(-values, kind="stable")[:NEAR]], top, rng)
         yield from (self._box.point(row) for row in found)

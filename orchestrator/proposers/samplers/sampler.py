@@ -6,19 +6,16 @@ resume is exact where one attempt runs at a time, and no state is stored. What i
 
 import asyncio
 import hashlib
-import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.proposers.base import Brief, Exhausted, Tried
-from orchestrator.proposers.points import Point, Points
+from orchestrator.proposers.points import Point, Points, key_of
 from orchestrator.proposers.samplers.engine import Engine, Known
-from orchestrator.proposers.space import draw, every_int, random_point, shown_point
-from orchestrator.task import Bool, Choice, Float, Int, Parameter, is_point
+from orchestrator.proposers.space import draw, listed, random_point, shown_point
+from orchestrator.task import Float, Parameter, is_point
 
-OFFERS = 8
 DRAWS = 32
 
 
@@ -58,7 +55,7 @@ class Sampler:
         offers = self._engine.offers(usable, _number(seed))
         seen = Seen(self._ended, {key_of(point) for point in running})
         # Some seconds of numbers in the worst case: chambers must not wait for it.
-        point = await asyncio.to_thread(lambda: next((it for it in islice(offers, OFFERS) if it not in seen), None))
+        point = await asyncio.to_thread(lambda: next((it for it in offers if it not in seen), None))
         if point is not None:
             return Proposal(operator=self._name, description=shown_point(point), params=point)
         rng = random.Random(seed)  # noqa: S311  # not for secrets: the seed is in the ledger
@@ -115,7 +112,9 @@ class Left:
     def first(self, seen: Seen, rng: random.Random) -> Point:
         """Raises Exhausted where every point was proposed before."""
         if self._points is None:
-            self._points = Points(self._space, {name: _values(it) for name, it in self._space.items()})
+            # The lowest value of a real number stands for all of them.
+            values = {name: (it.low,) if isinstance(it, Float) else listed(it) for name, it in self._space.items()}
+            self._points = Points(self._space, values)
         for index in self._unused(seen, self._points):
             point = {name: _at(self._space[name], value, rng) for name, value in self._points.at(index).items()}
             if point not in seen:
@@ -130,23 +129,6 @@ class Left:
         while self._from < points.size and key_of(points.at(self._from)) in seen.ended:
             self._from += 1
         return iter(range(self._from, points.size))
-
-
-def key_of(point: Mapping[str, Value]) -> str:
-    """1, 1.0 and true are three values, as they are in the file."""
-    return json.dumps(point, sort_keys=True)
-
-
-def _values(parameter: Parameter) -> Sequence[Value]:
-    match parameter:
-        case Choice():
-            return parameter.values
-        case Bool():
-            return (False, True)
-        case Int():
-            return every_int(parameter)
-        case Float():
-            return (parameter.low,)  # stands for all of them
 
 
 def _at(parameter: Parameter, value: Value, rng: random.Random) -> Value:
