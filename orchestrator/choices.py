@@ -1,8 +1,8 @@
 """The one declaration of every choice that has a name: flags, settings, the task file and help take it from here.
 
 A proposer is a factory, which is given a ProposerContext (proposers/base.py); an agent is a Preset (agents/presets.py).
-A pruning rule is a factory, which is given a RuleContext (pruning/base.py), a backend one that is given a
-BackendContext and makes a Provider (wiring/site.py).
+A pruning rule is a factory, which is given a RuleContext (pruning/base.py), a parent rule one that is given a
+ParentContext (population/base.py), a backend one that is given a BackendContext and makes a Provider (wiring/site.py).
 Packages of others announce theirs in the same groups, see docs/plugins.md.
 """
 
@@ -48,6 +48,15 @@ PRUNERS = Kind(
         "halving": Entry("orchestrator.pruning.making:halving", ("reduction", "least")),
         "wilcoxon": Entry("orchestrator.pruning.making:wilcoxon", ("warmup", "every", "threshold")),
         "curve": Entry("orchestrator.pruning.making:curve", ("warmup", "every", "threshold")),
+    },
+)
+
+PARENTS = Kind(
+    "parent rule",
+    "blastdoor.parents",
+    {
+        name: Entry(f"orchestrator.population.making:{name}")
+        for name in ("champion", "tasks", "tournament", "novelty", "archive")
     },
 )
 

@@ -213,9 +213,10 @@ class Flags(UserOptions):
     selection: Annotated[
         str | None,
         Option(
-            "Where branches start: at the champion, or at the best node for a task.",
-            Choice(names=("champion", "tasks")),
+            "Where branches start: at the champion, or at a node that this rule chooses.",
+            Named(kind=choices.PARENTS),
             Scope.RUN,
+            default="champion",
         ),
     ] = None
     meta: Annotated[
@@ -244,6 +245,14 @@ class Flags(UserOptions):
             Scope.RUN,
             default="none",
         ),
+    ] = None
+    islands: Annotated[
+        int | None,
+        Option("Number of populations that search apart.", Number(least=1, most=1000), Scope.RUN, default=1),
+    ] = None
+    migrate: Annotated[
+        int | None,
+        Option("With islands: attempts until each gets its neighbour's best.", _ONE_OR_MORE, Scope.RUN, default=25),
     ] = None
     tunes: Annotated[int | None, Option("Maximum number of tune trials.", _COUNT, Scope.CAP)] = None
     tokens: Annotated[int | None, Option("Maximum number of tokens.", _COUNT, Scope.CAP)] = None

@@ -21,7 +21,7 @@ from orchestrator.loop.money import refund_all
 from orchestrator.loop.purse import settle_left
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.scheduler import Scheduler
-from orchestrator.loop.selection import BestAtTasks
+from orchestrator.loop.selection import Population
 from orchestrator.loop.verifying import Holds
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 from orchestrator.proposers import PluginFailed
@@ -60,7 +60,7 @@ class Campaign:
         deadline: Stop,
         rate: RateLimit | None = None,
         width: int | None = None,
-        selection: BestAtTasks | None = None,
+        selection: Population | None = None,
         evolving: Evolving | None = None,
         *,
         review: bool = False,

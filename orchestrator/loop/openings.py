@@ -7,7 +7,7 @@ from orchestrator.domain.node import parent_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import better
-from orchestrator.loop.selection import BestAtTasks
+from orchestrator.loop.selection import Population
 from orchestrator.loop.spares import next_spare
 
 _AT_WORK = (Phase.OPEN, Phase.QUEUED)
@@ -20,6 +20,7 @@ class Opening:
     branch: int = 0
     step: int = 0
     injection: int | None = None
+    island: int = 0
 
 
 def next_opening(
@@ -28,13 +29,14 @@ def next_opening(
     *,
     branching: bool,
     width: int,
-    selection: BestAtTasks | None = None,
+    selection: Population | None = None,
     several: bool = False,
 ) -> Opening | None:
     """The next step of a branch that waits, else a new branch; None when as many branches work as may.
 
-    A new branch starts at the champion, or where the selection says. A branch goes on with what it was offered together
-    with its last change, where `several` are, before it builds on any of them.
+    A new branch starts at the champion, or where the selection says; branches are dealt out to islands in turn. A
+    branch goes on with what it was offered together with its last change, where `several` are, before it builds on any
+    of them.
     """
     run = state.run
     at_work = 0
@@ -44,14 +46,17 @@ def next_opening(
             parent = _best_of(state, members, ranking) if branching else run.root
             if several and last.parent and next_spare(state, last.parent):
                 parent = last.parent
-            return Opening(parent, Role.SEARCH, branch, last.step + 1)
+            return Opening(parent, Role.SEARCH, branch, last.step + 1, island=last.island)
         at_work += last.phase in _AT_WORK
     if at_work >= width:
         return None
     number = state.campaign.branches + 1
-    start = selection.start_of(number) if selection and branching else None
-    champion = state.champion(run) if branching else None
-    return Opening(start or (champion.id if champion else run.root), Role.SEARCH, number, 1)
+    if not branching:
+        return Opening(run.root, Role.SEARCH, number, 1)
+    island = 1 + (number - 1) % run.islands if run.islands > 1 else 0
+    start = selection.start_of(number, island) if selection else None
+    champion = state.champion(run)
+    return Opening(start or (champion.id if champion else run.root), Role.SEARCH, number, 1, island=island)
 
 
 def control_is_due(state: State) -> bool:

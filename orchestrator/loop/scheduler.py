@@ -18,7 +18,7 @@ from orchestrator.loop.keeping import nothing_can_be_kept
 from orchestrator.loop.money import hold_of
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.rounds import Rounds, Stand
-from orchestrator.loop.selection import BestAtTasks
+from orchestrator.loop.selection import Population
 from orchestrator.loop.workbench import BaselineFailed, Workbench
 
 _REPEATS_IN_A_ROW = 20
@@ -37,7 +37,7 @@ class Scheduler:
         stop: Stop,
         rate: RateLimit | None,
         width: int,
-        selection: BestAtTasks | None,
+        selection: Population | None,
         start: Callable[[str], None],
         *,
         review: bool,
@@ -102,8 +102,14 @@ class Scheduler:
         number = bench.state.count(Role.SEARCH) + 1
         if reason := self._exhausted.get(Role.SEARCH) or proposer.exhausted(number):
             return _LATER if self._has_queued() else reason
+        self._migrate()
         opening = self._next_opening()
         return _LATER if opening is None else self._open(opening)
+
+    def _migrate(self) -> None:
+        run, made = self._bench.state.run, self._bench.state.count_paid(Role.SEARCH)
+        if self._selection and run.islands > 1 and made - run.migrated >= run.migrate:
+            self._bench.book.record(e.Migrated(run=run.number, after=made, moves=self._selection.moves()))
 
     def _next_opening(self) -> Opening | None:
         bench = self._bench
@@ -157,6 +163,7 @@ class Scheduler:
             branch=opening.branch,
             step=opening.step,
             injection=opening.injection,
+            island=opening.island,
         )
         specs = bench.task.guards if opening.role is Role.BASELINE else ()
         hung = [e.GuardAdded(node=node, guard=guard_record(spec)) for spec in specs]

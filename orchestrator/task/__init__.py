@@ -8,7 +8,9 @@ from orchestrator.task.model import Target, Task, diff_of
 from orchestrator.task.reading import FILE, load_task
 from orchestrator.task.sections import (
     AgentSpec,
+    ArchiveSpec,
     Budget,
+    FeatureSpec,
     GuardSpec,
     HeldOutSpec,
     ImageSpec,
@@ -31,9 +33,11 @@ from orchestrator.units import format_duration, format_size, parse_duration, par
 __all__ = [
     "FILE",
     "AgentSpec",
+    "ArchiveSpec",
     "Bool",
     "Budget",
     "Choice",
+    "FeatureSpec",
     "Float",
     "GuardSpec",
     "HeldOutSpec",

@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
-from orchestrator.choices import PROPOSERS, PRUNERS
+from orchestrator.choices import PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.certify import EACH
 from orchestrator.domain.metric import Rule
 from orchestrator.domain.tier import USUAL, modes_with
@@ -41,6 +41,7 @@ def check(task: Task, folder: Path, *, searches: bool = True) -> list[Notice]:
         *_too_few_repeats(task),
         *_certify_without_effect(task),
         *_search_without_a_space(task),
+        *_archive_without_effect(task),
     ]
     if (mode := task.judge.mode).terms.calls and task.trial.outputs:
         warnings.append((("trial", "outputs"), f'has no effect; with judge.mode = "{mode}" nothing is harvested'))
@@ -83,7 +84,11 @@ def _check_choices(task: Task) -> None:
     """Every name is one that is built in or installed."""
     controls = PROPOSERS.with_trait("is_control")
     rule = task.pruning.rule if task.pruning else None
-    named = ((PROPOSERS, task.search.proposer, ("search", "proposer")), (PRUNERS, rule, ("pruning", "rule")))
+    named = (
+        (PROPOSERS, task.search.proposer, ("search", "proposer")),
+        (PARENTS, task.search.selection, ("search", "selection")),
+        (PRUNERS, rule, ("pruning", "rule")),
+    )
     for kind, name, key in named:
         try:
             if name:
@@ -322,6 +327,12 @@ def _certify_without_effect(task: Task) -> Iterator[Notice]:
     for name in () if task.certify.certify().noisy else unused:
         if name in task.certify.model_fields_set:
             yield ("certify", name), 'has no effect; it counts only with certify.rule = "noisy"'
+
+
+def _archive_without_effect(task: Task) -> Iterator[Notice]:
+    """A flag may still name that rule, or a package's own."""
+    if task.search.archive and task.search.selection in (None, *(set(PARENTS.built_in) - {"archive"})):
+        yield ("search", "archive"), 'has no effect; it counts only with search.selection = "archive"'
 
 
 def _search_without_a_space(task: Task) -> Iterator[Notice]:

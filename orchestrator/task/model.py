@@ -38,6 +38,8 @@ from orchestrator.task.space import Parameters
 from orchestrator.task.words import Glob, Inputs, Place, TaskName, Text
 from sandbox import Limits
 
+_LATER_IN_SEARCH = ("islands", "migrate", "archive")
+
 
 @dataclass(frozen=True)
 class Target:
@@ -129,6 +131,7 @@ class Task(Section):
         later: dict[str, Any] = {} if self.exclude else {"exclude": True}
         if self.pruning and not self.pruning.options:
             later["pruning"] = {"options"}
+        later["search"] = {name for name in _LATER_IN_SEARCH if getattr(self.search, name) is None}
         return self.model_dump(mode="json", by_alias=True, exclude=later)
 
     def canonical(self) -> str:

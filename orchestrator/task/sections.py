@@ -264,6 +264,26 @@ class AgentSpec(Section):
     limits: Limits = Limits(wall=1800, memory=2 * 1024**3, pids=512, work_bytes=1024**3, work_inodes=131_072)
 
 
+class FeatureSpec(Section):
+    """A number that the judge reports, and the bins that it falls into; what is outside of them is in the last one."""
+
+    low: Number
+    high: Number
+    bins: int = Field(default=10, ge=2, le=1000)
+
+    @model_validator(mode="after")
+    def _has_room(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError(f"low must be below high, and {self.low:g} is not below {self.high:g}")
+        return self
+
+
+class ArchiveSpec(Section):
+    """The grid of `selection = "archive"`. Without features it is over the tasks, beside the baseline."""
+
+    features: Annotated[dict[Name, FeatureSpec], Field(max_length=8)] = {}
+
+
 class SearchSpec(Section):
     """Who proposes, how wide and how deep. None leaves the choice to the program. Names are checked where the task is
     read for a search: what is stored stays readable without the package that brought one.
@@ -274,10 +294,13 @@ class SearchSpec(Section):
     depth: int | None = Field(default=None, ge=1, le=1000)
     saturates: tuple[Resource, ...] | None = None
     control: Name | None = None
-    selection: Literal["champion", "tasks"] | None = None
+    selection: Name | None = None
     meta: Literal["off", "lift", "gradient"] | None = None
     credit: Literal["lift", "lineage"] | None = None
     price: Literal["none", "usd", "seconds"] | None = None
+    islands: int | None = Field(default=None, ge=1, le=1000)
+    migrate: int | None = Field(default=None, ge=1, le=2**53)
+    archive: ArchiveSpec | None = None
     review: bool | None = None
     ask: bool | None = None
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from orchestrator.budget import Account, Accounts, limits_of
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Campaign, Run, SiteRecord
+from orchestrator.domain.records import Campaign, Role, Run, SiteRecord
 from orchestrator.loop.book import Book
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.purse import settle_left
@@ -140,6 +140,8 @@ def _run_started(
         usd_before=bench.book.accounts.used(Account.USD),
         start=start,
         brought=brought_by_others(options, task),
+        islands=options["islands"] if bench.proposers[Role.SEARCH].branching else 1,
+        migrate=options["migrate"],
     )
 
 

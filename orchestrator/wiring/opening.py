@@ -108,6 +108,7 @@ async def open_campaign(
                 notes += _overruled(options, _task_of(book.state.run, artifacts), task)
                 notes += tuple(changed_since(book.state.run))
             searcher = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
+            notes += _without_effect(options, searcher)
             if asks_a_model(options):
                 refuse_secrets(task, taken.tree, task_pages(task, task_folder))
             form = shape_of(task, options, searcher, ceiling_of(task, site, agent=options["proposer"] == "agent"))
@@ -179,7 +180,7 @@ def _campaign(bench: Workbench, options: Options, form: Shape, *, resumed: bool)
         make_deadline(options),
         RateLimit(options["rate"], burst=max(1, form.width), resumed=resumed),
         form.width,
-        make_selection(options, bench.book),
+        make_selection(options, bench.task, bench.ranking, bench.book),
         make_evolving(bench),
         review=bool(options["review"]),
     )
@@ -225,7 +226,8 @@ def _kept(book: Book, how: How) -> dict[str, object]:
 def kept_by(run: Run) -> dict[str, object]:
     """What a run was begun with: by flags, where it runs, its proposer and control. It goes on as it was begun."""
     kept = {"backend": OWN_ENGINE, **json.loads(run.options)}
-    return {**kept, "proposer": run.proposer, "control": run.control}
+    populations = {"islands": run.islands, "migrate": run.migrate or None}
+    return {**kept, **populations, "proposer": run.proposer, "control": run.control}
 
 
 def site_of_campaign(
@@ -278,6 +280,16 @@ def _overruled(options: Options, old: Task, new: Task) -> tuple[str, ...]:
             how = "`run --new-run` begins" if is_fixed else f"`resume --{name.replace('_', '-')}` goes on"
             found.append(f"{name} stays {options.shown(name)}, which the run was begun with; {how} with another")
     return tuple(found)
+
+
+def _without_effect(options: Options, searcher: Proposer) -> tuple[str, ...]:
+    """What was said and means nothing to a proposer that starts every change at the root."""
+    said = [name for name in ("selection", "islands") if options[name] not in ("champion", 1)]
+    return (
+        ()
+        if searcher.branching
+        else tuple(f"{name} has no effect; {options['proposer']} starts every change at the baseline" for name in said)
+    )
 
 
 async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site) -> Parts:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator.awake import Awake
 from orchestrator.budget import Stop, stops
-from orchestrator.choices import PRUNERS
+from orchestrator.choices import PARENTS, PRUNERS
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode
@@ -16,13 +16,15 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
 from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.pruning import Pruning
-from orchestrator.loop.selection import BestAtTasks
+from orchestrator.loop.selection import Population
 from orchestrator.loop.workbench import Parts
 from orchestrator.meta.chooser import Learnt, Meta
 from orchestrator.meta.credit import Crediting, Price
 from orchestrator.meta.policy import Learning
+from orchestrator.population import Member, ParentContext, ParentRule
+from orchestrator.population.making import Outside
 from orchestrator.pruning import Rule, RuleContext
-from orchestrator.pruning.making import Outside
+from orchestrator.pruning.making import Outside as OutsidePruner
 from orchestrator.tariff import CONTROL, Tariff
 from orchestrator.task import PruningSpec, Snapshot, Task
 from orchestrator.wiring.fitting import QueuedDoor, check_site, fitted, of_candidates
@@ -43,7 +45,7 @@ def make_pruning(task: Task, ranking: Ranking, state: State) -> Pruning | None:
 
 def _make_rule(spec: PruningSpec, goal: Goal) -> Rule:
     """Raises TaskError for one that cannot be made."""
-    rule: Rule = make_by_name(PRUNERS, spec.rule, RuleContext(spec, goal), Outside)
+    rule: Rule = make_by_name(PRUNERS, spec.rule, RuleContext(spec, goal), OutsidePruner)
     return rule
 
 
@@ -74,11 +76,18 @@ def make_meta(options: Options) -> Meta:
     return Meta(Learnt(learning, credit, price))
 
 
-def make_selection(options: Options, book: Book) -> BestAtTasks | None:
-    """None where every branch starts at the champion."""
-    if options["selection"] != "tasks":
+def make_selection(options: Options, task: Task, ranking: Ranking, book: Book) -> Population | None:
+    """None where every branch starts at the champion. Raises TaskError for a rule that cannot be made."""
+    name, run = options["selection"], book.state.run
+    if name == "champion" and run.islands == 1:
         return None
-    selection = BestAtTasks(book.state)
+
+    def make(baseline: Member | None) -> ParentRule:
+        context = ParentContext(task.search.archive, baseline)
+        rule: ParentRule = make_by_name(PARENTS, name, context, Outside)
+        return rule
+
+    selection = Population(book.state, ranking, make)
     book.observers.append(selection.on_event)
     return selection
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.choices import AGENTS, BACKENDS, PROPOSERS, PRUNERS
+from orchestrator.choices import AGENTS, BACKENDS, PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.records import Brought, Run
 from orchestrator.proposers import PluginFailed, Proposer
 from orchestrator.registry import ChoiceError, Kind, UnknownName, told
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.options import Options
 
-_KINDS = (PROPOSERS, AGENTS, PRUNERS, BACKENDS)
+_KINDS = (PROPOSERS, AGENTS, PARENTS, PRUNERS, BACKENDS)
 
 
 def make_by_name(kind: Kind, name: str, context: object, outside: Callable[[Any, str], Any]) -> Any:
@@ -51,6 +51,7 @@ def _chosen(options: Options, task: Task) -> Iterator[tuple[Kind, str]]:
     agent = options["agent"] or task.agent.name
     if options["proposer"] == "agent" and (task.agent.command is None or agent != task.agent.name):
         yield AGENTS, agent
+    yield PARENTS, options["selection"]
     if task.pruning:
         yield PRUNERS, task.pruning.rule
     yield BACKENDS, options["backend"]

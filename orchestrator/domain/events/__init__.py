@@ -29,6 +29,7 @@ from orchestrator.domain.events.campaign import (
     CohortOpened,
     InjectionQueued,
     LimitsSet,
+    Migrated,
     PauseSet,
     RequestTaken,
     RoundStarted,
@@ -81,6 +82,7 @@ Event = Annotated[
     | SiteOpened
     | SessionStarted
     | SessionEnded
+    | Migrated
     | AttemptOpened
     | InjectionQueued
     | Reserved
@@ -176,6 +178,7 @@ __all__ = [
     "KillConfirmed",
     "KillIntended",
     "LimitsSet",
+    "Migrated",
     "ModelCallEnded",
     "ModelCallIntended",
     "OffersCounted",

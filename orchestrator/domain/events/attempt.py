@@ -10,6 +10,8 @@ from orchestrator.domain.verdict import Stage
 
 
 class AttemptOpened(OneEvent):
+    """`island` is the population that it belongs to, 0 where there is one, or where it belongs to all."""
+
     kind: Literal["attempt opened"] = "attempt opened"
     node: str
     parent: str | None
@@ -18,6 +20,7 @@ class AttemptOpened(OneEvent):
     branch: int = 0
     step: int = 0
     injection: int | None = None
+    island: int = 0
 
 
 class Proposed(OneEvent):

@@ -16,7 +16,8 @@ class CampaignOpened(OneEvent):
 class RunStarted(OneEvent):
     """`before` has the slots that earlier runs used, `usd_before` the micro-dollars of the campaign until now.
 
-    `brought` has what packages of others, or a caller in Python, put in.
+    `brought` has what packages of others, or a caller in Python, put in. `islands` is the number of populations,
+    `migrate` how many attempts lie between two migrations.
     """
 
     kind: Literal["run started"] = "run started"
@@ -36,6 +37,17 @@ class RunStarted(OneEvent):
     usd_before: int = 0
     start: str | None = None
     brought: tuple[Brought, ...] = ()
+    islands: int = 1
+    migrate: int = 0
+
+
+class Migrated(OneEvent):
+    """After so many attempts of a run, each of these nodes may be built on by one more island."""
+
+    kind: Literal["migrated"] = "migrated"
+    run: int
+    after: int
+    moves: tuple[tuple[str, int], ...]
 
 
 class LimitsSet(OneEvent):

@@ -23,6 +23,12 @@ def _run_started(state: "State", event: e.RunStarted, _: str) -> None:
     state.branches.clear()
 
 
+def _migrated(state: "State", event: e.Migrated, _: str) -> None:
+    state.put("run", str(event.run), migrated=event.after)
+    for name, island in event.moves:
+        state.put("node", name, migrated=(*state.nodes[name].migrated, island))
+
+
 def _limits_set(state: "State", event: e.LimitsSet, _: str) -> None:
     if state.runs:
         state.put("run", str(state.campaign.run), options=event.options)
@@ -104,6 +110,7 @@ def _campaign_stopped(state: "State", event: e.CampaignStopped, _: str) -> None:
 HANDLERS: Handlers = {
     e.CampaignOpened: _campaign_opened,
     e.RunStarted: _run_started,
+    e.Migrated: _migrated,
     e.LimitsSet: _limits_set,
     e.SiteOpened: _site_opened,
     e.SessionStarted: _session_started,

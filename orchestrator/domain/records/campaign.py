@@ -47,6 +47,8 @@ class Run(BaseModel, extra="forbid", frozen=True):
 
     `before` has the slots that earlier runs used: a cap on attempts is one run's, a cap on money the campaign's.
     `usd_before` and `began_s` are the campaign's micro-dollars and seconds of work when it began.
+    `islands` is the number of its populations; they migrate after each `migrate` attempts, and `migrated` is after how
+    many they did last.
     `sites` has every place that it ran at, the present one last; `brought` what it works with that is not built in.
     """
 
@@ -68,6 +70,9 @@ class Run(BaseModel, extra="forbid", frozen=True):
     began_s: float = 0.0
     start: str | None = None
     brought: tuple[Brought, ...] = ()
+    islands: int = 1
+    migrate: int = 0
+    migrated: int = 0
     champions: dict[str, str] = Field(default_factory=dict)
     cohort: str | None = None
     ladders: dict[str, float] = Field(default_factory=dict)

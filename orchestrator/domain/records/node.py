@@ -91,6 +91,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
     `promotion` a person's answer, to what was asked at `promotion_since`. `playbook` is the version that it was made
     with, or is being made with; `paid` the micro-dollars of its calls to models, by role. `drawn` is what was chosen by
     chance to make it, `cost` what it had spent when it ended: later usage must not change what was learnt from it.
+    `island` is its population, 0 where there is one or where it belongs to all; `migrated` are those that it was copied
+    to.
     """
 
     id: str
@@ -105,6 +107,8 @@ class Node(BaseModel, extra="forbid", frozen=True):
     not_before: str = ""
     drafts: int = 0
     injection: int | None = None
+    island: int = 0
+    migrated: tuple[int, ...] = ()
     promoted: int | None = None
     commit: str | None = None
     diff: str | None = None

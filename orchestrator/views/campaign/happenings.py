@@ -86,6 +86,11 @@ def _run_started(event: e.RunStarted) -> str:
     return f"run {event.run} starts: {who}; width {event.width}, depth {event.depth} ({event.why})"
 
 
+def _migrated(event: e.Migrated) -> str:
+    moves = ", ".join(f"{node} to island {island}" for node, island in event.moves[:_NAMED])
+    return f"migration after {event.after} attempts: {moves or 'nothing new'}{', …' * (len(event.moves) > _NAMED)}"
+
+
 def _proposed(event: e.Proposed) -> str:
     by = f" by {event.model}" if event.model else ""
     refused = f"; refused: {event.refused}" if event.refused else ""
@@ -156,13 +161,16 @@ def _reviewed(event: e.Reviewed) -> str:
 _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
     e.RunStarted: _run_started,
+    e.Migrated: _migrated,
     e.LimitsSet: lambda event: f"caps: {_amounts(event.limits)}",
     e.SiteOpened: lambda event: (
         f"candidates run on {event.site.backend} ({event.site.boundary}), the judge on {event.site.judge}"
     ),
     e.SessionStarted: lambda event: f"session {event.epoch} of {event.holder} starts",
     e.SessionEnded: lambda event: f"session ends{_because(event.why)}",
-    e.AttemptOpened: lambda event: f"{event.node} opened ({event.role} {event.number})",
+    e.AttemptOpened: lambda event: (
+        f"{event.node} opened ({event.role} {event.number}{f', island {event.island}' if event.island else ''})"
+    ),
     e.InjectionQueued: lambda event: f"a change by hand waits for a node{_because(event.description)}",
     e.Reserved: lambda event: f"reserved for {event.hold}: {_amounts(event.amounts)}",
     e.Settled: lambda event: f"settled {event.hold}: {_amounts(event.spent)}",

@@ -8,7 +8,8 @@ from orchestrator.domain import events as e
 from orchestrator.domain.frontier import frontier_of
 from orchestrator.domain.records import Role
 from orchestrator.loop.openings import next_opening
-from orchestrator.loop.selection import BestAtTasks
+from orchestrator.loop.selection import Population
+from orchestrator.population.rules import BestAtTasks
 from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.scripted import Point, Scripted, scripted, write_task
 
@@ -78,9 +79,8 @@ async def test_without_tasks_it_is_the_champion(tmp_path: Path) -> None:
         champion = session.bench.state.champion()
         assert champion
         state = session.bench.state
-        opening = next_opening(
-            state, session.bench.ranking, branching=True, width=1, selection=BestAtTasks(session.bench.state)
-        )
+        selection = Population(state, session.bench.ranking, lambda _: BestAtTasks())
+        opening = next_opening(state, session.bench.ranking, branching=True, width=1, selection=selection)
         assert opening
         assert opening.parent == champion.id
 

@@ -1,0 +1,194 @@
+"""Islands: populations that search apart, each with its own best, and get their neighbour's best now and then."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.records import Node, Role
+from orchestrator.wiring.beginning import How
+from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
+
+# The first of each pair is tried on island 1, the second on island 2.
+RISING: list[Point] = [{"value": value, "number": at} for at, value in enumerate((5, 3, 6, 4, 2, 7, 1, 1, 8, 2, 1, 1))]
+
+
+def searched(session: Scripted) -> list[Node]:
+    nodes = [node for node in session.bench.state.nodes.values() if node.role is Role.SEARCH]
+    return sorted(nodes, key=lambda node: node.number)
+
+
+def parents(session: Scripted) -> dict[int, str | None]:
+    return {node.number: node.parent for node in searched(session)}
+
+
+async def run_on(folder: Path, points: list[Point] = RISING, **flags: Any) -> Scripted:
+    said = {"branching": True, "depth": 1, "attempts": len(points), **flags}
+    async with scripted(folder, None, *points, **said) as session:
+        await session.run()
+        return session
+
+
+async def test_each_island_builds_on_its_own_best(tmp_path: Path) -> None:
+    """Branches are dealt out in turn; an island does not see what another one found."""
+    session = await run_on(write_task(tmp_path / "task"), islands=2, migrate=1000)
+    nodes = searched(session)
+    assert [node.island for node in nodes] == [1, 2] * 6
+    by_number = {node.number: node.id for node in nodes}
+    # 1 has 5, 6, then 8; 2 has 3, 4, then 7.
+    expected = {1: "1", 2: "1", 3: by_number[1], 4: by_number[2], 5: by_number[3], 6: by_number[4]}
+    expected |= {
+        7: by_number[3],
+        8: by_number[6],
+        9: by_number[3],
+        10: by_number[6],
+        11: by_number[9],
+        12: by_number[6],
+    }
+    assert parents(session) == expected
+    champion = session.bench.state.champion()
+    assert champion
+    assert champion.number == 9
+
+
+async def test_one_island_is_what_it_was(tmp_path: Path) -> None:
+    """With one island nothing is dealt out, nothing migrates, and every branch starts at the champion."""
+    plain = await run_on(write_task(tmp_path / "one"))
+    said = await run_on(write_task(tmp_path / "two"), islands=1, migrate=1)
+    assert parents(plain) == parents(said)
+    assert {node.island for node in searched(said)} == {0}
+    assert said.of(e.Migrated) == []
+
+
+async def test_the_best_of_a_neighbour_is_brought(tmp_path: Path) -> None:
+    """After so many attempts each island may build on its neighbour's best, and does where that is better."""
+    session = await run_on(write_task(tmp_path / "task"), islands=2, migrate=4)
+    moved = [(it.after, dict(it.moves)) for it in session.of(e.Migrated)]
+    by_number = {node.number: node.id for node in searched(session)}
+    assert moved[0] == (4, {by_number[4]: 1, by_number[3]: 2})
+    assert parents(session)[6] == by_number[3]
+    assert session.bench.state.nodes[by_number[3]].migrated == (2,)
+    assert [after for after, _ in moved] == [4, 8]
+
+
+@pytest.mark.parametrize("rule", ["champion", "tournament", "novelty", "archive", "tasks"])
+async def test_a_resume_goes_on_alike(tmp_path: Path, rule: str) -> None:
+    """Stopped twice and gone on with, it builds on the same nodes of the same islands as in one go, by any rule."""
+    points: list[Point] = [{**point, "tasks": f"{at % 3},{at % 5}"} for at, point in enumerate(RISING)]
+    seen = []
+    for name, stops in (("one", []), ("two", [4, 8])):
+        folder, how = write_task(tmp_path / name), How.START
+        flags: dict[str, Any] = {"attempts": 12, "depth": 2, "islands": 2, "migrate": 3, "selection": rule}
+        for at in [*stops, None]:
+            async with scripted(folder, None, *points, how=how, branching=True, **flags) as session:
+                if at:
+                    session.stop_at(e.AttemptEnded, at)
+                await session.run()
+                how, flags = How.RESUME, {}
+        seen.append({node.number: (node.parent, node.island, node.migrated) for node in searched(session)})
+    assert len(seen[0]) == 12
+    assert seen[0] == seen[1]
+
+
+async def test_a_run_keeps_its_islands(tmp_path: Path) -> None:
+    """What the task file says later does not count for a run that goes on, and a note says so."""
+    folder = write_task(tmp_path / "task", "[search]\nislands = 3\n")
+    async with scripted(folder, None, *RISING, branching=True, depth=1, attempts=6) as session:
+        session.stop_at(e.AttemptEnded, 3)
+        await session.run()
+    (folder / "blastdoor.toml").write_text(
+        (folder / "blastdoor.toml").read_text().replace("islands = 3", "islands = 2")
+    )
+    async with scripted(folder, None, *RISING, how=How.RESUME, branching=True, attempts=6) as session:
+        assert any(note.startswith("islands stays 3") for note in session.notes)
+        await session.run()
+        assert [node.island for node in searched(session)] == [1, 2, 3, 1, 2, 3]
+
+
+async def test_a_second_run_has_islands_of_its_own(tmp_path: Path) -> None:
+    """What the first run found is on none of them: each begins at the second run's root."""
+    folder = write_task(tmp_path / "task")
+    await run_on(folder, islands=2)
+    again: list[Point] = [{**point, "run": 2} for point in RISING]
+    session = await run_on(folder, again, how=How.NEW_RUN, islands=3, migrate=1000)
+    nodes = [node for node in searched(session) if node.id.startswith("2.")]
+    assert {node.island for node in nodes} == {1, 2, 3}
+    assert {node.parent for node in nodes if node.number <= 3} == {"2"}
+
+
+async def test_branches_side_by_side_stay_on_their_islands(tmp_path: Path) -> None:
+    """With two at a time and steps in a branch, a branch never changes its island, nor builds on another one's node."""
+    session = await run_on(write_task(tmp_path / "task"), islands=3, migrate=1000, depth=2, width=2)
+    nodes = session.bench.state.nodes
+    for node in searched(session):
+        assert nodes[node.parent or ""].island in (0, node.island)
+    assert {node.island for node in searched(session)} == {1, 2, 3}
+
+
+async def test_what_a_person_brings_is_on_all_islands(tmp_path: Path) -> None:
+    """An injected change that is the best is where the next branch of every island starts."""
+    folder = write_task(tmp_path / "task")
+    change = '--- a/params.json\n+++ b/params.json\n@@ -1,3 +1,3 @@\n {\n-  "value": 0\n+  "value": 11\n }\n'
+    async with scripted(folder, None, *RISING, branching=True, depth=1, attempts=7, islands=2) as session:
+        session.stop_at(e.AttemptEnded, 3)
+        await session.run()
+        session.bench.artifacts.sync()
+        stored = session.bench.artifacts.put(change.encode())
+        session.bench.book.record(e.InjectionQueued(injection=1, change=stored, description="mine", on="1"))
+    async with scripted(folder, None, *RISING, how=How.RESUME, branching=True, attempts=7) as session:
+        await session.run()
+        [mine] = [node for node in session.bench.state.nodes.values() if node.role is Role.INJECTED]
+        assert mine.island == 0
+        after = [node for node in searched(session) if node.number > 3]
+        assert {node.island for node in after} == {1, 2}
+        assert {node.parent for node in after} == {mine.id}
+
+
+async def test_the_control_is_on_no_island(tmp_path: Path) -> None:
+    """What the control measured is never built on, and belongs to no island."""
+    session = await run_on(write_task(tmp_path / "task"), RISING[:6], islands=2, control="random")
+    controls = {node.id: node for node in session.bench.state.nodes.values() if node.role is Role.CONTROL}
+    assert controls
+    assert {node.island for node in controls.values()} == {0}
+    assert not set(parents(session).values()) & set(controls)
+
+
+async def test_another_machine_does_not_empty_islands(tmp_path: Path) -> None:
+    """In a new cohort an island goes on with what was best of it before, not with the baseline."""
+    folder = write_task(tmp_path / "task", CPU)
+    flags: dict[str, Any] = {"attempts": 8, "depth": 1, "islands": 2, "migrate": 1000}
+    async with scripted(folder, None, *RISING, branching=True, **flags) as session:
+        session.when(e.AttemptEnded, lambda event: _swap(session, event))
+        await session.run()
+        nodes = {node.number: node for node in searched(session)}
+        assert len(session.bench.state.run.champions) == 2
+        late = [node for node in nodes.values() if node.number > 5]
+        assert late
+        assert "1" not in {node.parent for node in late}
+
+
+def _swap(session: Scripted, event: e.AttemptEnded) -> None:
+    if session.bench.state.nodes[event.node].number == 4:
+        session.script.cpu = "another"
+
+
+async def test_a_proposer_that_starts_at_the_root_has_no_islands(tmp_path: Path) -> None:
+    """Where every change is one of the baseline there is nothing to keep apart, and a note says so."""
+    folder = write_task(tmp_path / "task", '[search]\nproposer = "tpe"\n')
+    async with scripted(folder, None, attempts=3, islands=4) as session:
+        assert any("islands" in note for note in session.notes)
+        await session.run()
+        assert session.bench.state.run.islands == 1
+        assert {node.island for node in session.bench.state.nodes.values()} == {0}
+
+
+def test_records_of_older_ledgers() -> None:
+    """A node and an opening that say nothing of islands belong to the one population."""
+    opened = e.read_event(
+        json.dumps({"kind": "attempt opened", "node": "1.1", "parent": "1", "role": "search", "number": 1})
+    )
+    assert isinstance(opened, e.AttemptOpened)
+    assert opened.island == 0
+    assert Node(id="1.1", parent="1", role=Role.SEARCH, number=1).migrated == ()
