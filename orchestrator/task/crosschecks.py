@@ -330,8 +330,9 @@ def _certify_without_effect(task: Task) -> Iterator[Notice]:
 
 
 def _archive_without_effect(task: Task) -> Iterator[Notice]:
-    """A flag may still name that rule, or a package's own."""
-    if task.search.archive and task.search.selection in (None, *(set(PARENTS.built_in) - {"archive"})):
+    """A package's own rule may make something of it."""
+    given = task.search.archive and task.search.archive.features
+    if given and task.search.selection in (None, *(set(PARENTS.built_in) - {"archive"})):
         yield ("search", "archive"), 'has no effect; it counts only with search.selection = "archive"'
 
 

@@ -164,7 +164,7 @@ def sample(kind: Text) -> tuple[str, object]:
 TASK_KEYS = {name: table for table in (Budget, SearchSpec) for name in table.model_fields}
 
 
-@pytest.mark.parametrize("name", sorted(TASK_KEYS.keys() - {"combination", "saturates"}))
+@pytest.mark.parametrize("name", sorted(TASK_KEYS.keys() - {"archive", "combination", "saturates"}))
 def test_keys_of_the_task_file(name: str) -> None:
     """What [budget] and [search] say of a run is an option, and is read there like the flag."""
     written, value = sample(OPTIONS[name].kind)
