@@ -91,21 +91,22 @@ class Meta:
         """For one brief; the same for the same past and seed."""
         # Not for secrets: the seed is in the ledger.
         rng = random.Random(f"meta/{seed}/{number}/{again}")  # noqa: S311
-        if self._policy is None:
-            return Chooser(rng)
-        self._learn(ended, self._policy)
-        return Chooser(rng, self._policy.view())
+        return Chooser(rng, self.view(ended))
 
-    def _learn(self, ended: Sequence[Result], policy: Policy) -> None:
+    def view(self, ended: Sequence[Result]) -> View | None:
+        """The policy after all of these; None where nothing is learnt."""
+        if self._learnt.learning is Learning.OFF:
+            return None
+        self._learn(ended)
+        return self._policy.view()
+
+    def _learn(self, ended: Sequence[Result]) -> None:
         """What is new since the last time; all of it where this is another past, as after a change of cohorts."""
         if self._seen > len(ended) or (self._seen and ended[self._seen - 1] is not self._last):
             self._forget()
-            if self._policy:
-                self._learn(ended, self._policy)
-            return
         for at in range(self._seen, len(ended)):
             for earned in self._credit.earned(ended[at]):
-                policy.learn(earned)
+                self._policy.learn(earned)
         self._seen = len(ended)
         self._last = ended[-1] if ended else None
 
@@ -113,9 +114,5 @@ class Meta:
         self._seen = 0
         self._last: Result | None = None
         self._credit = Credit(self._learnt.credit, self._learnt.price, self._tuning)
-        made: dict[Learning, Policy | None] = {
-            Learning.OFF: None,
-            Learning.LIFT: LiftPolicy(self._tuning),
-            Learning.GRADIENT: GradientPolicy(self._tuning),
-        }
-        self._policy = made[self._learnt.learning]
+        by_lift = self._learnt.learning is Learning.LIFT
+        self._policy: Policy = LiftPolicy(self._tuning) if by_lift else GradientPolicy(self._tuning)

@@ -7,6 +7,7 @@ from enum import Flag, auto
 
 from orchestrator.views.campaign.sections import evidence, money, results, work
 from orchestrator.views.campaign.sections.control import control
+from orchestrator.views.campaign.sections.credit import credit
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.campaign.sections.playbook import playbook
 from orchestrator.views.campaign.sections.pruning import pruning
@@ -54,6 +55,7 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
     money.outputs: _LOOKED_UP,
     pruning: _EVERYWHERE,
     playbook: _LOOKED_UP,
+    credit: _REPORT,
     evidence.certified: _LOOKED_UP,
     evidence.machine: _LOOKED_UP,
     evidence.too_short: _REPORT,

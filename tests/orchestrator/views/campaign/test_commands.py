@@ -28,7 +28,7 @@ def test_all_are_there() -> None:
     """Every command of the campaign's views, each with a line of help."""
     assert {command.name for command in commands_in("campaign")} == {
         "status", "chart", "tree", "show", "diff", "logs", "report", "export", "apply", "ledger",
-        "pause", "playbook", "stalls", "inject", "requeue", "release", "cancel", "steer", "accept", "decline",
+        "pause", "credit", "playbook", "stalls", "inject", "requeue", "release", "cancel", "steer", "accept", "decline",
     }  # fmt: skip
     assert all(command.help for command in every_command().values())
 
