@@ -35,7 +35,7 @@ COMMANDS = {
     "logs": Place("campaign.logs", "Print a trial's log, or the campaign's events."),
     "report": Place("campaign.report", "Write a report in Markdown."),
     "stalls": Place("campaign.stalls", "Show which agents stalled, and what that cost and saved."),
-    "credit": Place("campaign.credit", "Show which choices of the search paid, and how likely each is now."),
+    "credit": Place("campaign.credit", "Show which choices of the search paid."),
     "export": Place("campaign.export", "Write a campaign, or one of its nodes, to files."),
     "apply": Place("campaign.apply", "Apply the changes of NODE to your own workspace."),
     "ledger": Place("campaign.ledger", "List, verify and clean up the record of a campaign."),
