@@ -254,6 +254,9 @@ class Flags(UserOptions):
         int | None,
         Option("With islands: attempts until each gets its neighbour's best.", _ONE_OR_MORE, Scope.RUN, default=25),
     ] = None
+    combine: Annotated[
+        bool | None, Option("When it is over, combine the best candidates in a stage of its own.", Switch(), Scope.RUN)
+    ] = None
     tunes: Annotated[int | None, Option("Maximum number of tune trials.", _COUNT, Scope.CAP)] = None
     tokens: Annotated[int | None, Option("Maximum number of tokens.", _COUNT, Scope.CAP)] = None
     seconds: Annotated[float | None, Option('Maximum total time in chambers, like "2h".', _DURATION, Scope.CAP)] = None
@@ -268,6 +271,12 @@ class Flags(UserOptions):
         None
     )
     ask: Annotated[bool | None, Option("Ask a person before a candidate becomes the best.", Switch(), Scope.CAP)] = None
+
+    def of_a_stage(self) -> Self:
+        """What holds for the combination stage as well, which has attempts and a search of its own."""
+        caps = ("usd", "tokens", "seconds", "wall", "stall_losses", "artifacts", "rate")
+        both = (*options_of(Scope.SITE), "seed", *caps)
+        return type(self)(**{name: getattr(self, name) for name in both})
 
     def but(self, **said: Any) -> Self:
         """The same with other values."""

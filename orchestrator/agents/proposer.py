@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +68,9 @@ class End:
 
 @dataclass(frozen=True)
 class AgentProposer:
-    """`inputs` are what its chamber may read of the task's data; `allowance` is told to it, and held by the gateway."""
+    """`inputs` are what its chamber may read of the task's data; `allowance` is told to it, and held by the gateway.
+    `pool` is what it may read besides where it makes combinations, and there is nothing before that is frozen.
+    """
 
     task: Task
     policy: Policy
@@ -78,6 +80,7 @@ class AgentProposer:
     journal: Journal
     inputs: tuple[Input, ...] = ()
     allowance: Allowance | None = None
+    pool: Callable[[], tuple[Input, ...]] = tuple
 
     serial = True
     branching = True
@@ -151,7 +154,7 @@ class _Attempt:
             mode=Mode.RELAY,
             loopback=True,
             limits=self._limits,
-            inputs=proposer.inputs,
+            inputs=(*proposer.inputs, *proposer.pool()),
         )
 
     def bundle(self) -> Bundle:

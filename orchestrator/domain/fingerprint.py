@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 # Said by the chamber before any hostile byte arrived, then ours: limits and digests.
 GPU = ("gpu", "gpu_count", "gpu_memory", "gpu_driver", "cuda")
 HARDWARE = ("cpu", "cores", "memory", "kernel", *GPU)
-FIELDS = (*HARDWARE, "backend", "limits", "steps", "image", "inputs", "judge", "gold")
+FIELDS = (*HARDWARE, "backend", "limits", "steps", "image", "inputs", "judge", "gold", "pool")
 DEFAULT_BINDS = ("backend", "image", "inputs", "judge", "gold", "limits", "steps", *GPU)
 
 Fingerprint = Mapping[str, str]

@@ -154,7 +154,7 @@ class Attempt:
 
     def _end(self, step: End) -> None:
         bench, node = self._bench, self._node
-        spent = slot(node.role) + unbooked(node)
+        spent = slot(bench, node.role) + unbooked(node)
         events: list[e.Event] = [
             e.AttemptEnded(node=node.id, cost=node.spent, **asdict(step)),
             e.Settled(hold=hold_of(node), node=node.id, spent=spent.as_row()),

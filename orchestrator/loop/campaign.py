@@ -18,12 +18,13 @@ from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import refund_all
+from orchestrator.loop.pool import fill_pool
 from orchestrator.loop.purse import settle_left
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import Population
 from orchestrator.loop.verifying import Holds
-from orchestrator.loop.workbench import BaselineFailed, Workbench
+from orchestrator.loop.workbench import BaselineFailed, PoolFailed, Workbench
 from orchestrator.proposers import PluginFailed
 from sandbox import Refused, SandboxError, Unavailable
 
@@ -88,7 +89,7 @@ class Campaign:
 
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands, Unusable when a provider takes nothing,
-        PluginFailed when the code of a plugin is at fault.
+        PluginFailed when the code of a plugin is at fault, PoolFailed when there is nothing to combine.
         """
         reconcile(self._bench)
         self._bench.breaker.begin(self._width)
@@ -96,9 +97,9 @@ class Campaign:
             self._scheduler.rounds.begin()
         self._awake.begin()
         try:
-            reason = await self._loop()
+            reason = await self._fill_pool() or await self._loop()
             errors = await self._end_all()
-        except (Unusable, Refused, Unavailable, BaselineFailed, PluginFailed) as refused:
+        except (Unusable, Refused, Unavailable, BaselineFailed, PluginFailed, PoolFailed) as refused:
             await self._end_all()
             self._stopped(str(refused))
             raise
@@ -116,6 +117,22 @@ class Campaign:
         champion, root = state.champion(), state.nodes.get(state.run.root)
         best, baseline = (headline(state, it, state.run.cohort) if it else None for it in (champion, root))
         return Finished(reason, champion, best, baseline, gave_up=gave_up)
+
+    async def _fill_pool(self) -> str | None:
+        """Before a combination stage begins; the reason where the session is to end meanwhile."""
+        if (pooling := self._bench.pooling) is None:
+            return None
+        work = asyncio.create_task(fill_pool(self._bench, pooling))
+        try:
+            while not work.done():
+                await asyncio.wait({work}, timeout=_POLL_S)
+                if reason := self._asked_to_stop or self._deadline.reason(self._scheduler.progress()):
+                    return reason
+            work.result()
+        finally:
+            work.cancel()
+            await asyncio.wait({work})
+        return None
 
     def _stopped(self, reason: str, *, gave_up: bool = False) -> None:
         self._bench.book.record(e.CampaignStopped(reason=reason, gave_up=gave_up), e.SessionEnded(why=reason))

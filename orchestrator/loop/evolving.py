@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from orchestrator.budget import Account, Amounts
+from orchestrator.budget import Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.certify import Stand
 from orchestrator.domain.model_use import ModelRole
@@ -18,7 +18,7 @@ from orchestrator.domain.state import State
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.line import Line, NoAnswer
 from orchestrator.loop.models import FoundStalled
-from orchestrator.loop.money import usage
+from orchestrator.loop.money import account_of, usage
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.workbench import Workbench
 from orchestrator.playbook import Pages, PlaybookError
@@ -101,7 +101,7 @@ class Evolving:
             return False
         if self._state.count_all(Role.SEARCH) - now.evolved_after < LEAST_ATTEMPTS:
             return False
-        left = self._bench.book.accounts.left(Account.ATTEMPTS)
+        left = self._bench.book.accounts.left(account_of(self._bench))
         return can_be_shown(self._state, certify, attempts=left) and self._is_funded()
 
     def _begin(self) -> None:

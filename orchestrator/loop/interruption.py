@@ -7,7 +7,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import CallEnding, Tokens
 from orchestrator.domain.node import order_of
-from orchestrator.domain.records import STANDING, Node, Phase, Spent
+from orchestrator.domain.records import POOL, STANDING, Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
 from orchestrator.loop.money import refund_all, unbooked, usage
@@ -52,6 +52,7 @@ def interrupt(
 def reconcile(bench: Workbench, *, moved: bool = False) -> list[str]:
     """After a crash: what the ledger has under way is over, since its owner is. Says which nodes were touched."""
     state = bench.state
+    end_member(bench, moved=moved)
     _settle_calls(bench)
     holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds} & state.nodes.keys()
     running = {trial.node for trial in state.trials.values() if not trial.ended or trial.judging}
@@ -61,6 +62,23 @@ def reconcile(bench: Workbench, *, moved: bool = False) -> list[str]:
     for name in touched:
         interrupt(bench, name, moved=moved)
     return touched
+
+
+def end_member(bench: Workbench, spent: Spent | None = None, *, moved: bool = False) -> None:
+    """End what is under way for the pool, if anything is; without `spent`, it cost at most what the clock tells. It
+    takes no slot, and is run again.
+    """
+    run = bench.state.run
+    if (member := run.member) is None:
+        return
+    hold = f"{POOL}#{member.node}-{member.split}"
+    jobs = bench.pooling.jobs if bench.pooling else bench.jobs
+    spent = spent or _at_most(bench, bench.door, jobs.trial(Mode.SUBMIT), member.since)
+    if moved:
+        held = bench.book.accounts.holds[hold][Account.USD]
+        spent = spent.model_copy(update={"microdollars": max(held, spent.microdollars)})
+    told = {"run": run.number, "node": member.node, "split": member.split, "spent": spent, "interrupted": True}
+    bench.book.record(e.MemberEnded(**told), e.Settled(hold=hold, node="", spent=usage(spent).as_row()))
 
 
 def _settle_calls(bench: Workbench) -> None:

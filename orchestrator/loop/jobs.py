@@ -29,7 +29,12 @@ class Image:
 
 @dataclass(frozen=True)
 class Jobs:
-    """All jobs of one run. The inputs of every mode are in the store already."""
+    """All jobs of one run. The inputs of every mode are in the store already.
+
+    `pool` is there for combinations: what the members left on the split of each mode, once that is frozen. It is no
+    part of the inputs by which scores are compared, since it is no part of what is asked: a combination is measured
+    against those that it combines. No judge gets it.
+    """
 
     task: Task
     judge_mode: "JudgeMode"
@@ -40,10 +45,16 @@ class Jobs:
     tune_inputs: tuple[Input, ...]
     backend: str
     heldout_inputs: tuple[Input, ...] = ()
+    pool: dict[Mode, Input] | None = None
 
     def trial(self, mode: Mode) -> Job:
         """The candidate's job; it is told whether it is tuned or counts, never that the split is held out."""
-        return self._trials[mode]
+        return self._with_pool(self._trials[mode], mode)
+
+    def _with_pool(self, job: Job, mode: Mode) -> Job:
+        if not self.pool:
+            return job
+        return job.model_copy(update={"inputs": (*job.inputs, self.pool[mode])})
 
     @cached_property
     def _trials(self) -> dict[Mode, Job]:
@@ -98,7 +109,7 @@ class Jobs:
     def guard(self, guard: Guard) -> Job:
         """A guard beside the candidate runs in its image, one beside the judge in the judge's."""
         beside_judge = guard.place == "judge"
-        return Job(
+        job = Job(
             command=guard.command,
             image=(self.judge_image if beside_judge else self.image).name,
             env={"BLASTDOOR_MODE": Mode.SUBMIT.value},
@@ -108,27 +119,29 @@ class Jobs:
             inputs=self.inputs,
             realm="" if beside_judge else self._realm(Mode.SUBMIT),
         )
+        return job if beside_judge else self._with_pool(job, Mode.SUBMIT)
 
     def inputs_of(self, mode: Mode) -> tuple[Input, ...]:
         return {Mode.TUNE: self.tune_inputs, Mode.HELDOUT: self.heldout_inputs}.get(mode, self.inputs)
 
     def fingerprint(self, facts: Mapping[str, str], mode: Mode) -> Fingerprint:
         """What a trial ran on and against: the chamber's own line from before delivery, then what we know."""
-        return {**{field: facts[field] for field in HARDWARE if field in facts}, **self._terms[mode]}
+        pool = {"pool": self.pool[mode].digest} if self.pool else {}
+        return {**{field: facts[field] for field in HARDWARE if field in facts}, **self._terms[mode], **pool}
 
     @cached_property
     def _terms(self) -> dict[Mode, dict[str, str]]:
         return {mode: self._terms_of(mode) for mode in Mode}
 
     def _terms_of(self, mode: Mode) -> dict[str, str]:
-        snapshot, job = self.snapshot, self.trial(mode)
+        snapshot = self.snapshot
         judge = (snapshot.digests["judge"], self.judge(mode).command, self.judge_image.digest, self.task.judge.mode)
         return {
             "backend": self.backend,
             "limits": _digest(self.task.target(mode).limits.model_dump(mode="json")),
             "steps": str(self.task.trial.steps or ""),
             "image": self.image.digest,
-            "inputs": _digest([(item.name, item.digest) for item in job.inputs]),
+            "inputs": _digest([(item.name, item.digest) for item in self.inputs_of(mode)]),
             "judge": _digest(judge),
             "gold": snapshot.digests["gold"],
         }

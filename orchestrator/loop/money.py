@@ -21,9 +21,16 @@ from sandbox import Limits
 _SLOTS = {Role.SEARCH: Account.ATTEMPTS, Role.INJECTED: Account.ATTEMPTS, Role.CONTROL: Account.CONTROL}
 
 
-def slot(role: Role) -> Amounts:
+def account_of(bench: Parts) -> Account:
+    """What attempts are drawn from: a combination stage has an account of its own."""
+    return Account.ATTEMPTS if bench.jobs.pool is None else Account.COMBINATION
+
+
+def slot(bench: Parts, role: Role) -> Amounts:
     """The one slot that a node of this role uses up; a baseline uses none."""
     account = _SLOTS.get(role)
+    if account is Account.ATTEMPTS:
+        account = account_of(bench)
     return Amounts.exact({account: 1}) if account else Amounts()
 
 
@@ -41,13 +48,13 @@ def worst_of_attempt(bench: Parts, role: Role, guards: list[Guard]) -> Amounts:
     """Its slot, what it may use of models, and all chambers that it may need but those of tuning."""
     walls = [walls_of_guard(Limits.model_validate(guard.limits), guard.place) for guard in guards]
     asking = usage(bench.asking) if role is Role.SEARCH else Amounts()
-    return slot(role) + asking + _worst(bench, walls_of_attempt(bench.judge_mode, bench.task, role, walls))
+    return slot(bench, role) + asking + _worst(bench, walls_of_attempt(bench.judge_mode, bench.task, role, walls))
 
 
 def worst_of_search(bench: Parts) -> Amounts:
     """What an attempt of the search sets aside in all, tuning included."""
     chambers = sum((_worst(bench, walls) for walls in walls_of_search(bench.judge_mode, bench.task)), Amounts())
-    return slot(Role.SEARCH) + usage(bench.asking) + chambers
+    return slot(bench, Role.SEARCH) + usage(bench.asking) + chambers
 
 
 def worst_of_asking(bench: Parts) -> Amounts:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.budget import Account, Progress, RateLimit, Shortage, Stop
+from orchestrator.budget import Progress, RateLimit, Shortage, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
@@ -15,7 +15,7 @@ from orchestrator.loop.book import stamp
 from orchestrator.loop.granting import asks_nobody, grant_of
 from orchestrator.loop.guards import guard_record
 from orchestrator.loop.keeping import nothing_can_be_kept
-from orchestrator.loop.money import hold_of
+from orchestrator.loop.money import account_of, hold_of
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.rounds import Rounds, Stand
 from orchestrator.loop.selection import Population
@@ -204,7 +204,7 @@ class Scheduler:
 
     def _slots_are_promised(self) -> bool:
         """Whether those that wait for their back-off need all the attempts that are left."""
-        left = self._bench.book.accounts.left(Account.ATTEMPTS)
+        left = self._bench.book.accounts.left(account_of(self._bench))
         nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
         queued = sum(it.phase is Phase.QUEUED and it.role in (Role.SEARCH, Role.INJECTED) for it in nodes)
         return left is not None and 0 < left <= queued
@@ -237,7 +237,9 @@ class Scheduler:
             since_improvement=state.campaign.since_improvement,
         )
         # A cap on attempts is one run's; the accounts count the whole campaign.
-        return replace(progress, attempts_used=progress.attempts_used - state.run.before.get("attempts", 0))
+        account = account_of(self._bench)
+        used = self._bench.book.accounts.used(account) - state.run.before.get(account.value, 0)
+        return replace(progress, attempts_used=used)
 
     def _since_last_event(self) -> float:
         last = datetime.fromisoformat(self._bench.state.campaign.last_at)

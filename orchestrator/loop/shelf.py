@@ -114,6 +114,8 @@ class Shelf:
 
     def _may_go(self, name: str) -> bool:
         state = self._book.state
+        if any(name in _pooled(run) for run in state.runs.values()):
+            return False
         return all(_is_discarded(state.nodes[state.trials[trial].node]) for trial in self._users[name])
 
     def _let_go(self, trials: list[Trial]) -> None:
@@ -183,6 +185,12 @@ def _is_discarded(node: Node) -> bool:
     return node.phase is Phase.ENDED and charged and not node.kept and node.role is not Role.BASELINE
 
 
+def _pooled(run: Run) -> set[str]:
+    """What its combinations are made of, and what members left that are not frozen yet."""
+    left = {it.outputs for it in run.member_outputs.values() if it.outputs}
+    return left | {digest for member in run.pool for digest in member.outputs.values()}
+
+
 def _lists(trial: Trial) -> dict[str, int]:
     """The lists of files that it left, with their bytes. Where a candidate leaves what its judge traces, it is one."""
     both = ((trial.outputs, trial.outputs_bytes), (trial.traces, trial.traces_bytes))
@@ -204,6 +212,7 @@ def _removed(artifacts: Artifacts, names: set[str], records: Iterable[BaseModel]
                 files |= {record.change} if record.change else set()
             case Run():
                 files.add(record.task)
+                lists |= _pooled(record)
             case PlaybookVersion():
                 lists.add(record.files)
     return artifacts.let_go(names - lists, lists, files, until)

@@ -40,6 +40,7 @@ from orchestrator.task import Task
 
 if TYPE_CHECKING:
     from orchestrator.loop.judge_modes import JudgeMode
+    from orchestrator.loop.pool import Pooling
 
 
 class Free(Exception):
@@ -85,6 +86,10 @@ class BaselineFailed(Exception):
         self.log = log
 
 
+class PoolFailed(Exception):
+    """A combination stage cannot have its pool; the message is one line that says what to do."""
+
+
 async def _nothing_stands() -> None:
     """On one's own machine nothing is rented."""
 
@@ -125,9 +130,9 @@ class Workbench(Parts):
     `models` and `playbooks` are there only where a proposer asks a model. `at_once` is how many changes one asking is
     for, where those beyond the first are tried by the next attempts on the same parent; `parents` has a lock for each
     of them, so that they wait for them.
-    `asks`: nothing becomes the champion before a person said yes. `aim` is what a candidate is kept for. `purse` pays
-    for what stands at a provider longer than one chamber, and `stand_down` ends all of that. `meta` is what the search
-    learns of its own choices.
+    `pooling` is there in a combination stage. `asks`: nothing becomes the champion before a person said yes. `aim` is
+    what a candidate is kept for. `purse` pays for what stands at a provider longer than one chamber, and `stand_down`
+    ends all of that. `meta` is what the search learns of its own choices.
     """
 
     root: Tree
@@ -148,6 +153,7 @@ class Workbench(Parts):
     at_once: int = 1
     parents: dict[str, asyncio.Lock] = field(default_factory=dict)
     playbooks: Playbooks | None = None
+    pooling: "Pooling | None" = None
     asks: bool = False
     aim: Aim = Aim.BETTER
     purse: CampaignPurse | None = None

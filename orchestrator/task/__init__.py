@@ -1,5 +1,6 @@
 """The task file: read strictly, checked against its folder, and bound to what lay there when a run began."""
 
+from orchestrator.task.combining import POOL_INPUT, CombineSpec
 from orchestrator.task.conditions import active_part, in_order, is_point, is_there, needs_of, takes
 from orchestrator.task.crosschecks import playbook_of
 from orchestrator.task.errors import TaskError, refuse_unnameable
@@ -32,11 +33,13 @@ from orchestrator.units import format_duration, format_size, parse_duration, par
 
 __all__ = [
     "FILE",
+    "POOL_INPUT",
     "AgentSpec",
     "ArchiveSpec",
     "Bool",
     "Budget",
     "Choice",
+    "CombineSpec",
     "FeatureSpec",
     "Float",
     "GuardSpec",

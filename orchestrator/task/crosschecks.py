@@ -17,6 +17,7 @@ from orchestrator.domain.metric import Rule
 from orchestrator.domain.tier import USUAL, modes_with
 from orchestrator.domain.verdict import Mode
 from orchestrator.registry import ChoiceError, listed
+from orchestrator.task.combining import POOL_INPUT, CombineSpec
 from orchestrator.task.conditions import check_conditions
 from orchestrator.task.errors import Key, Wrong
 from orchestrator.task.explaining import nearest
@@ -43,6 +44,8 @@ def check(task: Task, folder: Path, *, searches: bool = True) -> list[Notice]:
         *_search_without_a_space(task),
         *_archive_without_effect(task),
     ]
+    if task.combine:
+        warnings += _check_combination(task, folder, searches=searches)
     if (mode := task.judge.mode).terms.calls and task.trial.outputs:
         warnings.append((("trial", "outputs"), f'has no effect; with judge.mode = "{mode}" nothing is harvested'))
     if (task.stall.heartbeat or 0.0) >= task.limits.wall:
@@ -78,6 +81,28 @@ def check_sections(task: Task) -> None:
         if stops and not (mode := task.judge.mode).terms.stops:
             instead = f"needs judge.mode = {modes_with(lambda it: it.stops)}"
             raise Wrong(key, f'{instead}: with "{mode}" no trial can be told to stop; take one of them out')
+
+
+def _check_combination(task: Task, folder: Path, *, searches: bool) -> list[Notice]:
+    """The stage is a task like any other, whose keys are written beneath [combine]."""
+    terms = (mode := task.judge.mode).terms
+    if terms.calls or not terms.hides_gold:
+        text = f'combines what candidates leave, and with judge.mode = "{mode}" the judge gets no outputs of theirs'
+        raise Wrong(("combine",), f'{text}; use judge.mode = "{USUAL}", or take it out')
+    if POOL_INPUT in task.inputs:
+        raise Wrong(("inputs", POOL_INPUT), "is where combinations find their pool; give the input another name")
+    stage = task.combination()
+    try:
+        noticed = [_beneath_combine(*notice) for notice in check(stage, folder, searches=searches)]
+    except Wrong as wrong:
+        key, text = _beneath_combine(wrong.key, wrong.text)
+        raise Wrong(key, text) from None
+    return [(key, text) for key, text in noticed if key[:1] == ("combine",)]
+
+
+def _beneath_combine(key: Key, text: str) -> Notice:
+    own = bool(key) and key[0] in CombineSpec.model_fields
+    return ("combine", *key) if own else key, text
 
 
 def _check_choices(task: Task) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 
 from orchestrator.change import Policy
 from orchestrator.domain.verdict import Mode
+from orchestrator.task.combining import CombineSpec
 from orchestrator.task.errors import TaskError
 from orchestrator.task.roles import Roles
 from orchestrator.task.sections import (
@@ -82,6 +83,7 @@ class Task(Section):
     agent: AgentSpec = AgentSpec()
     roles: Roles = Roles()
     playbook: Place | None = None
+    combine: CombineSpec | None = None
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
 
@@ -124,11 +126,22 @@ class Task(Section):
             return replace(real, judge=held.judge or real.judge, inputs=inputs, judge_env=env)
         return real
 
+    def combination(self) -> Self:
+        """The task of the combination stage: the same judge, gold, inputs and rules, another candidate. Raises
+        TaskError where the task has no such stage.
+        """
+        if self.combine is None:
+            raise TaskError(f"the task {self.name} says of no combination; add [combine] (docs/combining.md)")
+        given = self.combine.stage(self.statement, self.limits, self.guards, self.budget)
+        return self.model_copy(update=given)
+
     def plain(self) -> dict[str, Any]:
         """Every value, defaults included, as plain JSON. A key that came later is there where it is used, so that the
         digests of earlier tasks stand.
         """
         later: dict[str, Any] = {} if self.exclude else {"exclude": True}
+        if self.combine is None:
+            later["combine"] = True
         if self.pruning and not self.pruning.options:
             later["pruning"] = {"options"}
         later["search"] = {name for name in _LATER_IN_SEARCH if getattr(self.search, name) is None}

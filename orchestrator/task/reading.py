@@ -104,7 +104,9 @@ def _refuse_unusable(value: Any, key: Key) -> None:
 
 
 def _inherit_limits(raw: dict[str, Any]) -> None:
-    """A limit that tune or a guard does not name is that of the trial, or of the judge where the guard runs there."""
+    """A limit that tune, a guard or [combine] does not name is that of the trial, or of the judge where the guard runs
+    there.
+    """
     trial, judge = raw.get("limits", {}), raw.get("judge", {})
     of_judge = judge.get("limits", {}) if isinstance(judge, dict) else {}
     tune, guards = raw.get("tune"), raw.get("guards")
@@ -113,6 +115,11 @@ def _inherit_limits(raw: dict[str, Any]) -> None:
     for guard in guards if isinstance(guards, list) else ():
         if isinstance(guard, dict):
             _fill(guard, of_judge if guard.get("in") == "judge" else trial)
+    if isinstance(combine := raw.get("combine"), dict):
+        if "limits" in combine:
+            _fill(combine, trial)
+        # A level deeper, the stage's own limits are what others go by.
+        _inherit_limits({**combine, "limits": combine.get("limits", trial), "judge": judge})
 
 
 def _fill(section: dict[str, Any], limits: object) -> None:

@@ -40,6 +40,7 @@ async def make_agent(
     door = make_door(home, image, task.stall.provision, parts.home.awake)
     if why := await objection(door, agent):
         raise TaskError(why)
+    mode = Mode.TUNE if task.tune else Mode.SUBMIT
     return AgentProposer(
         task=task,
         policy=task.policy(),
@@ -47,7 +48,8 @@ async def make_agent(
         agent=agent,
         door=door,
         journal=AgentBook(book, artifacts, live, models.agent, models.configuration),
-        inputs=parts.jobs.inputs_of(Mode.TUNE if task.tune else Mode.SUBMIT),
+        inputs=parts.jobs.inputs_of(mode),
+        pool=lambda: (parts.jobs.pool[mode],) if parts.jobs.pool else (),
         allowance=models.allowances[ModelRole.USER],
     )
 

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from enum import Enum
 from importlib.metadata import version
 
-from orchestrator.budget import Account, Accounts, limits_of
+from orchestrator.budget import Account, limits_of
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Campaign, Role, Run, SiteRecord
+from orchestrator.domain.records import Campaign, Combining, Role, Run, SiteRecord
 from orchestrator.loop.book import Book
 from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.money import account_of
 from orchestrator.loop.purse import settle_left
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Workbench
@@ -24,11 +25,14 @@ from orchestrator.wiring.site import Site
 
 
 class How(Enum):
-    """What is done with a campaign: it is started, resumed, or goes on in a new run with other criteria."""
+    """What is done with a campaign: it is started, resumed, or goes on in a new run: with other criteria, or with
+    combinations of what it has.
+    """
 
     START = "run"
     RESUME = "resume"
     NEW_RUN = "run --new-run"
+    COMBINE = "combine"
 
 
 def begin(
@@ -42,6 +46,7 @@ def begin(
     how: How,
     start: str | None,
     lower_tier: bool,
+    combine: Combining | None = None,
 ) -> None:
     """Seize the campaign, then say what begins. `task` is as its folder says; the site may give it more."""
     holder = f"pid {os.getpid()} on {socket.gethostname()}"
@@ -51,14 +56,14 @@ def begin(
     if how is How.RESUME:
         book.record(session)
         _close_what_was_left(bench, site, elsewhere=elsewhere)
-        caps = _caps(options, book.state.run.before, book.accounts)
+        caps = _caps(bench, options, book.state.run.before)
         book.record(caps, *_site(site, book.state.run), *_pages(bench, new_run=False))
-    elif how is How.NEW_RUN:
+    elif how is not How.START:
         book.record(session)
         _close_what_was_left(bench, site, elsewhere=elsewhere)
         number = book.state.campaign.run + 1
-        started = _run_started(number, bench, task, options, form, taken, start, lower_tier)
-        limits = _caps(options, started.before, book.accounts)
+        started = _run_started(number, bench, task, options, form, taken, start, lower_tier, combine)
+        limits = _caps(bench, options, started.before)
         # Together: after a death before it, the old run can still be resumed.
         book.record(*_drop_old_runs(book), started, limits, *_site(site), *_pages(bench, new_run=True))
     else:
@@ -68,7 +73,7 @@ def begin(
             opened,
             session,
             started,
-            _caps(options, {}, book.accounts),
+            _caps(bench, options, {}),
             *_site(site),
             *_pages(bench, new_run=True),
         )
@@ -122,6 +127,7 @@ def _run_started(
     taken: Snapshot,
     start: str | None,
     lower_tier: bool,
+    combine: Combining | None = None,
 ) -> e.RunStarted:
     return e.RunStarted(
         run=number,
@@ -142,6 +148,7 @@ def _run_started(
         brought=brought_by_others(options, task),
         islands=options["islands"] if bench.proposers[Role.SEARCH].branching else 1,
         migrate=options["migrate"],
+        combine=combine,
     )
 
 
@@ -150,13 +157,14 @@ def _drop_old_runs(book: Book) -> list[e.Event]:
     return [e.AttemptEnded(node=name, ending=Ending.CANCELLED, why=why) for name in book.state.unfinished]
 
 
-_OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.CONTROL)
+_OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.COMBINATION, Account.CONTROL)
 
 
-def _caps(options: Options, before: Mapping[str, int], accounts: Accounts) -> e.LimitsSet:
+def _caps(bench: Workbench, options: Options, before: Mapping[str, int]) -> e.LimitsSet:
     """A cap below what is used already is reached, no more: the rule that stops there says so."""
-    names = ("attempts", "tunes", "usd", "tokens", "seconds", "stall_losses")
-    caps = limits_of(**{name: options[name] for name in names}, control=options["attempts"])
+    names, accounts = ("tunes", "usd", "tokens", "seconds", "stall_losses"), bench.book.accounts
+    attempts = {account_of(bench).value: options["attempts"]}
+    caps = limits_of(**{name: options[name] for name in names}, **attempts, control=options["attempts"])
     limits = {
         account.value: max(units + before.get(account.value, 0), accounts.used(account))
         for account, units in caps.items()

@@ -13,6 +13,7 @@ from orchestrator.budget import Account, RateLimit, RefundPolicy
 from orchestrator.change import Tree
 from orchestrator.choices import OWN_ENGINE
 from orchestrator.domain.records import Role, Run
+from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, LedgerError, Missing
@@ -23,16 +24,26 @@ from orchestrator.loop.guards import guard_record
 from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
 from orchestrator.loop.money import worst_of_attempt, worst_of_search
+from orchestrator.loop.pool import candidates as candidates_of_pool
+from orchestrator.loop.pool import refuse_too_few
 from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.shelf import Shelf
 from orchestrator.loop.width import Shape, shape
-from orchestrator.loop.workbench import Parts, Workbench
+from orchestrator.loop.workbench import Parts, PoolFailed, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.run_options import OPTIONS, Flags, Scope
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
 from orchestrator.wiring.beginning import How, begin
-from orchestrator.wiring.choice import SiteChoice
+from orchestrator.wiring.choice import OF_A_SITE, SiteChoice
+from orchestrator.wiring.combining import (
+    base_run,
+    combining_of,
+    make_pooling,
+    refuse_no_attempts,
+    refuse_no_stage,
+    with_pool,
+)
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import forget_ledger, has_ledger, has_records, take_ledger
@@ -41,13 +52,13 @@ from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_meta, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
 from orchestrator.wiring.plugins import changed_since, faults, lent, name_of, refuse_missing
-from orchestrator.wiring.proposers import changes_at_once, make_proposer
+from orchestrator.wiring.proposers import changes_at_once, make_proposer, make_ranking
 from orchestrator.wiring.reading import Reading, campaign_folder, read_campaign, remember_task, task_folder_of
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
 
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
-_MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook")
+_MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook", "combine")
 
 
 class CannotOpen(Exception):
@@ -99,7 +110,15 @@ async def open_campaign(
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
             how = _checked_how(book, folder, how)
-            options = resolve(flags, task, settings, _kept(book, how))
+            whole, base = task, base_run(book.state, how)
+            if base:
+                task = whole.combination()
+                taken = _combined(whole, task, taken, task_folder, book.state, artifacts, base, how)
+            options = resolve(flags, task, settings, _kept(book, how, base))
+            if how is How.COMBINE:
+                refuse_no_attempts(options)
+            elif options["combine"]:
+                refuse_no_stage(task)
             notes = tuple(faults())
             if how is How.RESUME:
                 refuse_missing(book.state.run, backend=flags.backend)
@@ -119,13 +138,16 @@ async def open_campaign(
             root = _root(candidates, taken, start)
             awake = Awake(waited=lambda: ledger.waited_s)
             models = await stack.enter_async_context(open_models(task, options, settings, book, folder, awake))
-            bench = await _bench(task, taken, book, artifacts, candidates, site, options, folder, root, models, awake)
+            of = whole if base else None
+            bench = await _bench(
+                task, taken, book, artifacts, candidates, site, options, folder, root, models, awake, of
+            )
             if how is not How.RESUME:
                 check_cap(_least(bench, options), options, site.name)
             bench = replace(bench, aim=aim)
             if models:
                 bench = with_playbooks(bench, task_folder)
-            begin(book, bench, task, site, options, form, taken, how, start, lower_tier)
+            begin(book, bench, task, site, options, form, taken, how, start, lower_tier, combining_of(whole, base))
             has_nothing = False
             remember_task(folder, task_folder)
             if bench.purse:
@@ -219,8 +241,37 @@ def _checked_how(book: Book, folder: Path, how: How) -> How:
     return how
 
 
-def _kept(book: Book, how: How) -> dict[str, object]:
+def _combined(
+    whole: Task,
+    stage: Task,
+    taken: Snapshot,
+    task_folder: Path,
+    state: State,
+    artifacts: Artifacts,
+    base: Run,
+    how: How,
+) -> Snapshot:
+    """What a combination stage is bound to. Before its pool is chosen, nothing of the base stage may have changed but
+    the workspace, which an earlier winner may have been applied to.
+    """
+    if how is How.COMBINE:
+        _check_unchanged(base, artifacts, whole, taken, without=("workspace",))
+        try:
+            refuse_too_few(state, base, len(candidates_of_pool(state, base, make_ranking(whole), {})))
+        except PoolFailed as error:
+            raise CannotOpen(str(error)) from None
+    return snapshot(stage, task_folder)
+
+
+def _kept(book: Book, how: How, base: Run | None) -> dict[str, object]:
+    if how is How.COMBINE and base:
+        return site_kept_by(base)
     return kept_by(book.state.run) if how is How.RESUME else {}
+
+
+def site_kept_by(run: Run) -> dict[str, object]:
+    """Where a run was begun: combinations of its nodes are measured where those were."""
+    return {name: value for name, value in kept_by(run).items() if name in OF_A_SITE}
 
 
 def kept_by(run: Run) -> dict[str, object]:
@@ -234,9 +285,13 @@ def site_of_campaign(
     folder: Path, how: How, flags: Flags, settings: Settings, proposer: Proposer | None = None
 ) -> SiteChoice:
     """Where its candidates are to run, before anything of it is opened. Raises TaskError, LedgerError."""
-    if how is not How.RESUME or not has_ledger(campaign_folder(folder)):
+    if how not in (How.RESUME, How.COMBINE) or not has_ledger(campaign_folder(folder)):
         return resolve(flags, load_task(task_folder_of(folder)), settings).site
     with read_campaign(folder, settings) as reading:
+        if base := base_run(reading.state, how):
+            stage = load_task(task_folder_of(folder)).combination()
+            kept = site_kept_by(base) if how is How.COMBINE else kept_by(reading.state.run)
+            return resolve(flags, stage, settings, kept).site
         if proposer is None:
             refuse_missing(reading.state.run, backend=flags.backend)
         task = load_task(task_folder_of(folder), searches=proposer is None)
@@ -295,11 +350,14 @@ def _without_effect(options: Options, searcher: Proposer) -> tuple[str, ...]:
 async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site) -> Parts:
     """What a run was made of, once more. Raises CannotOpen when its task is no longer what it was."""
     task_folder = task_folder_of(task_folder)
-    task = load_task(task_folder, searches=False)
+    task, record = load_task(task_folder, searches=False), reading.state.runs[str(run)]
+    if record.combine:
+        task = task.combination()
     taken = snapshot(task, task_folder)
     # A candidate is read from its commit: the workspace may have been changed since, for instance by `apply`.
-    _check_unchanged(reading.state.runs[str(run)], reading.artifacts, task, taken, without=("workspace",))
-    return await make_parts(task, taken, site)
+    _check_unchanged(record, reading.artifacts, task, taken, without=("workspace",))
+    parts = await make_parts(task, taken, site)
+    return with_pool(parts, record, reading.artifacts, site) if record.combine else parts
 
 
 def _root(candidates: Candidates, taken: Snapshot, start: str | None) -> Tree:
@@ -330,8 +388,13 @@ async def _bench(
     root: Tree,
     models: Models | None,
     awake: Awake,
+    whole: Task | None,
 ) -> Workbench:
+    """`whole` is the task that a combination stage is of."""
     parts = await make_parts(task, taken, site, awake)
+    pooling = make_pooling(whole, parts, site, folder) if whole else None
+    if pooling:
+        parts = replace(parts, jobs=replace(parts.jobs, pool=pooling.delivered))
     if models:
         parts = replace(parts, asking=worst_of_asking(models.allowances))
     proposers = {Role.SEARCH: make_proposer(options["proposer"], task, agent=options["agent"])}
@@ -359,6 +422,7 @@ async def _bench(
         draw=random.Random().random,  # noqa: S311
         pruning=make_pruning(task, parts.ranking, book.state),
         models=models,
+        pooling=pooling,
         at_once=changes_at_once(options["proposer"], task),
         asks=bool(options["ask"]),
         meta=make_meta(options),

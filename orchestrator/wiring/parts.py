@@ -105,10 +105,10 @@ async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | Non
         snapshot=taken,
         image=image,
         judge_image=judge_image,
-        inputs=_add(site, taken.inputs),
-        tune_inputs=_add(site, taken.tune_inputs),
+        inputs=add_inputs(site, taken.inputs),
+        tune_inputs=add_inputs(site, taken.tune_inputs),
         backend=site.name,
-        heldout_inputs=_add(site, taken.heldout_inputs),
+        heldout_inputs=add_inputs(site, taken.heldout_inputs),
     )
     await site.keep_apart(jobs.realms())
     home = _home(site, judge_image, task, awake)
@@ -121,7 +121,7 @@ async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | Non
     return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))
 
 
-def _add(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
+def add_inputs(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
     """Candidate and judge read the same inputs, each where it runs; in either place they go by their content."""
     if site.home.add_input != site.add_input:
         for name, path in inputs.items():

@@ -60,6 +60,7 @@ from orchestrator.domain.events.money import (
     StandingEnded,
     StandingIntended,
 )
+from orchestrator.domain.events.pool import MemberEnded, MemberIntended, PoolFrozen
 from orchestrator.domain.events.trial import (
     ArtifactsOverBudget,
     CertificationOpened,
@@ -79,6 +80,9 @@ Event = Annotated[
     CampaignOpened
     | RunStarted
     | LimitsSet
+    | MemberIntended
+    | MemberEnded
+    | PoolFrozen
     | SiteOpened
     | SessionStarted
     | SessionEnded
@@ -178,6 +182,8 @@ __all__ = [
     "KillConfirmed",
     "KillIntended",
     "LimitsSet",
+    "MemberEnded",
+    "MemberIntended",
     "Migrated",
     "ModelCallEnded",
     "ModelCallIntended",
@@ -188,6 +194,7 @@ __all__ = [
     "PlaybookDiscarded",
     "PlaybookGiven",
     "PlaybookUsed",
+    "PoolFrozen",
     "Promoted",
     "PromotionAnswered",
     "PromotionAsked",

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from orchestrator.domain.events.base import Amounts, OneEvent
-from orchestrator.domain.records import Brought, SiteRecord
+from orchestrator.domain.records import Brought, Combining, SiteRecord
 
 
 class CampaignOpened(OneEvent):
@@ -39,6 +39,7 @@ class RunStarted(OneEvent):
     brought: tuple[Brought, ...] = ()
     islands: int = 1
     migrate: int = 0
+    combine: Combining | None = None
 
 
 class Migrated(OneEvent):

@@ -4,25 +4,31 @@ from orchestrator.domain.records.base import Phase, Purpose, Role, Spent
 from orchestrator.domain.records.campaign import Brought, Campaign, Round, Run, SiteRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
 from orchestrator.domain.records.node import Certification, Draft, Guard, HeldOut, Injection, Node
+from orchestrator.domain.records.pool import POOL, Combining, MemberAtWork, MemberOutputs, PoolMember
 from orchestrator.domain.records.standing import STANDING, Standing
 from orchestrator.domain.records.trial import Calibration, Trial
 
 __all__ = [
     "EVOLVING",
+    "POOL",
     "STANDING",
     "Asked",
     "Brought",
     "Calibration",
     "Campaign",
     "Certification",
+    "Combining",
     "Draft",
     "Guard",
     "HeldOut",
     "Injection",
+    "MemberAtWork",
+    "MemberOutputs",
     "Node",
     "OpenCall",
     "Phase",
     "PlaybookVersion",
+    "PoolMember",
     "Purpose",
     "Role",
     "Round",

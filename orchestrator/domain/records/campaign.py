@@ -4,6 +4,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.domain.records.base import Spent
 from orchestrator.domain.records.model import Asked
+from orchestrator.domain.records.pool import Combining, MemberAtWork, MemberOutputs, PoolMember
 
 
 class Round(BaseModel, extra="forbid", frozen=True):
@@ -50,6 +51,8 @@ class Run(BaseModel, extra="forbid", frozen=True):
     `islands` is the number of its populations; they migrate after each `migrate` attempts, and `migrated` is after how
     many they did last.
     `sites` has every place that it ran at, the present one last; `brought` what it works with that is not built in.
+    `combine` is there for a combination stage, `pool` once that is frozen; `member_outputs` has what members left when
+    they were run for it, by node and split, `member` the one at work.
     """
 
     number: int
@@ -77,6 +80,10 @@ class Run(BaseModel, extra="forbid", frozen=True):
     cohort: str | None = None
     ladders: dict[str, float] = Field(default_factory=dict)
     sites: tuple[SiteRecord, ...] = ()
+    combine: Combining | None = None
+    pool: tuple[PoolMember, ...] = ()
+    member_outputs: dict[str, MemberOutputs] = Field(default_factory=dict)
+    member: MemberAtWork | None = None
 
     @property
     def site(self) -> SiteRecord | None:

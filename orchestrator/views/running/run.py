@@ -1,6 +1,7 @@
 """`blastdoor run`: a campaign from its first node, or a new run with other criteria in one that is there."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from orchestrator.views.running.plan import show_plan
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
 from orchestrator.wiring.beginning import How
+from orchestrator.wiring.combining import combines_next
 
 
 @click.command("run")
@@ -51,8 +53,13 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
 
 
 def finish(wanted: Wanted, as_json: bool) -> int:
-    """Work, then say what came of it."""
+    """Work, then say what came of it; then the same for its combinations, where that was asked for."""
     finished = asyncio.run(work(wanted))
+    if finished.reason != INTERRUPTED and not finished.gave_up and combines_next(wanted.task, wanted.settings):
+        if not as_json:
+            show_summary(wanted.task, finished.reason)
+        wanted = replace(wanted, how=How.COMBINE, flags=wanted.flags.of_a_stage(), start=None)
+        finished = asyncio.run(work(wanted))
     if as_json:
         print_json(summary_record(wanted.task, finished.reason))
     else:

@@ -14,7 +14,7 @@ from orchestrator.budget import Account, shown
 from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.free_bound import FreeBound
-from orchestrator.loop.workbench import BaselineFailed, Workbench
+from orchestrator.loop.workbench import BaselineFailed, PoolFailed, Workbench
 from orchestrator.proposers import PluginFailed
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
@@ -86,7 +86,7 @@ async def _follow(opened: Opened, task: Path, quiet: bool) -> Finished:
             else "nothing was charged"
         )
         raise CannotOpen(printable(f"{error}; {told}")) from error
-    except PluginFailed as error:
+    except (PluginFailed, PoolFailed) as error:
         raise CannotOpen(printable(str(error))) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)

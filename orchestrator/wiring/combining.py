@@ -1,0 +1,79 @@
+"""A combination stage: a run whose candidates combine what an earlier run's left."""
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator.domain.records import Combining, Run
+from orchestrator.domain.state import State
+from orchestrator.ledger import Artifacts
+from orchestrator.loop.pool import Pooling, deliver
+from orchestrator.loop.workbench import Parts
+from orchestrator.settings import Settings
+from orchestrator.task import Task, TaskError
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.fitting import fitted
+from orchestrator.wiring.options import Options
+from orchestrator.wiring.parts import add_inputs
+from orchestrator.wiring.reading import read_campaign
+from orchestrator.wiring.site import Site
+from sandbox import Input
+
+
+def base_run(state: State, how: How) -> Run | None:
+    """The run whose nodes are combined; None where nothing is. A new stage is one of the last run that is none."""
+    if how is How.RESUME:
+        return state.runs[str(state.run.combine.base)] if state.run.combine else None
+    if how is not How.COMBINE:
+        return None
+    return next(run for run in reversed(list(state.runs.values())) if run.combine is None)
+
+
+def combining_of(whole: Task, base: Run | None) -> Combining | None:
+    """How the pool of a new stage is chosen."""
+    if base is None or whole.combine is None:
+        return None
+    return Combining(base=base.number, pool=whole.combine.pool, diversity=whole.combine.diversity)
+
+
+def refuse_no_attempts(options: Options) -> None:
+    """A stage of its own has a budget of its own. Raises TaskError."""
+    if options.sources["attempts"] not in ("flag", "task"):
+        raise TaskError("budget.combination is 0, so there is no attempt for combinations; set it, or use --attempts")
+
+
+def refuse_no_stage(task: Task) -> None:
+    """Before a run that combinations are to follow. Raises TaskError."""
+    task.combination()
+    if not task.budget.combination:
+        raise TaskError("budget.combination is 0, so there is no attempt for combinations; set it")
+
+
+def combines_next(folder: Path, settings: Settings) -> bool:
+    """Whether the campaign's run was begun to be followed by combinations, and is no stage of them itself. A person
+    who reviews each round says when it is over.
+    """
+    with read_campaign(folder, settings) as reading:
+        run = reading.state.run
+        said = json.loads(run.options)
+        return run.combine is None and bool(said.get("combine")) and not said.get("review")
+
+
+def make_pooling(whole: Task, parts: Parts, site: Site, folder: Path) -> Pooling:
+    """Members run as they did when they were submitted, whatever their stage's task says of tuning."""
+    jobs = replace(parts.jobs, task=fitted(whole, site))
+    return Pooling(jobs, lambda name, path: _add(site, name, path), folder)
+
+
+def with_pool(parts: Parts, run: Run, artifacts: Artifacts, site: Site) -> Parts:
+    """The same with what the run's combinations are made of. Raises TaskError while that is not frozen."""
+    if not run.pool:
+        raise TaskError(f"the pool of run {run.number} is not frozen yet; go on with `resume`")
+    with tempfile.TemporaryDirectory(prefix="blastdoor-") as beside:
+        pool = deliver(artifacts, run.pool, parts.jobs, Path(beside), lambda name, path: _add(site, name, path))
+    return replace(parts, jobs=replace(parts.jobs, pool=pool))
+
+
+def _add(site: Site, name: str, path: Path) -> Input:
+    return add_inputs(site, {name: path})[0]
