@@ -201,7 +201,7 @@ BAD_VALUES = [
     ("[[metrics]]\nweight = 0", 1, "metrics[0].weight: must be more than 0, not 0"),
     ("[[metrics]]\nbinds = ['imge']", 1, 'metrics[0].binds: "imge" is no field of a fingerprint; known are cpu, cores, '
      "memory, kernel, gpu, gpu_count, gpu_memory, gpu_driver, cuda, backend, limits, steps, image, inputs, judge, "
-     "gold"),
+     "gold, pool"),
     ("[ranking]\nrule = 'best'", 1, 'ranking.rule: must be "lexicographic", "weighted" or "pareto", not "best"'),
     ("[tune]\ntrials = 3", 0, "tune: is not cheaper than a trial; give one of command, limits, env, inputs, judge"),
     ("[tune]\ntrials = 0\ncommand = 'x'", 1, "tune.trials: must be at least 1, not 0"),
