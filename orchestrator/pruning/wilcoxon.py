@@ -1,7 +1,7 @@
 """Optuna's Wilcoxon rule: worse than the best trial on the same steps, by the signed-rank test.
 
-Optuna's own needs scipy for the test, a large library for one number. Here the number is computed by counting every
-way in which the signs could have fallen, which is exact with ties too; what is made of it is what Optuna makes.
+Optuna's own needs scipy for the test, a large library for one number. Here the number is computed by our own exact
+test; what is made of it is what Optuna makes.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ import numpy as np
 
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.reports import Point
+from orchestrator.domain.signed_rank import chance_of_less
 from orchestrator.pruning.base import KEEP, Decision, Peers
 from orchestrator.pruning.worth import bar, goal_sign, trusted
 
@@ -41,15 +42,4 @@ class Wilcoxon:
 def worse(pairs: "np.ndarray[tuple[int, int], np.dtype[np.float64]]") -> float:
     """How likely pairs (mine, theirs) favour mine as little as these, were both the same; more is better."""
     # Halved before the difference, so that none overflows.
-    differences = pairs[:, 0] / 2 - pairs[:, 1] / 2
-    order = np.abs(differences)
-    # Twice the average rank: whole numbers, ties included.
-    ranks = np.array([2 * int((order < it).sum()) + int((order == it).sum()) + 1 for it in order])
-    ranks = ranks[differences != 0]
-    favour = int(ranks[differences[differences != 0] > 0].sum())
-    ways = np.zeros(int(ranks.sum()) + 1)
-    ways[0] = 1.0
-    for rank in ranks:
-        ways[rank:] += ways[: len(ways) - rank].copy()
-        ways /= 2
-    return float(ways[: favour + 1].sum())
+    return chance_of_less(pairs[:, 0] / 2 - pairs[:, 1] / 2)

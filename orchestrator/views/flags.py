@@ -57,6 +57,16 @@ def _type(kind: run_options.Text) -> click.ParamType | None:
     return None
 
 
+def value_of(name: str, text: str, where: str) -> Any:
+    """The value of an option that is written as text. Raises click's UsageError, which says `where` it is written."""
+    kind = OPTIONS[name].kind
+    found = click.BOOL if isinstance(kind, run_options.Switch) else _type(kind) or click.STRING
+    try:
+        return found.convert(text, None, None)
+    except click.BadParameter as error:
+        raise click.UsageError(f"{where}: {name}: {error.message}") from None
+
+
 def flags_of(given: dict[str, Any]) -> Flags:
     return Flags(**{name: given.get(name) for name in OPTIONS})
 

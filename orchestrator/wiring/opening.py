@@ -282,12 +282,19 @@ def kept_by(run: Run) -> dict[str, object]:
 
 
 def site_of_campaign(
-    folder: Path, how: How, flags: Flags, settings: Settings, proposer: Proposer | None = None
+    folder: Path,
+    how: How,
+    flags: Flags,
+    settings: Settings,
+    proposer: Proposer | None = None,
+    kept_in: Path | None = None,
 ) -> SiteChoice:
-    """Where its candidates are to run, before anything of it is opened. Raises TaskError, LedgerError."""
-    if how not in (How.RESUME, How.COMBINE) or not has_ledger(campaign_folder(folder)):
+    """Where its candidates are to run, before anything of it is opened. `kept_in` is the campaign's folder, if not in
+    the task. Raises TaskError, LedgerError.
+    """
+    if how not in (How.RESUME, How.COMBINE) or not has_ledger(kept_in or campaign_folder(folder)):
         return resolve(flags, load_task(task_folder_of(folder)), settings).site
-    with read_campaign(folder, settings) as reading:
+    with read_campaign(kept_in or folder, settings) as reading:
         if base := base_run(reading.state, how):
             stage = load_task(task_folder_of(folder)).combination()
             kept = site_kept_by(base) if how is How.COMBINE else kept_by(reading.state.run)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _CAMPAIGN = ".blastdoor"
 _TASK_NOTE = "task.txt"
+# In the folder of a comparison of campaigns, which has each of them in a folder of its own.
+AB_FILE = "ab.json"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`blastdoor report`: a campaign as one Markdown document."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -9,6 +10,7 @@ from orchestrator.views.campaign.export import STDOUT, writing
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     chosen_run,
+    given_settings,
     json_option,
     json_text,
     material_of,
@@ -19,6 +21,8 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.sections import Place, sections
 from orchestrator.views.render.data import record
 from orchestrator.views.render.markdown import document
+from orchestrator.views.render.model import Section
+from orchestrator.wiring.reading import AB_FILE
 
 
 @click.command("report", cls=CampaignCommand)
@@ -27,17 +31,31 @@ from orchestrator.views.render.markdown import document
 @json_option
 @task_argument
 def command(task: Path, out: Path, number: int | None, as_json: bool) -> None:
-    """Write a report in Markdown: the winner, every node, what it cost, and whether it beats the control."""
+    """Write a report in Markdown: the winner, every node, what it cost, and whether it beats the control.
+
+    Of the folder of a comparison: which side is better, how sure that is, and every pair.
+    """
+    found, more = _of_ab(task) if (task / AB_FILE).is_file() else _of_campaign(task, number)
+    text = json_text(record(found) | more) + "\n" if as_json else document(found)
+    with writing(out) as stream:
+        stream.write(text)
+    if out != STDOUT:
+        click.echo(f"written to {out}")
+
+
+def _of_campaign(task: Path, number: int | None) -> tuple[list[Section], dict[str, Any]]:
+    """Its sections, and what only programs get."""
     with open_campaign(task) as reading:
         state, run = reading.state, chosen_run(reading.state, number)
         reason = state.campaign.stopped if run is state.run else ""
         material = material_of(reading, run, diff=winners_diff(reading, run), reason=reason or "")
         found = sections(material, Place.REPORT)
-    text = document(found)
-    if as_json:
-        told = record(found)
-        text = json_text(told | {"winner": told["best"], "accounts": material.accounts.as_rows()}) + "\n"
-    with writing(out) as stream:
-        stream.write(text)
-    if out != STDOUT:
-        click.echo(f"written to {out}")
+    return found, {"winner": record(found)["best"], "accounts": material.accounts.as_rows()}
+
+
+def _of_ab(folder: Path) -> tuple[list[Section], dict[str, Any]]:
+    # With them comes a library for numbers.
+    from orchestrator.views.campaign.sections.ab import AbMaterial, ab_sections
+    from orchestrator.wiring.ab import read_comparing
+
+    return ab_sections(AbMaterial(read_comparing(folder, given_settings()), folder)), {}

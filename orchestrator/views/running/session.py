@@ -33,9 +33,15 @@ from orchestrator.wiring.opening import CannotOpen, Opened, open_campaign, site_
 from orchestrator.wiring.sites import open_site
 
 
+class NoBaseline(CannotOpen):
+    """The campaign ended before it could begin: its baseline has no score."""
+
+
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for on the command line."""
+    """What was asked for on the command line. `folder` is where the campaign is kept, if not in the task; with `brief`
+    nothing is said of what runs, and `goes_on` is the command that goes on with what a signal ended.
+    """
 
     task: Path
     how: How
@@ -44,12 +50,15 @@ class Wanted:
     start: str | None = None
     lower_tier: bool = False
     quiet: bool = False
+    folder: Path | None = None
+    brief: bool = False
+    goes_on: str = "blastdoor resume"
 
 
 async def work(wanted: Wanted) -> Finished:
     """Run until a rule stops it, or Ctrl-C does. Raises click errors for what a person must mend."""
     # What is wrong with the task is said before an engine is looked for.
-    chosen = site_of_campaign(wanted.task, wanted.how, wanted.flags, wanted.settings)
+    chosen = site_of_campaign(wanted.task, wanted.how, wanted.flags, wanted.settings, kept_in=wanted.folder)
     async with (
         open_site(wanted.settings, chosen, say) as site,
         open_campaign(
@@ -60,21 +69,23 @@ async def work(wanted: Wanted) -> Finished:
             settings=wanted.settings,
             start=wanted.start,
             lower_tier=wanted.lower_tier,
+            folder=wanted.folder,
         ) as opened,
     ):
-        _say_what_runs(opened, wanted)
-        return await _follow(opened, wanted.task, wanted.quiet)
+        if not wanted.brief:
+            _say_what_runs(opened, wanted)
+        return await _follow(opened, wanted)
 
 
-async def _follow(opened: Opened, task: Path, quiet: bool) -> Finished:
-    book, bench = opened.bench.book, opened.bench
+async def _follow(opened: Opened, wanted: Wanted) -> Finished:
+    book, bench, task = opened.bench.book, opened.bench, wanted.folder or wanted.task
     caps = Caps(opened.shape.width, opened.options["wall"], opened.options["patience"])
     try:
         with (
             Progress(
-                book.state, book.accounts, bench.ranking, caps, quiet=quiet, live=bench.live, task=task
+                book.state, book.accounts, bench.ranking, caps, quiet=wanted.quiet, live=bench.live, task=task
             ) as progress,
-            _stopping(opened.campaign, progress),
+            _stopping(opened.campaign, progress, wanted.goes_on),
         ):
             book.observers.append(progress.on_event)
             return await opened.campaign.run()
@@ -90,8 +101,8 @@ async def _follow(opened: Opened, task: Path, quiet: bool) -> Finished:
         raise CannotOpen(printable(str(error))) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
-        advice = f"{typed(task, 'check')} shows more"
-        raise CannotOpen(printable(f"{error}{tail}; {advice}")) from error
+        advice = f"{typed(wanted.task, 'check')} shows more"
+        raise NoBaseline(printable(f"{error}{tail}; {advice}")) from error
 
 
 def _notes_on_baseline(bench: Workbench) -> str:
@@ -127,7 +138,7 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
 
 
 @contextmanager
-def _stopping(campaign: Campaign, progress: Progress) -> Iterator[None]:
+def _stopping(campaign: Campaign, progress: Progress, goes_on: str) -> Iterator[None]:
     """Ctrl-C ends it cleanly; a second one at once, and then what still runs dies with us."""
     loop = asyncio.get_running_loop()
     asked = False
@@ -138,7 +149,7 @@ def _stopping(campaign: Campaign, progress: Progress) -> Iterator[None]:
             progress.close()
             os._exit(Exit.INTERRUPTED)
         asked = True
-        click.echo("ending what runs (Ctrl-C again ends at once); `blastdoor resume` goes on", err=True)
+        click.echo(f"ending what runs (Ctrl-C again ends at once); `{goes_on}` goes on", err=True)
         campaign.stop(INTERRUPTED)
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,0 +1,175 @@
+"""A comparison of two ways to search, on disk: what was asked, before anything runs, and what ended since.
+
+Each campaign has a folder of its own below the comparison's, with its ledger. What is on record here is only what no
+ledger can know: what was asked for, whose turn it is in each pair, and which campaigns are over.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from orchestrator.budget import Account
+from orchestrator.domain.ab import Outcome, Pair, Scale, outcome_of
+from orchestrator.domain.metric import Ranking
+from orchestrator.ledger import LedgerError, Missing
+from orchestrator.settings import Settings
+from orchestrator.wiring.ledgers import has_ledger
+from orchestrator.wiring.reading import AB_FILE as FILE
+from orchestrator.wiring.reading import campaign_folder, read_campaign
+
+SIDES = ("a", "b")
+
+
+class Ended(BaseModel):
+    """How a campaign ended: `why` in its own words; `failed` where it came to no baseline."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    why: str
+    failed: bool = False
+    gave_up: bool = False
+
+
+class Asked(BaseModel):
+    """`options` are what was said for both sides, `sides` for one of them, `values` what each side runs with in all:
+    settings and the task say the rest, and must not change on the way. `first` has the side that begins, pair by pair.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = 1
+    task: str
+    options: dict[str, Any]
+    sides: dict[str, dict[str, Any]]
+    seeds: tuple[int, ...]
+    target: float | None
+    scale: Scale
+    values: dict[str, dict[str, Any]]
+    digests: dict[str, str]
+    first: tuple[str, ...]
+    ended: dict[str, Ended] = {}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What a person asked for; a resume that asks for anything must ask for the same."""
+        return {"seeds": list(self.seeds), "target": self.target, "both": self.options, **self.sides}
+
+    @property
+    def attempts(self) -> int | None:
+        """The cap of each campaign."""
+        found: int | None = self.values["a"]["attempts"]
+        return found
+
+    def with_ended(self, name: str, ended: Ended) -> "Asked":
+        return self.model_copy(update={"ended": {**self.ended, name: ended}})
+
+    def turns(self) -> Iterator["Turn"]:
+        """All campaigns, in the order in which they run."""
+        for number, (seed, first) in enumerate(zip(self.seeds, self.first, strict=True), 1):
+            for side in (first, *(it for it in SIDES if it != first)):
+                yield Turn(number, seed, side)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One campaign: of which pair, with which seed, of which side."""
+
+    pair: int
+    seed: int
+    side: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.pair:02d}{self.side}"
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """A comparison as far as it has come. `open` is how many pairs have a campaign that is not over."""
+
+    asked: Asked
+    pairs: Sequence[Pair]
+    open: int
+
+
+def ab_folder(task: Path) -> Path:
+    """Where the comparison of a task is kept, if nobody names another folder."""
+    return campaign_folder(task) / "ab"
+
+
+def read_asked(folder: Path) -> Asked | None:
+    """None where nothing was asked yet. Raises LedgerError."""
+    path = folder / FILE
+    try:
+        return Asked.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValidationError, ValueError):
+        raise LedgerError(f"{path} is not what blastdoor ab wrote; put it back, or begin in another --folder") from None
+    except OSError as error:
+        raise LedgerError(f"{path}: {error.strerror}") from error
+
+
+def write_asked(folder: Path, asked: Asked) -> None:
+    """Whole or not at all, and on disk for good. Raises LedgerError."""
+    path = folder / FILE
+    beside = folder / f".{FILE}.{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with beside.open("x", encoding="utf-8") as file:
+            file.write(json.dumps(asked.model_dump(mode="json"), indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(path)
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise LedgerError(f"{path}: {error.strerror}; check rights and free space") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def is_begun(folder: Path, settings: Settings) -> bool:
+    """Whether a campaign has begun there; one that died before its first record has not."""
+    if not has_ledger(folder):
+        return False
+    try:
+        with read_campaign(folder, settings):
+            return True
+    except Missing:
+        return False
+
+
+def read_comparing(folder: Path, settings: Settings | None = None) -> Comparing:
+    """Raises LedgerError where there is no comparison, or a campaign of it cannot be read."""
+    asked = read_asked(folder)
+    if asked is None:
+        raise Missing(f"there is no comparison in {folder}; blastdoor ab begins one")
+    found: dict[str, Outcome] = {}
+    for name, ended in asked.ended.items():
+        with read_campaign(folder / name, settings) as reading:
+            ranking = Ranking([spec.metric() for spec in reading.task.metrics], reading.task.ranking.rule)
+            outcome = outcome_of(reading.state, ranking, reading.accounts.used(Account.USD))
+            found[name] = replace(outcome, **_told(ended, outcome))
+    turns = {(it.pair, it.side): it for it in asked.turns()}
+    pairs = []
+    for number, seed in enumerate(asked.seeds, 1):
+        both = [found.get(turns[number, side].name) for side in SIDES]
+        if both[0] and both[1]:
+            pairs.append(Pair(seed, both[0], both[1]))
+    return Comparing(asked, pairs, len(asked.seeds) - len(pairs))
+
+
+def _told(ended: Ended, outcome: Outcome) -> Mapping[str, Any]:
+    if ended.failed or outcome.final is None:
+        return {"failed": ended.why, "steps": ()}
+    return {"note": f"gave up: {ended.why}"} if ended.gave_up else {}

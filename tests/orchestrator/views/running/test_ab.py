@@ -1,0 +1,257 @@
+"""`blastdoor ab`: two ways to search on the same seeds and budget, stopped, gone on with, and told."""
+
+import json
+import os
+import signal
+import statistics
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from orchestrator.budget import Account
+from orchestrator.domain.records import Role
+from orchestrator.views.cli import cli
+from orchestrator.views.exits import Exit
+from orchestrator.views.running import ab, session
+from orchestrator.wiring.ab import read_asked
+from orchestrator.wiring.opening import CannotOpen
+from orchestrator.wiring.reading import read_campaign
+from orchestrator.wiring.site import Site
+from tests.clicking import runner
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import make_site, write_task
+from tests.started import Started
+
+SIDES = ("--a", "proposer=grid", "--b", "proposer=random")
+ASKED = (*SIDES, "--attempts", "2", "--seeds", "2", "--rate", "1000/s")
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()
+
+
+def scripted_site(script: Script) -> Any:
+    @asynccontextmanager
+    async def site(*_: object) -> AsyncIterator[Site]:
+        made = make_site(script)
+        try:
+            yield made
+        finally:
+            await made.backend.close()
+
+    return site
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: Script) -> Path:
+    """A task whose chambers are scripted, wherever they are asked for."""
+    monkeypatch.setattr(session, "open_site", scripted_site(script))
+    return write_task(tmp_path / "task")
+
+
+def blastdoor(*words: str | Path) -> Result:
+    return runner().invoke(cli, [str(word) for word in words])
+
+
+def told(*words: str | Path) -> Any:
+    ran = blastdoor(*words, "--json")
+    assert ran.exception is None, ran.output
+    return json.loads(ran.stdout)
+
+
+def sessions(folder: Path, name: str) -> int:
+    """How often a campaign was worked on."""
+    with read_campaign(folder / ".blastdoor" / "ab" / name) as reading:
+        return reading.state.campaign.epoch
+
+
+def test_a_comparison(folder: Path) -> None:
+    """Both sides of a pair have its seed and the same budget, each in a campaign of its own; the report is the same
+    answer in Markdown and JSON.
+    """
+    found = told("ab", folder, *ASKED)
+    place = folder / ".blastdoor" / "ab"
+    for name, proposer, seed in [("01a", "grid", 0), ("01b", "random", 0), ("02a", "grid", 1), ("02b", "random", 1)]:
+        with read_campaign(place / name) as reading:
+            run = reading.state.run
+            assert (run.proposer, run.seed) == (proposer, seed)
+            assert reading.state.count(Role.SEARCH) == 2
+    assert found["open"] == 0
+    assert [it["seed"] for it in found["pairs"]] == [0, 1]
+    ends = [[it["a"]["steps"][-1][1], it["b"]["steps"][-1][1]] for it in found["pairs"]]
+    assert found["difference"]["typical"] == pytest.approx(statistics.mean(b - a for a, b in ends))
+    assert told("report", place) == found
+    text = blastdoor("report", place).output
+    assert "# Comparison on `scripted`" in text
+    assert "## Which is better" in text
+    assert "| pair | seed |" in text
+
+
+def test_the_total_is_said_before_it_starts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts and dollars of all campaigns together; a dry run says no more and leaves nothing."""
+    monkeypatch.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
+    ran = blastdoor("ab", folder, *ASKED, "--usd", "2", "--dry-run")
+    assert "4 campaigns of at most 2 attempts each, 8 in all, $" in ran.stderr
+    assert float(ran.stderr.split("$")[1].split()[0]) <= 8
+    assert not (folder / ".blastdoor").exists()
+
+
+def test_a_signal_ends_it_and_the_same_command_goes_on(folder: Path, script: Script) -> None:
+    """What ended is not run again, what was open goes on with its own attempts, and nothing is concluded before."""
+
+    async def interrupt(_: object) -> None:
+        if script.commands.count("judge") == 10:
+            script.on_open = None
+            os.kill(os.getpid(), signal.SIGINT)
+
+    script.on_open = interrupt
+    ran = runner().invoke(cli, ["ab", str(folder), *ASKED], standalone_mode=False)
+    assert ran.return_value == Exit.INTERRUPTED
+    again = f"blastdoor ab {folder}"
+    assert f"`{again}` goes on" in ran.stderr
+    assert f"{again} goes on" in " ".join(ran.stdout.split())
+    halfway = told("report", folder / ".blastdoor" / "ab")
+    assert (halfway["open"], halfway["difference"]["p"]) == (1, None)
+    over = read_asked(folder / ".blastdoor" / "ab")
+    assert over
+    open_one = next(it.name for it in over.turns() if it.name not in over.ended)
+    before = {name: sessions(folder, name) for name in over.ended}
+    assert told("ab", folder)["open"] == 0
+    assert {name: sessions(folder, name) for name in before} == before
+    assert sessions(folder, open_one) == 2
+
+
+def dies() -> None:
+    """In a process of its own: a comparison that ends in the middle of its third campaign, without a word."""
+    script = Script()
+
+    async def die(_: object) -> None:
+        if script.commands.count("judge") == 10:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    script.on_open = die
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "open_site", scripted_site(script))
+        cli.main(sys.argv[1:], standalone_mode=False)
+
+
+def test_killed_in_the_middle(folder: Path, on_disk: None) -> None:
+    """A process that dies leaves what was asked, and which campaigns ended; the next goes on with the open one."""
+    with Started("ab", folder, *ASKED, program=f"{__name__}:dies") as started:
+        assert started.wait() == -signal.SIGKILL
+    over = read_asked(folder / ".blastdoor" / "ab")
+    assert over
+    assert len(over.ended) == 2
+    found = told("ab", folder, *ASKED)
+    assert found["open"] == 0
+    assert [sessions(folder, name) for name in over.ended] == [1, 1]
+    counts = [sessions(folder, it.name) for it in over.turns()]
+    assert sorted(counts) == [1, 1, 1, 2]
+    with read_campaign(folder / ".blastdoor" / "ab" / "02b") as reading:
+        assert reading.accounts.used(Account.ATTEMPTS) == 2
+
+
+def test_who_begins_is_known_beforehand(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coin is thrown for each pair and written down before the first campaign; they run in that order."""
+    seen: list[str] = []
+
+    async def work(wanted: session.Wanted) -> Any:
+        assert wanted.folder
+        assert read_asked(wanted.folder.parent)
+        seen.append(wanted.folder.name)
+        raise CannotOpen("enough") if len(seen) == 6 else session.NoBaseline("no")
+
+    monkeypatch.setattr(ab, "work", work)
+    monkeypatch.setattr(ab, "_refuse_hopeless", lambda _: None)
+    blastdoor("ab", folder, *SIDES, "--seeds", "3")
+    asked = read_asked(folder / ".blastdoor" / "ab")
+    assert asked
+    assert seen == [it.name for it in asked.turns()]
+    assert [seen[0][2], seen[2][2], seen[4][2]] == list(asked.first)
+
+
+def test_a_side_that_fails_is_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign without a baseline loses its pair, with its reason; no pair is dropped."""
+    real = session.work
+
+    async def work(wanted: session.Wanted) -> Any:
+        finished = await real(wanted)
+        if wanted.folder and wanted.folder.name == "02b":
+            raise session.NoBaseline("the baseline of run 1 ended as failed: exit code 3")
+        return finished
+
+    monkeypatch.setattr(ab, "work", work)
+    found = told("ab", folder, *ASKED)
+    assert found["pairs"][1]["b"]["failed"].startswith("the baseline of run 1")
+    assert found["difference"]["a_better"] >= 1
+    assert any("02b failed, and counts as worse than any score" in it for it in found["doubts"])
+    assert sum(found["difference"][it] for it in ("a_better", "b_better", "equal")) == 2
+
+
+def test_a_task_that_does_not_work(folder: Path, script: Script) -> None:
+    """Where neither side of the first pair comes to a score, it ends there, with what is wrong."""
+    script.judge_is_broken = True
+    ran = blastdoor("ab", folder, *ASKED)
+    assert isinstance(ran.exception, CannotOpen)
+    assert "neither side came to a score" in str(ran.exception)
+    asked = read_asked(folder / ".blastdoor" / "ab")
+    assert asked
+    assert sorted(asked.ended) == ["01a", "01b"]
+
+
+def test_another_comparison_needs_another_folder(folder: Path, tmp_path: Path) -> None:
+    """A resume that asks for anything else is refused in one line that names both ways out; so is a changed task."""
+    assert told("ab", folder, *ASKED)["open"] == 0
+    for words in [(*SIDES, "--attempts", "2"), ("--seeds", "3"), ("--a", "proposer=grid", "--b", "proposer=tpe")]:
+        ran = blastdoor("ab", folder, *words)
+        assert ran.exit_code == 2
+        assert f"go on with blastdoor ab {folder}, or name another --folder" in " ".join(ran.output.split())
+    assert told("ab", folder, "--folder", tmp_path / "other", *SIDES, "--seeds", "1", "--attempts", "1")["open"] == 0
+    notes = folder / "workspace" / "notes.txt"
+    notes.write_text("something else\n")
+    changed = blastdoor("ab", folder)
+    assert isinstance(changed.exception, CannotOpen)
+    assert "its workspace changed; put it back" in str(changed.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "say what to compare: --arms A,B, or --a"),
+        (["--a", "width=2"], "give both --a and --b"),
+        (["--a", "proposr=tpe", "--b", ""], "--a: there is no option proposr; did you mean proposer?"),
+        (["--a", "xyzzy=1", "--b", ""], "--a: there is no option xyzzy; options are proposer, "),
+        (["--a", "proposer=magic", "--b", ""], '--a: proposer: must be "grid", "random"'),
+        (["--a", "", "--b", "width=0"], "--b: width: 0 is not in the range x>=1"),
+        (["--a", "", "--b", "selection=best"], '--b: selection: must be "champion", "tasks"'),
+        (["--a", "tpe", "--b", ""], "--a: tpe has no value; write it like proposer=tpe"),
+        (["--a", "attempts=3", "--b", ""], "attempts cannot differ, since both sides have the same; say --attempts"),
+        (["--a", "backend=modal", "--b", ""], "backend cannot differ, since both sides have the same; say --backend"),
+        (["--a", "review=on", "--b", ""], "review cannot differ, since nobody can be asked"),
+        (["--arms", "off"], "--arms takes two names with a comma between them"),
+        (["--arms", "off,magic"], "--b: meta: 'magic' is not one of 'off', 'lift', 'gradient'"),
+        (["--arms", "off,gradient", "--a", "width=2"], "--arms says both sides already"),
+        (["--a", "", "--b", "", "--seeds", "0"], "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_compared(folder: Path, words: list[str], line: str) -> None:
+    """One line that says what to write, exit code 2, and nothing is begun."""
+    ran = blastdoor("ab", folder, *words)
+    assert ran.exit_code == 2
+    assert line in " ".join(ran.output.split())
+    assert not (folder / ".blastdoor").exists()
+
+
+def test_a_file_that_is_none(folder: Path) -> None:
+    """What was written over is refused, not taken for a new comparison."""
+    place = folder / ".blastdoor" / "ab"
+    place.mkdir(parents=True)
+    (place / "ab.json").write_text("{}")
+    ran = blastdoor("ab", folder, *SIDES)
+    assert "is not what blastdoor ab wrote" in str(ran.exception)
