@@ -77,6 +77,12 @@ def _models(point: Point) -> float:
     return off + (0.1 if point["scaled"] is False else 0.0)
 
 
+def _recipe(point: Point) -> float:
+    """Choices that count each for itself, and two that get in each other's way unless both are right."""
+    off = sum((ord(str(value)) - ord("a")) * (3 * at + 2) % 5 for at, (_, value) in enumerate(sorted(point.items())))
+    return off + 2.0 * (point["c0"] == point["c1"] != "a")
+
+
 def _box(dimensions: int, low: float, high: float) -> dict[str, Parameter]:
     return {f"x{at}": Float(low=low, high=high) for at in range(dimensions)}
 
@@ -103,3 +109,5 @@ FUNCTIONS = (
         _models,
     ),
 )
+
+CHOICES = (Function("recipe of six choices", {f"c{at}": Choice(values=tuple("abcde")) for at in range(6)}, _recipe),)

@@ -1,4 +1,5 @@
-"""What a proposal costs on a short and on a long history, and whether TPE behind our interface is as good as bare.
+"""What a proposal costs on a short and on a long history, whether TPE behind our interface is as good as bare, and what
+bandit and population bring beside random draws.
 
 Regret is how far the best point lies above the lowest value. Both start from the same ten random points, so that they
 differ in what they make of them and not in luck. Bare is `optuna.samplers.TPESampler(seed=…)` with its defaults.
@@ -14,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from benchmarks.chance import interval, resampled
 from benchmarks.figure import Figure
-from benchmarks.functions import FUNCTIONS, Function
+from benchmarks.functions import CHOICES, FUNCTIONS, Function
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.proposal import Value
@@ -34,7 +35,7 @@ SPACE: dict[str, Parameter] = {
     "layout": Choice(values=("hexagonal", "rings", "scattered", "square")),
     "mirrored": Bool(),
     "rows": Int(low=3, high=7, when={"layout": ("hexagonal", "square")}),
-    "seed": Int(low=0, high=999),
+    "seed": Int(low=0, high=999, points=100),
     "steps": Int(low=100, high=3000, step=100),
 }
 
@@ -60,13 +61,14 @@ async def proposed(proposer: Proposer, past: Grown, seed: int) -> dict[str, Valu
 
 
 async def measure(seeds: int) -> list[Figure]:
-    figures = [figure for name in ("tpe", "cmaes", "gp") for figure in await _cost(name)]
+    figures = [figure for name in ("tpe", "cmaes", "gp", "thompson", "de") for figure in await _cost(name)]
+    figures += _beside_random("thompson", CHOICES, seeds, 60) + _beside_random("de", FUNCTIONS, seeds, 200)
     return figures + _regrets(seeds, 100, FUNCTIONS, "<= 1.05") + _regrets(max(2, seeds // 4), 600, FUNCTIONS[1:2], "")
 
 
 async def _cost(name: str) -> list[Figure]:
     """Processor time of a proposal, short and long in turn; the past was looked at before."""
-    pasts = {length: _filled(length) for length in (SHORT, LONG)}
+    pasts = {length: _filled(name, length) for length in (SHORT, LONG)}
     samplers = {length: make_sampler(name, SPACE, ONE) for length in pasts}
     spent: dict[int, list[float]] = {length: [] for length in pasts}
     for seed in range(ASKS + 1):
@@ -83,16 +85,41 @@ async def _cost(name: str) -> list[Figure]:
     ]
 
 
-def _filled(length: int) -> Grown:
+def _filled(name: str, length: int) -> Grown:
+    from orchestrator.proposers.samplers.thompson import arms_of  # loads numpy
+
     rng, past = random.Random(1), Grown()
+    space = arms_of(SPACE) if name == "thompson" else SPACE
     for _ in range(length):
-        point = random_point(SPACE, rng)
+        point = random_point(space, rng)
         past.add(point, _merit(point))
     return past
 
 
 def _merit(point: Mapping[str, Value]) -> float:
     return -abs(float(point["cooling"]) - 2) - abs(float(point["give"]) - 1) - int(point["seed"]) / 1000
+
+
+def _beside_random(name: str, functions: Sequence[Function], seeds: int, trials: int) -> list[Figure]:
+    """The mean regret / that of random draws, both in units of a random point's, with the interval over seeds."""
+    asked = [(name, it, seed, trials) for it in functions for seed in range(seeds)]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        pairs = list(pool.map(_with_random, asked))
+    units = [_unit(it) for it in functions]
+    found = [
+        [(ours / unit, blind / unit) for ours, blind in pairs[at * seeds : (at + 1) * seeds]]
+        for at, unit in enumerate(units)
+    ]
+    what = functions[0].name if len(functions) == 1 else "all functions"
+    said = f"{name}, {what}, {trials} trials, {seeds} seeds: regret / random {_said(_interval(found))}"
+    return [Figure(said, _ratio(found), "x", "<= 0.5")]
+
+
+def _with_random(asked: tuple[str, Function, int, int]) -> tuple[float, float]:
+    name, function, seed, trials = asked
+    rng = random.Random(f"{function.name}/{seed}")
+    blind = min(function.regret(random_point(function.space, rng)) for _ in range(trials))
+    return asyncio.run(_ours(function, (), seed, trials, name)), blind
 
 
 def _regrets(seeds: int, trials: int, functions: Sequence[Function], goal: str) -> list[Figure]:
@@ -139,8 +166,10 @@ def _both(place: tuple[int, int, int]) -> tuple[float, float]:
     return asyncio.run(_ours(function, start, seed, trials)), bare_regret(function, start, seed, trials)
 
 
-async def _ours(function: Function, start: Sequence[Mapping[str, Value]], seed: int, trials: int) -> float:
-    sampler, past = make_sampler("tpe", function.space, ONE), Grown()
+async def _ours(
+    function: Function, start: Sequence[Mapping[str, Value]], seed: int, trials: int, name: str = "tpe"
+) -> float:
+    sampler, past = make_sampler(name, function.space, ONE), Grown()
     least = float("inf")
     for number in range(trials):
         point = start[number] if number < len(start) else await proposed(sampler, past, seed)

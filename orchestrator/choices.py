@@ -21,6 +21,8 @@ PROPOSERS = Kind(
         "tpe": Entry(f"{_MAKING}:tpe", ("needs_space",)),
         "cmaes": Entry(f"{_MAKING}:cmaes", ("needs_space",)),
         "gp": Entry(f"{_MAKING}:gp", ("needs_space",)),
+        "thompson": Entry(f"{_MAKING}:thompson", ("needs_space",)),
+        "de": Entry(f"{_MAKING}:de", ("needs_space",)),
         "operators": Entry(f"{_MAKING}:operators"),
         "mixed": Entry(f"{_MAKING}:mixed", ("needs_space",)),
         "llm": Entry(f"{_MAKING}:llm", ("asks_a_model", "offers_several")),

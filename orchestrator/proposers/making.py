@@ -32,6 +32,14 @@ def gp(context: ProposerContext) -> Proposer:
     return _sampler("gp", context)
 
 
+def thompson(context: ProposerContext) -> Proposer:
+    return _sampler("thompson", context)
+
+
+def de(context: ProposerContext) -> Proposer:
+    return _sampler("de", context)
+
+
 def mixed(context: ProposerContext) -> Proposer:
     return Mixed(_sampler("tpe", context), operators(context))
 

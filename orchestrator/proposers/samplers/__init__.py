@@ -1,10 +1,12 @@
-"""Samplers that learn from what was tried: TPE, CMA-ES and a Gaussian process. Imported only where one is wanted."""
+"""Samplers that learn from what was tried: TPE, CMA-ES, a Gaussian process, Thompson sampling and
+differential evolution. Imported only where one is wanted."""
 
 import os
 from collections.abc import Mapping
 
 from orchestrator.domain.metric import Ranking
 from orchestrator.proposers.samplers.sampler import Sampler
+from orchestrator.proposers.space import listed
 from orchestrator.task import Parameter
 
 
@@ -27,6 +29,16 @@ def make_sampler(name: str, space: Mapping[str, Parameter], ranking: Ranking) ->
             from orchestrator.proposers.samplers.gp import Gp
 
             return Sampler(name, space, lambda: Gp(space, ranking))
+        case "thompson":
+            from orchestrator.proposers.samplers.thompson import Thompson, arms_of
+
+            arms = arms_of(space)
+            whole = "space" if all(len(listed(space[at])) == len(it.values) for at, it in arms.items()) else "grid"
+            return Sampler(name, arms, lambda: Thompson(arms, ranking), whole)
+        case "de":
+            from orchestrator.proposers.samplers.evolution import Evolution
+
+            return Sampler(name, space, lambda: Evolution(space, ranking))
     raise ValueError(f"no sampler is called {name}")
 
 

@@ -49,7 +49,7 @@ class Box:
 
     def drawn(self, count: int, rng: np.random.Generator) -> Array:
         shares = rng.random((count, len(self._space)))
-        return self._stepped(np.where(self.choices > 0, np.floor(shares * self.choices), shares))
+        return self.stepped(np.where(self.choices > 0, np.floor(shares * self.choices), shares))
 
     def moved(self, rows: Array, reach: float, rng: np.random.Generator) -> Array:
         """Some columns of each row changed: a number by about `reach`, an int by a step at least, a choice to any."""
@@ -60,7 +60,7 @@ class Box:
         others = np.floor(rng.random(rows.shape) * self.choices)
         # What was not there may be now, so it needs a value in any case.
         changed |= rows == NO_CHOICE
-        return self._stepped(np.where(changed, np.where(self.choices > 0, others, numbers), rows))
+        return self.stepped(np.where(changed, np.where(self.choices > 0, others, numbers), rows))
 
     def seen(self, rows: Array) -> Array:
         """Rows that differ only in what is not there become the same."""
@@ -77,7 +77,7 @@ class Box:
                 point[name] = _value(self._space[name], float(row[self._column[name]]))
         return {name: point[name] for name in self._space if name in point}
 
-    def _stepped(self, rows: Array) -> Array:
+    def stepped(self, rows: Array) -> Array:
         steps = np.maximum(1, self._steps)
         return np.where(self._steps > 0, np.round(rows * steps) / steps, rows)
 

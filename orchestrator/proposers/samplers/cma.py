@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orchestrator.domain.metric import Ranking
 from orchestrator.proposers.points import Point
-from orchestrator.proposers.samplers.engine import Known, dominates, objectives
+from orchestrator.proposers.samplers.engine import Known, badness, objectives
 from orchestrator.proposers.samplers.scale import from_unit, to_unit
 from orchestrator.proposers.samplers.tpe import Tpe
 from orchestrator.proposers.space import draw, every_int
@@ -54,12 +54,12 @@ class CmaEs:
             if self._search.should_stop():
                 self._search = self._start()
 
-    def offers(self, running: Sequence[Point], seed: int) -> Iterator[Point]:
+    def offers(self, running: Sequence[Point], seed: int, number: int) -> Iterator[Point]:
         self._search.reseed_rng(seed)
         drawn = [self._drawn() for _ in range(DRAWS)]
         if not self._others:
             return iter(drawn)
-        modelled = self._others.offers(running, seed, cycle(drawn).__next__)
+        modelled = self._others.offers(running, seed, number, cycle(drawn).__next__)
         rng = random.Random(seed)  # noqa: S311  # not for secrets
         # Too little is known of the others at first; they are drawn as they come then.
         return chain(modelled, (self._completed(numbers, rng) for numbers in drawn))
@@ -86,7 +86,7 @@ class CmaEs:
         values = [None if it.merits is None else objectives(self._ranking, it.merits) for it in self._generation]
         return [
             (np.array([to_unit(it, known.point[name]) for name, it in self._numbers.items()]), badness)
-            for known, badness in zip(self._generation, _badness(values), strict=True)
+            for known, badness in zip(self._generation, badness(values), strict=True)
         ]
 
     def _drawn(self) -> Point:
@@ -117,21 +117,3 @@ def _step(parameter: Float | Int) -> float:
         return 0.0
     apart = 1 / (len(every_int(parameter)) - 1)
     return apart if apart * FEW >= 1 else 0.0
-
-
-def _badness(values: Sequence[tuple[float, ...] | None]) -> list[float]:
-    """One objective: its negative. Several: how many are better in all of them, and the sum of places decides ties.
-
-    What failed is worse than all else.
-    """
-    scored = [it for it in values if it is not None]
-    if not scored:
-        return [0.0] * len(values)
-    if len(scored[0]) == 1:
-        bad = [-it[0] for it in scored]
-    else:
-        places = [sum(sum(other[at] > it[at] for other in scored) for at in range(len(it))) for it in scored]
-        beaten = [sum(dominates(other, it) for other in scored) for it in scored]
-        bad = [first + second / (1 + max(places)) for first, second in zip(beaten, places, strict=True)]
-    rest, worst = iter(bad), max(bad)
-    return [worst + 1 + abs(worst) if it is None else next(rest) for it in values]

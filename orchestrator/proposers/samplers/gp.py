@@ -42,7 +42,8 @@ class Gp:
         self._branches.add(known.point)
         self._view.add(known)
 
-    def offers(self, running: Sequence[Point], seed: int) -> Iterator[Point]:
+    def offers(self, running: Sequence[Point], seed: int, number: int) -> Iterator[Point]:
+        del number
         if self._told < STARTUP or self._view.scored < 2:
             return iter(())
         # What is looked at is fixed now; the rest is done when somebody asks for a point.

@@ -20,16 +20,21 @@ DRAWS = 32
 
 
 class Sampler:
-    """Points of the space from a model of what was tried. Every point starts at the root."""
+    """Points of the space from a model of what was tried. Every point starts at the root.
+
+    `whole` is what the points are all of, for the sentence that says that none is left.
+    """
 
     serial = False
     branching = False
 
-    def __init__(self, name: str, space: Mapping[str, Parameter], make: Callable[[], Engine]) -> None:
+    def __init__(
+        self, name: str, space: Mapping[str, Parameter], make: Callable[[], Engine], whole: str = "space"
+    ) -> None:
         self._name = name
         self._space = space
         self._make = make
-        self._left = Left(space)
+        self._left = Left(space, whole)
         self._forget()
 
     def exhausted(self, number: int) -> str | None:
@@ -42,7 +47,8 @@ class Sampler:
         made: list[Proposal] = []
         for draft in range(brief.count):
             try:
-                made.append(await self._one(f"{brief.seed}/{brief.number}/{brief.again}/{draft}", running))
+                seed = f"{brief.seed}/{brief.number}/{brief.again}/{draft}"
+                made.append(await self._one(seed, brief.number, running))
             except Exhausted:
                 if made:
                     break
@@ -50,9 +56,9 @@ class Sampler:
             running.append(dict(made[-1].params or {}))
         return made
 
-    async def _one(self, seed: str, running: Sequence[Point]) -> Proposal:
+    async def _one(self, seed: str, number: int, running: Sequence[Point]) -> Proposal:
         usable = [point for point in running if is_point(self._space, point)]
-        offers = self._engine.offers(usable, _number(seed))
+        offers = self._engine.offers(usable, _number(seed), number)
         seen = Seen(self._ended, {key_of(point) for point in running})
         # Some seconds of numbers in the worst case: chambers must not wait for it.
         point = await asyncio.to_thread(lambda: next((it for it in offers if it not in seen), None))
@@ -82,7 +88,7 @@ class Sampler:
             if tried.params is not None:
                 self._ended.add(key_of(tried.params))
                 if is_point(self._space, tried.params):
-                    self._engine.tell(Known(place, tried.params, tried.merits))
+                    self._engine.tell(Known(place, tried.params, tried.merits, tried.number))
             self._last = tried
         self._place = len(ended)
 
@@ -101,8 +107,8 @@ class Seen:
 class Left:
     """What is still there of a space that is nearly used up; a real number always has another value."""
 
-    def __init__(self, space: Mapping[str, Parameter]) -> None:
-        self._space = space
+    def __init__(self, space: Mapping[str, Parameter], whole: str) -> None:
+        self._space, self._whole = space, whole
         self._points: Points | None = None
         self._from = 0
 
@@ -121,7 +127,9 @@ class Left:
                 return point
         reals = any(isinstance(it, Float) for it in self._space.values())
         raise Exhausted(
-            "no point is left that was not tried" if reals else f"all {self._points.size} points of the space are tried"
+            "no point is left that was not tried"
+            if reals
+            else f"all {self._points.size} points of the {self._whole} are tried"
         )
 
     def _unused(self, seen: Seen, points: Points) -> Iterator[int]:

@@ -55,8 +55,11 @@ class Tpe:
         self._branches.add(known.point)
         self._open.add(known)
 
-    def offers(self, running: Sequence[Point], seed: int, given: Callable[[], Point] | None = None) -> Iterator[Point]:
+    def offers(
+        self, running: Sequence[Point], seed: int, number: int, given: Callable[[], Point] | None = None
+    ) -> Iterator[Point]:
         """Each drawn again; `given` has the values of what is not modelled here, for each of them."""
+        del number
         used_up = self._branches.used_up(running)
         if used_up != self._open.used_up:
             self._open = self._opened(used_up)
@@ -65,8 +68,8 @@ class Tpe:
             return iter(())
         candidates = [PROMISING] * OFFERS + [1] * FURTHER
         return (
-            self._ask(open_, shown, seed + number, draws, given() if given else {})
-            for number, draws in enumerate(candidates)
+            self._ask(open_, shown, seed + place, draws, given() if given else {})
+            for place, draws in enumerate(candidates)
         )
 
     def _opened(self, used_up: UsedUp) -> "_Open":

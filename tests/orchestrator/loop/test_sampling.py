@@ -15,10 +15,10 @@ def points(session: Scripted) -> list[dict[str, Value] | None]:
     return [node.params for node in nodes if node.parent and node.params is not None]
 
 
-@pytest.mark.parametrize("name", ["tpe", "cmaes", "gp"])
+@pytest.mark.parametrize("name", ["tpe", "cmaes", "gp", "thompson", "de"])
 async def test_a_resumed_campaign_is_the_same(tmp_path: Path, name: str) -> None:
     """At width 1: attempt for attempt the points of a campaign that nothing stopped."""
-    whole, cut = write_task(tmp_path / "whole", high=500), write_task(tmp_path / "cut", high=500)
+    whole, cut = write_task(tmp_path / "whole", high=250), write_task(tmp_path / "cut", high=250)
     async with scripted(whole, None, proposer=name, attempts=16, width=1) as session:
         await session.run()
         wanted = points(session)
@@ -32,10 +32,11 @@ async def test_a_resumed_campaign_is_the_same(tmp_path: Path, name: str) -> None
     assert len({str(point) for point in wanted}) == 16
 
 
-async def test_all_points_are_tried(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["tpe", "thompson", "de"])
+async def test_all_points_are_tried(tmp_path: Path, name: str) -> None:
     """Several at a time: each of them once, then the campaign ends and says why."""
     folder = write_task(tmp_path / "task", high=7)
-    async with scripted(folder, None, proposer="tpe", attempts=50, width=3) as session:
+    async with scripted(folder, None, proposer=name, attempts=50, width=3) as session:
         finished = await session.run()
         assert finished.reason == "all 7 points of the space are tried"
         assert session.charged == 7

@@ -34,7 +34,7 @@ def quality(tiny: float, point: Mapping[str, Value]) -> float:
     return -2 - abs(int(point["depth"]) - 70) / 100
 
 
-@pytest.mark.parametrize(("name", "tiny"), [("tpe", 1.0), ("tpe", -0.1), ("cmaes", 1.0), ("gp", 1.0)])
+@pytest.mark.parametrize(("name", "tiny"), [("tpe", 1.0), ("tpe", -0.1), ("cmaes", 1.0), ("gp", 1.0), ("de", 1.0)])
 async def test_a_branch_without_an_untried_point_is_left(name: str, tiny: float) -> None:
     """Whether it was the best or the middling one, the sampler goes on to learn in the others.
 

@@ -12,7 +12,7 @@ from orchestrator.proposers.samplers.view import View
 def view(values: list[tuple[float, ...] | None], limit: int = 30, best: int = 5, last: int = 8) -> View:
     made = View(limit, best, last, lambda known: known.merits)
     for place, merits in enumerate(values):
-        made.add(Known(place, {}, merits))
+        made.add(Known(place, {}, merits, number=place))
     return made
 
 
