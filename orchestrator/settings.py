@@ -2,26 +2,18 @@
 
 import os
 import tomllib
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    AliasChoices,
     BeforeValidator,
+    ConfigDict,
     Field,
     JsonValue,
     SecretStr,
     ValidationInfo,
     field_validator,
-)
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from orchestrator.choices import OWN_ENGINE
@@ -37,6 +29,8 @@ def user_file() -> Path:
 PREFIX = "BLASTDOOR_"
 # Read where images are built.
 _OTHERS = {"BLASTDOOR_BASE_IMAGE", "BLASTDOOR_DEBIAN_MIRROR"}
+# A variable that others read, too, by the setting that it is for.
+_SHARED = {"ANTHROPIC_API_KEY": "api_key"}
 
 
 def _dollars(value: object) -> object:
@@ -62,17 +56,10 @@ def _of_postgres(url: SecretStr) -> SecretStr:
     return url
 
 
-class _UserFile(TomlConfigSettingsSource):
-    """Some editors begin a file with a mark of its encoding."""
-
-    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
-        return tomllib.loads(file_path.read_text(encoding="utf-8-sig"))
-
-
-class Settings(UserOptions, BaseSettings):
+class Settings(UserOptions):
     """Every variable is named BLASTDOOR_ and the field, e.g. BLASTDOOR_RUNTIME."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     # A user always has one of these two; what they are is said where options of a run are declared.
     backend: str = OWN_ENGINE
@@ -120,7 +107,6 @@ class Settings(UserOptions, BaseSettings):
 
     api_key: SecretStr | None = Field(
         default=None,
-        validation_alias=AliasChoices("BLASTDOOR_API_KEY", "ANTHROPIC_API_KEY", "api_key"),
         description="Key of the model's provider; only the gateway holds it, and it is written nowhere.",
         json_schema_extra=_unset("`ANTHROPIC_API_KEY` is read too"),
     )
@@ -129,7 +115,7 @@ class Settings(UserOptions, BaseSettings):
         pattern=r"^https?://",
         description="Address of the Messages API; any provider that speaks it will do.",
     )
-    models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] | None = Field(
+    models: Annotated[tuple[str, ...], BeforeValidator(_names)] | None = Field(
         default=None,
         min_length=1,
         description='Models for every role for which the task names none, the preferred first: `["claude-sonnet-5-5"]`,'
@@ -156,17 +142,21 @@ class Settings(UserOptions, BaseSettings):
             OPTIONS[str(info.field_name)].kind.check(value)
         return value
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        del dotenv_settings, file_secret_settings
-        return init_settings, env_settings, _UserFile(settings_cls, user_file())
+    def __init__(self, /, **said: Any) -> None:
+        """`said` wins over what the user has set. Raises ValidationError, or ValueError for a file that is no TOML."""
+        super().__init__(**_in_file() | _in_environment() | said)
+
+
+def _in_file() -> dict[str, Any]:
+    # Some editors begin a file with a mark of its encoding.
+    return tomllib.loads(file.read_text(encoding="utf-8-sig")) if (file := user_file()).is_file() else {}
+
+
+def _in_environment() -> dict[str, str]:
+    """In whatever case the names are written; what looks like a setting and is none is told elsewhere."""
+    given = {name.upper(): value for name, value in os.environ.items()}
+    shared = {field: given[name] for name, field in _SHARED.items() if name in given}
+    return shared | {name: given[it] for name in Settings.model_fields if (it := PREFIX + name.upper()) in given}
 
 
 def variable_names() -> list[str]:

@@ -1,6 +1,7 @@
-"""Money, rates and durations as people write them: "$5", "30/min", "1h30m"."""
+"""Money, rates and durations as people write them: "$5", "30/min", "1h30m"; moments as ledgers do."""
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
@@ -16,11 +17,21 @@ __all__ = [
     "parse_money",
     "parse_rate",
     "parse_size",
+    "stamp",
+    "utc_now",
 ]
 
 _PER = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
 _PER |= {"h": 3600, "hour": 3600, "d": 86400, "day": 86400}
 _DURATIONS = (("d", 86400), ("h", 3600), ("m", 60))
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="microseconds")
 
 
 def parse_money(value: object) -> object:

@@ -1,18 +1,25 @@
-"""One hostile job, in and out. This is the package's face; everything else is private to it."""
+"""One hostile job, in and out. This is the package's face; everything else is private to it.
 
-from sandbox.backend import Answering, Backend, Capabilities, Chamber, Channel, Listener, Talk
-from sandbox.baking import BakedImage, ImageSpec
-from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
-from sandbox.channel import ChannelClosed
-from sandbox.config import DockerConfig, ModalConfig, SkyPilotConfig
-from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
-from sandbox.happenings import NotDelivered
-from sandbox.inputs import InputStore
-from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
-from sandbox.price import FREE, Bill, Rates, Terms
-from sandbox.purse import Purse
-from sandbox.wire.frames import Reply
-from sandbox.wire.log import Report, printable
+A name is loaded when it is asked for: one who only reads a limit waits for no backend.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sandbox.backend import Answering, Backend, Capabilities, Chamber, Channel, Listener, Talk
+    from sandbox.baking import BakedImage, ImageSpec
+    from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
+    from sandbox.channel import ChannelClosed
+    from sandbox.config import DockerConfig, ModalConfig, SkyPilotConfig
+    from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
+    from sandbox.happenings import NotDelivered
+    from sandbox.inputs import InputStore
+    from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
+    from sandbox.price import FREE, Bill, Rates, Terms
+    from sandbox.purse import Purse
+    from sandbox.wire.frames import Reply
+    from sandbox.wire.log import Report, printable
 
 __all__ = [
     "FREE",
@@ -59,3 +66,28 @@ __all__ = [
     "printable",
     "write_outputs",
 ]
+
+_HOMES = {
+    "sandbox.backend": "Answering Backend Capabilities Chamber Channel Listener Talk",
+    "sandbox.baking": "BakedImage ImageSpec",
+    "sandbox.bundle": "Bundle check_outputs_folder write_outputs",
+    "sandbox.channel": "ChannelClosed",
+    "sandbox.config": "DockerConfig ModalConfig SkyPilotConfig",
+    "sandbox.errors": "Denied Lost Refused SandboxError Silent TakenAway Unavailable",
+    "sandbox.happenings": "NotDelivered",
+    "sandbox.inputs": "InputStore",
+    "sandbox.job": "Ending Enforcer Gpu Input Job Limits Mode Needs Outcome Usage",
+    "sandbox.price": "FREE Bill Rates Terms",
+    "sandbox.purse": "Purse",
+    "sandbox.wire.frames": "Reply",
+    "sandbox.wire.log": "Report printable",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = found
+    return found

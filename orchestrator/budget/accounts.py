@@ -5,11 +5,15 @@ Every operation takes plain values and either happens as a whole or raises and c
 same operations gives the same books. Each costs the same however long the campaign is: totals are kept, not summed.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
 from orchestrator.budget.amounts import NOTHING, SLOTS, USAGE, Account, Amounts, check_units, shown
+
+# Where a ledger keeps them among its rows.
+BOOKS = ("accounts", "books")
 
 Limits = Mapping[Account, int | None]
 Row = dict[str, object]
@@ -205,6 +209,11 @@ class Accounts:
             {"kind": "hold", "hold": hold, "amounts": amounts.as_row()} for hold, amounts in self._holds.items()
         ]
         return [*accounts, losses, *holds]
+
+    @classmethod
+    def from_ledger(cls, rows: Mapping[tuple[str, str], str]) -> "Accounts":
+        """Those among all rows of a ledger; empty ones where none were written yet."""
+        return cls.from_rows(json.loads(rows[BOOKS])) if BOOKS in rows else cls()
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, object]]) -> "Accounts":

@@ -1,13 +1,10 @@
-"""The fold: events in, records out. It costs the same for the first event as for the last."""
+"""The campaign's present: records by kind and id, as the fold left them."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from orchestrator.domain import events as e
-from orchestrator.domain.folding import HANDLERS
 from orchestrator.domain.node import count_key, dropped_key, order_of, path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
@@ -161,20 +158,6 @@ class State:
     def next_child(self, parent: str) -> int:
         return self.children.get(parent, 0) + 1
 
-    def apply(self, event: e.Event, at: str) -> None:
-        """Fold one event in. Raises KeyError for one that speaks of something unknown: then the ledger is broken."""
-        self._keep_time(event, at)
-        if handler := HANDLERS.get(type(event)):
-            handler(self, event, at)
-
-    def _keep_time(self, event: e.Event, at: str) -> None:
-        if not self.opened or self.campaign.last_at == at:
-            return
-        now = self.campaign
-        idle = isinstance(event, e.SessionStarted) or not now.session_open or not now.last_at
-        passed = 0.0 if idle else _seconds(now.last_at, at)
-        self.put("campaign", "campaign", elapsed_s=now.elapsed_s + max(0.0, passed), last_at=at)
-
     def put(self, kind: str, name: str, **changes: Any) -> None:
         records = self._records[kind]
         records[name] = records[name].model_copy(update=changes)
@@ -213,7 +196,3 @@ class State:
 
     def set_campaign(self, **changes: Any) -> None:
         self.put("campaign", "campaign", **changes)
-
-
-def _seconds(earlier: str, later: str) -> float:
-    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()

@@ -21,11 +21,11 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.examine.gate_steps import Step, StepState, Watch, is_sound, steps_of
 from orchestrator.ledger import LedgerError
-from orchestrator.loop.book import stamp
 from orchestrator.loop.campaign import Campaign
 from orchestrator.loop.guards import check_guard
 from orchestrator.loop.money import usage
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
+from orchestrator.units import stamp
 from sandbox import SandboxError
 
 # A stage of somebody's pipeline does not wait for a provider as long as a campaign does.

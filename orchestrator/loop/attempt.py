@@ -12,7 +12,6 @@ from orchestrator.domain.records import Node, Purpose, Role
 from orchestrator.llm.line import Unusable
 from orchestrator.loop import steps
 from orchestrator.loop.again import CanNotCompare
-from orchestrator.loop.book import stamp
 from orchestrator.loop.breaker import MODEL, Standing
 from orchestrator.loop.certification import certify
 from orchestrator.loop.certifying import JudgeReplay, MeasureChampion, OpenTest, Replay, RunBlock
@@ -31,6 +30,7 @@ from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
 from orchestrator.offload import offload
 from orchestrator.proposers import Exhausted, PluginFailed, Unanswered
+from orchestrator.units import stamp
 from orchestrator.watch.pulse import Cause
 
 # Stalls that say nothing of the provider.

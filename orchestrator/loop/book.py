@@ -4,23 +4,16 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
-from orchestrator.budget import Account, Accounts, Amounts
+from orchestrator.budget import BOOKS, Account, Accounts, Amounts
 from orchestrator.domain import events as e
+from orchestrator.domain.folding import fold
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts, Entry, Ledger, canonical
+from orchestrator.units import stamp, utc_now
 
-BOOKS = ("accounts", "books")
 Observer = Callable[[e.Event, str], None]
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def stamp(moment: datetime) -> str:
-    return moment.isoformat(timespec="microseconds")
 
 
 class Book:
@@ -31,7 +24,7 @@ class Book:
         self.ledger = ledger
         self._artifacts = artifacts
         self.state = State.from_rows(rows)
-        self.accounts = read_accounts(rows)
+        self.accounts = Accounts.from_ledger(rows)
         self.observers: list[Observer] = []
         self._clock = clock
         self._noted: list[e.Event] = []
@@ -66,7 +59,7 @@ class Book:
                 self._at = stamp(self._clock())
             for event in events:
                 self._booked |= book(self.accounts, event)
-                self.state.apply(event, self._at)
+                fold(self.state, event, self._at)
                 self._noted.append(event)
 
     def _write_noted(self) -> None:
@@ -113,10 +106,6 @@ class Book:
     async def changed(self) -> None:
         """Until something more is recorded."""
         await self._change.wait()
-
-
-def read_accounts(rows: dict[tuple[str, str], str]) -> Accounts:
-    return Accounts.from_rows(json.loads(rows[BOOKS])) if BOOKS in rows else Accounts()
 
 
 def book(accounts: Accounts, event: e.Event) -> bool:

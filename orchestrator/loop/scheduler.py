@@ -11,7 +11,6 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
 from orchestrator.domain.node import child_of, run_of
 from orchestrator.domain.records import Node, Phase, Role
-from orchestrator.loop.book import stamp
 from orchestrator.loop.granting import asks_nobody, grant_of
 from orchestrator.loop.guards import guard_record
 from orchestrator.loop.keeping import nothing_can_be_kept
@@ -20,6 +19,7 @@ from orchestrator.loop.openings import Opening, control_is_due, next_opening
 from orchestrator.loop.rounds import Rounds, Stand
 from orchestrator.loop.selection import Population
 from orchestrator.loop.workbench import BaselineFailed, Workbench
+from orchestrator.units import stamp
 
 _REPEATS_IN_A_ROW = 20
 # A node's name is that of a branch, and so of a file.

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.budget import Accounts
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts, Head, Ledger, LedgerError, Missing, Request, held_by
-from orchestrator.loop.book import read_accounts, stamp, utc_now
 from orchestrator.settings import Settings
 from orchestrator.task import FILE as TASK_FILE
 from orchestrator.task import Task, TaskError, refuse_unnameable
+from orchestrator.units import stamp, utc_now
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
         artifacts = Artifacts(folder / "artifacts")
         yield Reading(
             state=state,
-            accounts=read_accounts(seen.rows),
+            accounts=Accounts.from_ledger(seen.rows),
             ledger=ledger,
             head=seen.head,
             artifacts=artifacts,

@@ -11,9 +11,9 @@ from pathlib import Path
 from orchestrator.domain.node import order_of
 from orchestrator.domain.records import Node, Trial
 from orchestrator.ledger import to_csv, to_jsonl
-from orchestrator.loop.book import stamp, utc_now
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
+from orchestrator.units import stamp, utc_now
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import campaign_folder, read_campaign

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.budget import Account
+from orchestrator.budget import Account, Accounts
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.events import read_event
 from orchestrator.domain.records import Phase
 from orchestrator.domain.state import State
-from orchestrator.loop.book import read_accounts
 from tests.orchestrator.loop.books import check_books, ledger_of
 
 
@@ -19,7 +18,7 @@ def checked(folder: Path, billed: float, attempts: int) -> dict[str, object]:
         check_books(ledger)
         rows = ledger.rows()
         events = [read_event(record.body) for record in ledger.read()]
-    state, accounts = State.from_rows(rows), read_accounts(rows)
+    state, accounts = State.from_rows(rows), Accounts.from_ledger(rows)
     assert not accounts.holds
     assert not state.standing
     assert all(node.phase is Phase.ENDED for node in state.nodes.values())

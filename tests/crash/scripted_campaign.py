@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orchestrator.budget import Account
+from orchestrator.budget import Account, Accounts
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts, Missing
 from orchestrator.loop import campaign
-from orchestrator.loop.book import read_accounts
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from sandbox import Job
@@ -119,7 +118,7 @@ def checked(folder: Path, kind: str) -> State:
         rows = ledger.rows()
         asked = [record.body for record in ledger.read() if record.kind == "promotion asked"]
     assert len(set(asked)) == len(asked), "a person was asked twice"
-    state, accounts = State.from_rows(rows), read_accounts(rows)
+    state, accounts = State.from_rows(rows), Accounts.from_ledger(rows)
     assert not accounts.holds
     assert all(node.phase is Phase.ENDED for node in state.nodes.values())
     assert all(trial.ended and trial.judging is None for trial in state.trials.values())

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.budget import Account
+from orchestrator.budget import Account, Accounts
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.domain.state import State
-from orchestrator.loop.book import read_accounts
 from tests.crash.asking_campaign import ATTEMPTS, KEY, live, make
 from tests.crash.fate import last_of_each_kind
 from tests.crash.nursery import child
@@ -37,7 +36,7 @@ def checked(folder: Path, requests: int) -> dict[str, object]:
     with ledger_of(folder) as ledger:
         check_books(ledger)
         rows = ledger.rows()
-    state, accounts = State.from_rows(rows), read_accounts(rows)
+    state, accounts = State.from_rows(rows), Accounts.from_ledger(rows)
     assert not accounts.holds
     assert not state.open_calls
     assert all(node.phase is Phase.ENDED for node in state.nodes.values())

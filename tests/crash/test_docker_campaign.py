@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.budget import Account
+from orchestrator.budget import Account, Accounts
 from orchestrator.domain.records import Phase
 from orchestrator.domain.state import State
-from orchestrator.loop.book import read_accounts
 from orchestrator.settings import Settings
 from orchestrator.wiring.backends.docker import docker_config
 from sandbox.answers import text
@@ -40,7 +39,7 @@ def checked(folder: Path) -> dict[str, object]:
     with ledger_of(folder) as ledger:
         check_books(ledger)
         rows = ledger.rows()
-    state, accounts = State.from_rows(rows), read_accounts(rows)
+    state, accounts = State.from_rows(rows), Accounts.from_ledger(rows)
     assert not accounts.holds
     assert accounts.used(Account.ATTEMPTS) == 2
     assert [node.phase for node in state.nodes.values()] == [Phase.ENDED] * 3

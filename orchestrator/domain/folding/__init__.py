@@ -1,8 +1,35 @@
-"""What each kind of event changes. Nothing here looks at anything but the event and the records that it names."""
+"""The fold: events in, records out. It costs the same for the first event as for the last.
 
+What each kind of event changes stands beside: it looks at nothing but the event and the records that it names.
+"""
+
+from datetime import datetime
+
+from orchestrator.domain import events as e
 from orchestrator.domain.folding import attempt, campaign, model, pool, standing, trial
 from orchestrator.domain.folding.base import Handlers
+from orchestrator.domain.state import State
 
 HANDLERS: Handlers = (
     campaign.HANDLERS | attempt.HANDLERS | trial.HANDLERS | model.HANDLERS | standing.HANDLERS | pool.HANDLERS
 )
+
+
+def fold(state: State, event: e.Event, at: str) -> None:
+    """Raises KeyError for an event that speaks of something unknown: then the ledger is broken."""
+    _keep_time(state, event, at)
+    if handler := HANDLERS.get(type(event)):
+        handler(state, event, at)
+
+
+def _keep_time(state: State, event: e.Event, at: str) -> None:
+    if not state.opened or state.campaign.last_at == at:
+        return
+    now = state.campaign
+    idle = isinstance(event, e.SessionStarted) or not now.session_open or not now.last_at
+    passed = 0.0 if idle else _seconds(now.last_at, at)
+    state.set_campaign(elapsed_s=now.elapsed_s + max(0.0, passed), last_at=at)
+
+
+def _seconds(earlier: str, later: str) -> float:
+    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()

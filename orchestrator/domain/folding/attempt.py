@@ -1,18 +1,16 @@
 """What events of attempts and their money change."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.folding.base import Handlers, fields_of
 from orchestrator.domain.node import count_key, dropped_key, path_to
 from orchestrator.domain.records import EVOLVING, Draft, Node, Phase, Role, Spent
-
-if TYPE_CHECKING:
-    from orchestrator.domain.state import State
+from orchestrator.domain.state import State
 
 
-def _attempt_opened(state: "State", event: e.AttemptOpened, at: str) -> None:
+def _attempt_opened(state: State, event: e.AttemptOpened, at: str) -> None:
     fields = event.model_dump(exclude={"kind", "node"})
     state.new("node", event.node, Node(id=event.node, opened_at=at, **fields))
     state.index(state.nodes[event.node], new=True)
@@ -23,7 +21,7 @@ def _attempt_opened(state: "State", event: e.AttemptOpened, at: str) -> None:
     state.set_campaign(counts=counts, branches=max(now.branches, event.branch), waiting=waiting)
 
 
-def _proposed(state: "State", event: e.Proposed, _: str) -> None:
+def _proposed(state: State, event: e.Proposed, _: str) -> None:
     fields = event.model_dump(exclude={"kind", "draft"})
     state.new("draft", f"{event.node}#{event.draft}", Draft(number=event.draft, **fields))
     told = _made(event)
@@ -35,22 +33,22 @@ def _made(of: e.Proposed | Draft) -> dict[str, Any]:
     return {"operator": of.operator, "description": of.description, "params": of.params, "drawn": of.drawn}
 
 
-def _offers_counted(state: "State", event: e.OffersCounted, _: str) -> None:
+def _offers_counted(state: State, event: e.OffersCounted, _: str) -> None:
     now = state.campaign
     state.set_campaign(
         offered=now.offered + event.offered, distinct=now.distinct + event.distinct, unfit=now.unfit + event.refused
     )
 
 
-def _promotion_asked(state: "State", event: e.PromotionAsked, at: str) -> None:
+def _promotion_asked(state: State, event: e.PromotionAsked, at: str) -> None:
     state.set_node(event.node, promotion_asked=True, promotion_since=at, promotion=None)
 
 
-def _promotion_answered(state: "State", event: e.PromotionAnswered, _: str) -> None:
+def _promotion_answered(state: State, event: e.PromotionAnswered, _: str) -> None:
     state.set_node(event.node, promotion_asked=False, promotion=event.accepted, promotion_why=event.why)
 
 
-def _promoted(state: "State", event: e.Promoted, _: str) -> None:
+def _promoted(state: State, event: e.Promoted, _: str) -> None:
     draft = state.draft(f"{event.node}#{event.draft}")
     told = _made(draft) if draft else {}
     told |= {"finding": draft.finding} if draft and draft.finding else {}
@@ -65,7 +63,7 @@ def _promoted(state: "State", event: e.Promoted, _: str) -> None:
     )
 
 
-def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
+def _attempt_ended(state: State, event: e.AttemptEnded, at: str) -> None:
     node = state.nodes[event.node]
     told = fields_of(event, "kind", "node")
     state.set_node(event.node, phase=Phase.ENDED, ended_at=at, **told)
@@ -77,7 +75,7 @@ def _attempt_ended(state: "State", event: e.AttemptEnded, at: str) -> None:
         state.set_campaign(counts={**counts, dropped: counts.get(dropped, 0) + 1})
 
 
-def _attempt_requeued(state: "State", event: e.AttemptRequeued, _: str) -> None:
+def _attempt_requeued(state: State, event: e.AttemptRequeued, _: str) -> None:
     node = state.nodes[event.node]
     counts = not event.provider and not event.outage
     stalls = node.stalls + (event.ending is Ending.STALLED and counts)
@@ -90,21 +88,21 @@ def _attempt_requeued(state: "State", event: e.AttemptRequeued, _: str) -> None:
         _count_free(state, event)
 
 
-def _attempt_quarantined(state: "State", event: e.AttemptQuarantined, _: str) -> None:
+def _attempt_quarantined(state: State, event: e.AttemptQuarantined, _: str) -> None:
     stalls = state.nodes[event.node].stalls + (event.ending is Ending.STALLED)
     state.set_node(event.node, phase=Phase.QUARANTINED, stalls=stalls, ending=event.ending, why=event.why)
     _count_refund(state, event.node, event.ending)
     _count_free(state, event)
 
 
-def _count_refund(state: "State", node: str, ending: Ending) -> None:
+def _count_refund(state: State, node: str, ending: Ending) -> None:
     """An interruption is our own doing, and what is held is not run again: neither can be farmed, so none counts."""
     if ending not in (Ending.INTERRUPTED, Ending.HELD):
         refunds = state.campaign.refunds
         state.set_campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
 
 
-def _count_free(state: "State", event: e.AttemptRequeued | e.AttemptQuarantined) -> None:
+def _count_free(state: State, event: e.AttemptRequeued | e.AttemptQuarantined) -> None:
     """However it came about: a campaign must not go on for ever without using up an attempt. A standstill interrupts
     all that run, and counts once.
     """
@@ -114,7 +112,7 @@ def _count_free(state: "State", event: e.AttemptRequeued | e.AttemptQuarantined)
     state.set_campaign(free=now.free + counts, free_usd=now.free_usd + event.lost, slept_s=slept_s or now.slept_s)
 
 
-def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:
+def _attempt_released(state: State, event: e.AttemptReleased, _: str) -> None:
     lineage = path_to(event.node)
     refunds = {name: count for name, count in state.campaign.refunds.items() if name not in lineage}
     state.set_campaign(refunds=refunds)
@@ -122,7 +120,7 @@ def _attempt_released(state: "State", event: e.AttemptReleased, _: str) -> None:
     _let_go(state, event.node)
 
 
-def _let_go(state: "State", node: str) -> None:
+def _let_go(state: State, node: str) -> None:
     """A person has looked at what the verifier held; it is not asked about these drafts again."""
     held = [draft for draft in state.drafts(node) if draft.finding == "hold"]
     for draft in held:
@@ -131,12 +129,12 @@ def _let_go(state: "State", node: str) -> None:
         state.set_node(node, finding="released")
 
 
-def _attempt_resumed(state: "State", event: e.AttemptResumed, _: str) -> None:
+def _attempt_resumed(state: State, event: e.AttemptResumed, _: str) -> None:
     take = state.nodes[event.node].take + 1
     state.set_node(event.node, phase=Phase.OPEN, take=take, ending=None, why="")
 
 
-def _booked(state: "State", event: e.Settled | e.Refunded, _: str) -> None:
+def _booked(state: State, event: e.Settled | e.Refunded, _: str) -> None:
     units = event.spent
     spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
     if event.node:

@@ -1,14 +1,13 @@
 """What several of the handlers need."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
-if TYPE_CHECKING:
-    from orchestrator.domain.state import State
+from orchestrator.domain.state import State
 
-Handlers = dict[type[BaseModel], Callable[["State", Any, str], None]]
+Handlers = dict[type[BaseModel], Callable[[State, Any, str], None]]
 
 
 def fields_of(event: BaseModel, *without: str) -> dict[str, Any]:

@@ -1,20 +1,16 @@
 """What events of pools change."""
 
-from typing import TYPE_CHECKING
-
 from orchestrator.domain import events as e
 from orchestrator.domain.folding.base import Handlers
 from orchestrator.domain.records import MemberAtWork, MemberOutputs
-
-if TYPE_CHECKING:
-    from orchestrator.domain.state import State
+from orchestrator.domain.state import State
 
 
-def _member_intended(state: "State", event: e.MemberIntended, at: str) -> None:
+def _member_intended(state: State, event: e.MemberIntended, at: str) -> None:
     state.put("run", str(event.run), member=MemberAtWork(node=event.node, split=event.split, since=at))
 
 
-def _member_ended(state: "State", event: e.MemberEnded, _: str) -> None:
+def _member_ended(state: State, event: e.MemberEnded, _: str) -> None:
     """It is booked by the settling of its hold, in the same transaction."""
     state.put("run", str(event.run), member=None)
     state.set_campaign(unbooked=state.campaign.unbooked + event.spent)
@@ -24,7 +20,7 @@ def _member_ended(state: "State", event: e.MemberEnded, _: str) -> None:
         state.put("run", str(event.run), member_outputs={**known, f"{event.node}/{event.split}": left})
 
 
-def _pool_frozen(state: "State", event: e.PoolFrozen, _: str) -> None:
+def _pool_frozen(state: State, event: e.PoolFrozen, _: str) -> None:
     state.put("run", str(event.run), pool=event.members)
 
 

@@ -1,21 +1,17 @@
 """What events of rented things that stand change."""
 
-from typing import TYPE_CHECKING
-
 from orchestrator.domain import events as e
 from orchestrator.domain.folding.base import Handlers, fields_of
 from orchestrator.domain.records import Standing
-
-if TYPE_CHECKING:
-    from orchestrator.domain.state import State
+from orchestrator.domain.state import State
 
 
-def _standing_intended(state: "State", event: e.StandingIntended, at: str) -> None:
+def _standing_intended(state: State, event: e.StandingIntended, at: str) -> None:
     state.new("standing", event.name, Standing(since=at, **fields_of(event, "kind")))
     state.set_campaign(stood=state.campaign.stood + 1)
 
 
-def _standing_ended(state: "State", event: e.StandingEnded, _: str) -> None:
+def _standing_ended(state: State, event: e.StandingEnded, _: str) -> None:
     """It is booked by the settling of its hold, in the same transaction."""
     state.drop("standing", event.name)
     now = state.campaign

@@ -1,18 +1,16 @@
 """What events of trials, judges and guards change."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orchestrator.domain import events as e
 from orchestrator.domain.folding.base import Handlers, fields_of
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Certification, HeldOut, Purpose, Trial
+from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 
-if TYPE_CHECKING:
-    from orchestrator.domain.state import State
 
-
-def _trial_intended(state: "State", event: e.TrialIntended, at: str) -> None:
+def _trial_intended(state: State, event: e.TrialIntended, at: str) -> None:
     record = Trial(id=event.trial, started_at=at, **fields_of(event, "kind", "trial"))
     state.new("trial", event.trial, record)
     more: dict[str, Any] = {"trials": state.nodes[event.node].trials + 1}
@@ -21,17 +19,17 @@ def _trial_intended(state: "State", event: e.TrialIntended, at: str) -> None:
     state.set_node(event.node, **more)
 
 
-def _trial_ended(state: "State", event: e.TrialEnded, _: str) -> None:
+def _trial_ended(state: State, event: e.TrialEnded, _: str) -> None:
     state.put("trial", event.trial, ended=True, **fields_of(event, "kind", "trial"))
     trial = state.trials[event.trial]
     state.set_node(trial.node, spent=state.nodes[trial.node].spent + event.spent)
 
 
-def _judging_intended(state: "State", event: e.JudgingIntended, at: str) -> None:
+def _judging_intended(state: State, event: e.JudgingIntended, at: str) -> None:
     state.put("trial", event.trial, judging=event.judging, judging_since=at)
 
 
-def _judging_ended(state: "State", event: e.JudgingEnded, _: str) -> None:
+def _judging_ended(state: State, event: e.JudgingEnded, _: str) -> None:
     trial = state.trials[event.trial]
     node = state.nodes[trial.node]
     state.set_node(trial.node, spent=node.spent + event.spent)
@@ -50,18 +48,18 @@ def _judging_ended(state: "State", event: e.JudgingEnded, _: str) -> None:
         _take_verdict(state, state.trials[event.trial], event.verdict)
 
 
-def _outputs_let_go(state: "State", event: e.OutputsLetGo, _: str) -> None:
+def _outputs_let_go(state: State, event: e.OutputsLetGo, _: str) -> None:
     for name in event.trials:
         state.put("trial", name, let_go=True)
     now = state.campaign
     state.set_campaign(let_go=now.let_go + len(event.trials), let_go_bytes=now.let_go_bytes + event.bytes)
 
 
-def _artifacts_over_budget(state: "State", event: e.ArtifactsOverBudget, _: str) -> None:
+def _artifacts_over_budget(state: State, event: e.ArtifactsOverBudget, _: str) -> None:
     state.set_campaign(over_budget=event.kept)
 
 
-def _take_verdict(state: "State", trial: Trial, verdict: Verdict) -> None:
+def _take_verdict(state: State, trial: Trial, verdict: Verdict) -> None:
     node = state.nodes[trial.node]
     if trial.purpose is Purpose.TUNE:
         state.put("draft", f"{node.id}#{trial.draft}", verdict=verdict)
@@ -75,7 +73,7 @@ def _take_verdict(state: "State", trial: Trial, verdict: Verdict) -> None:
         state.set_node(node.id, verdicts={**of_cohort, **node.verdicts}, **first)
 
 
-def _certification_opened(state: "State", event: e.CertificationOpened, _: str) -> None:
+def _certification_opened(state: State, event: e.CertificationOpened, _: str) -> None:
     test = Certification(since=state.nodes[event.node].trials, **event.model_dump(exclude={"kind", "node"}))
     state.set_node(event.node, certification=test)
     champion = state.nodes[event.champion]
@@ -83,17 +81,17 @@ def _certification_opened(state: "State", event: e.CertificationOpened, _: str) 
     state.set_campaign(tests=event.number)
 
 
-def _guard_intended(state: "State", event: e.GuardIntended, at: str) -> None:
+def _guard_intended(state: State, event: e.GuardIntended, at: str) -> None:
     state.set_node(event.node, guarding=event.guard, guarding_since=at)
 
 
-def _guard_ended(state: "State", event: e.GuardEnded, _: str) -> None:
+def _guard_ended(state: State, event: e.GuardEnded, _: str) -> None:
     node = state.nodes[event.node]
     learnt = {} if event.interrupted else {event.guard: event.passed}
     state.set_node(event.node, guarding=None, guarded={**node.guarded, **learnt}, spent=node.spent + event.spent)
 
 
-def _guard_added(state: "State", event: e.GuardAdded, _: str) -> None:
+def _guard_added(state: State, event: e.GuardAdded, _: str) -> None:
     others = tuple(guard for guard in state.nodes[event.node].guards if guard.name != event.guard.name)
     state.set_node(event.node, guards=(*others, event.guard))
     for name in state.unfinished:
@@ -103,12 +101,12 @@ def _guard_added(state: "State", event: e.GuardAdded, _: str) -> None:
             state.put("node", name, guarded=left)
 
 
-def _held_out_intended(state: "State", event: e.HeldOutIntended, at: str) -> None:
+def _held_out_intended(state: State, event: e.HeldOutIntended, at: str) -> None:
     state.set_node(event.node, asking=event.query, asking_since=at)
     state.set_campaign(asked=state.campaign.asked + 1, askable=event.queries)
 
 
-def _held_out_asked(state: "State", event: e.HeldOutAsked, _: str) -> None:
+def _held_out_asked(state: State, event: e.HeldOutAsked, _: str) -> None:
     node = state.nodes[event.node]
     spent = node.spent + event.spent
     if event.interrupted:

@@ -5,13 +5,12 @@ from typing import Any
 
 from orchestrator.budget import Account, shown
 from orchestrator.domain import events as e
-from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Campaign, Spent
-from orchestrator.domain.state import State
+from orchestrator.domain.records import Spent
 from orchestrator.domain.verdict import Verdict
 from orchestrator.task import format_size
 from orchestrator.text import short
 from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.waiting import paused_because
 
 LONGEST = 200
 _NAMED = 6
@@ -43,27 +42,6 @@ def _cost(spent: Spent) -> str:
 
 def _because(why: str) -> str:
     return f": {why}" if why else ""
-
-
-def paused_because(why: str) -> str:
-    """A pause that nobody asked for says how to end it."""
-    return f"paused: {why}; blastdoor pause --off goes on" if why else "paused"
-
-
-def away_because(campaign: Campaign) -> str:
-    """Why nothing is started, and that nobody has to do anything; empty while all providers answer."""
-    if not campaign.away:
-        return ""
-    what = "answers again, and one attempt is tried" if campaign.trying else "is waited for"
-    return f"{' and '.join(campaign.away_from)} {what}: {campaign.away}; blastdoor pause --off tries at once"
-
-
-def how_it_goes_on(state: State) -> str:
-    """What a person types next where nobody works on a campaign: a baseline that failed is not run a second time."""
-    root = state.nodes.get(state.run.root)
-    if root and root.ending and root.ending is not Ending.SCORED:
-        return "mend the task, then start again with blastdoor run"
-    return "blastdoor resume goes on"
 
 
 def _breaker_opened(event: e.BreakerOpened) -> str:

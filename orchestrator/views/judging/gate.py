@@ -31,11 +31,11 @@ from orchestrator.examine.gate_steps import StepState
 from orchestrator.examine.witness import Witness, witness
 from orchestrator.git import GitError
 from orchestrator.ledger import Head
-from orchestrator.loop.book import stamp, utc_now
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable
+from orchestrator.units import stamp, utc_now
 from orchestrator.views.campaign.opening import json_option, json_text, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit

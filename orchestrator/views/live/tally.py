@@ -18,10 +18,11 @@ from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.text import printable, short
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.happenings import away_because, line_of
+from orchestrator.views.campaign.happenings import line_of
 from orchestrator.views.campaign.looks import CONTROL, KEPT, doubt_of, look_of
 from orchestrator.views.campaign.points import point_of, points_of, stair_of
 from orchestrator.views.campaign.sections.work import waiting_line, who_waits
+from orchestrator.views.campaign.waiting import away_because
 from orchestrator.views.live.pace import PACED, Pace
 from orchestrator.views.live.scene import Caps, Scene, Work, gauges_of, phase_of, seconds
 from orchestrator.views.render.model import Point, Step

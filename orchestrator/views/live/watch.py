@@ -14,15 +14,16 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from orchestrator.domain import events as e
+from orchestrator.domain.folding import fold
 from orchestrator.ledger import held_by
 from orchestrator.loop.book import book
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.happenings import how_it_goes_on
 from orchestrator.views.campaign.opening import CampaignCommand, open_campaign, ranking_of, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.campaign.waiting import how_it_goes_on
 from orchestrator.views.live.picture import Picture, pulses_of
 from orchestrator.views.live.pulses import Pulses
 from orchestrator.views.live.scene import Caps
@@ -60,7 +61,7 @@ class Watched:
                 line = f"record {record.seq} is a {printable(record.kind)}, which this version does not know"
                 raise click.UsageError(f"{line}; watch with the version that works on it") from None
             book(self.reading.accounts, event)
-            self.reading.state.apply(event, record.at)
+            fold(self.reading.state, event, record.at)
             self.tally.on_event(event, record.at)
             yield record.at, event
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from orchestrator.budget import Accounts
+from orchestrator.budget import BOOKS, Accounts
 from orchestrator.domain.events import read_event
+from orchestrator.domain.folding import fold
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger
-from orchestrator.loop.book import BOOKS, book
+from orchestrator.loop.book import book
 from orchestrator.wiring.ledgers import open_ledger
 
 Rows = dict[tuple[str, str], object]
@@ -43,7 +44,7 @@ def folded(ledger: Ledger) -> tuple[State, Accounts]:
     for record in ledger.read():
         event = read_event(record.body)
         book(accounts, event)
-        state.apply(event, record.at)
+        fold(state, event, record.at)
     return state, accounts
 
 

@@ -15,13 +15,13 @@ from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.verdict import Aim
 from orchestrator.door import Door
-from orchestrator.loop.book import utc_now
 from orchestrator.loop.campaign import Finished
 from orchestrator.loop.jobs import Image
 from orchestrator.proposers import Brief, Proposer
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
+from orchestrator.units import utc_now
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.opening import Opened, open_campaign
 from orchestrator.wiring.site import Site

@@ -8,6 +8,7 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.folding import fold
 from orchestrator.domain.records import Guard, Role
 from orchestrator.domain.state import State
 from orchestrator.git import Candidates
@@ -132,7 +133,7 @@ def test_finished_branch_stays_finished() -> None:
 
     def go(*events: e.Event) -> None:
         for event in events:
-            state.apply(event, AT)
+            fold(state, event, AT)
 
     started = e.RunStarted(
         run=1, task="", digests={}, seed=0, proposer="random", control=None, width=1, depth=2,

@@ -13,9 +13,9 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase
-from orchestrator.loop.book import utc_now
 from orchestrator.proposers import Brief, Tuned
 from orchestrator.turns import HELDOUT
+from orchestrator.units import utc_now
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from sandbox import Job, Unavailable

@@ -61,7 +61,16 @@ def test_help_loads_no_command() -> None:
 def test_status_loads_what_it_shows_and_no_more(tmp_path: Path) -> None:
     """No loop, and no library for engines, databases, git, logs or pictures: it costs what it reads."""
     folder = unpacked("finished", tmp_path)
-    heavy = ("docker", "psycopg", "sqlalchemy", "pygit2", "structlog", "rich", "orchestrator.loop.campaign")
+    heavy = (
+        "docker",
+        "psycopg",
+        "pygit2",
+        "orchestrator.domain.events",
+        "structlog",
+        "rich",
+        "asyncio",
+        "orchestrator.loop",
+    )
     code = (
         "import sys\nfrom orchestrator.views.cli import cli\n"
         f"cli.main(['status', {str(folder)!r}], standalone_mode=False)\n"

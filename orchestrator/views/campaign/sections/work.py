@@ -10,9 +10,9 @@ from orchestrator.domain.records import Node, SiteRecord
 from orchestrator.domain.state import State
 from orchestrator.text import printable
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.happenings import away_because, how_it_goes_on
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.sections.material import Material, typed
+from orchestrator.views.campaign.waiting import away_because, how_it_goes_on
 from orchestrator.views.render.model import BREAK, Lines, Own, Part, Prose, Quote, Section, Table, Words, join
 
 _ALERT = "bold yellow"

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from orchestrator.budget import Accounts
+from orchestrator.budget import BOOKS, Accounts
 from orchestrator.change import Tree, difference
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.folding import fold
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import child_of
 from orchestrator.domain.records import Guard, Purpose, Role, Spent
@@ -19,7 +20,7 @@ from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Verdict
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Entry, Ledger, canonical
-from orchestrator.loop.book import BOOKS, book
+from orchestrator.loop.book import book
 from orchestrator.task import Task
 from orchestrator.views.campaign.sections.material import Material
 
@@ -60,7 +61,7 @@ class Story:
             self._now += self._step
             at = self._now.isoformat(timespec="microseconds")
             book(self.accounts, event)
-            self.state.apply(event, at)
+            fold(self.state, event, at)
             self.events.append((at, event))
         return self
 

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.ledger import Entry, Ledger, canonical
-from orchestrator.loop.book import stamp, utc_now
+from orchestrator.units import stamp, utc_now
 from orchestrator.views.campaign.opening import open_campaign
 from orchestrator.views.cli import cli
 from orchestrator.views.live.tally import Tally

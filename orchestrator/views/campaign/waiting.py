@@ -1,0 +1,26 @@
+"""Why nothing goes on, and what a person can do about it."""
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Campaign
+from orchestrator.domain.state import State
+
+
+def paused_because(why: str) -> str:
+    """A pause that nobody asked for says how to end it."""
+    return f"paused: {why}; blastdoor pause --off goes on" if why else "paused"
+
+
+def away_because(campaign: Campaign) -> str:
+    """Why nothing is started, and that nobody has to do anything; empty while all providers answer."""
+    if not campaign.away:
+        return ""
+    what = "answers again, and one attempt is tried" if campaign.trying else "is waited for"
+    return f"{' and '.join(campaign.away_from)} {what}: {campaign.away}; blastdoor pause --off tries at once"
+
+
+def how_it_goes_on(state: State) -> str:
+    """What a person types next where nobody works on a campaign: a baseline that failed is not run a second time."""
+    root = state.nodes.get(state.run.root)
+    if root and root.ending and root.ending is not Ending.SCORED:
+        return "mend the task, then start again with blastdoor run"
+    return "blastdoor resume goes on"
