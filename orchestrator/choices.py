@@ -12,6 +12,7 @@ _MAKING = "orchestrator.proposers.making"
 
 # needs_space: proposes points of [parameters]. asks_a_model: with a key, an allowance and a playbook; it reads what a
 # person steers. offers_several: of one asking, as many changes as model.proposals says. is_control: can run beside.
+# has_arms: asks others, which may ask a model.
 PROPOSERS = Kind(
     "proposer",
     "blastdoor.proposers",
@@ -25,6 +26,7 @@ PROPOSERS = Kind(
         "de": Entry(f"{_MAKING}:de", ("needs_space",)),
         "operators": Entry(f"{_MAKING}:operators"),
         "mixed": Entry(f"{_MAKING}:mixed", ("needs_space",)),
+        "hybrid": Entry(f"{_MAKING}:hybrid", ("has_arms",)),
         "llm": Entry(f"{_MAKING}:llm", ("asks_a_model", "offers_several")),
         "llm-params": Entry(f"{_MAKING}:llm_params", ("needs_space", "asks_a_model", "offers_several")),
         "agent": Entry("orchestrator.agents.presets:planned", ("asks_a_model",)),

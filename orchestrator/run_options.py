@@ -105,6 +105,17 @@ class Named(Text):
         self.kind.find(value)
 
 
+@dataclass(frozen=True)
+class Names(Text):
+    """Several, with commas between them."""
+
+    def parse(self, text: str) -> object:
+        return tuple(name.strip() for name in text.split(",") if name.strip())
+
+    def shown(self, value: Any) -> str:
+        return ", ".join(value)
+
+
 def _per(rate: float) -> str:
     return f"{rate:g}/s" if rate >= 1 else f"{rate * 60:g}/min"
 
@@ -217,6 +228,12 @@ class Flags(UserOptions):
             Named(kind=choices.PARENTS),
             Scope.RUN,
             default="champion",
+        ),
+    ] = None
+    arms: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "With --proposer hybrid: the proposers to search with, like tpe,operators,llm.", Names("LIST"), Scope.RUN
         ),
     ] = None
     meta: Annotated[

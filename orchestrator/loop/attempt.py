@@ -80,7 +80,7 @@ class Attempt:
             if late := self._bench.door.awake.slept - slept:
                 self._interrupted(_stood_still(late))
             else:
-                self._end(End(Ending.INVALID, False, str(error)))
+                self._end(End(Ending.INVALID, False, str(error), drawn=error.drawn))
         except Unusable as error:
             self._cancel(str(error))
             raise

@@ -41,7 +41,8 @@ def grant_of(bench: Workbench, role: Role, guards: list[Guard], *, asks: bool) -
     if short is None or short.could_fit_later:
         return short or Grant(full, whole)
     if short := accounts.shortage(least_of_attempt(bench, guards)):
-        return short
+        # An arm that asks nobody can go on with what is left.
+        return (accounts.shortage(others) or Grant(others, Spent())) if bench.has_free_arm else short
     asking = Spent(
         microdollars=whole.microdollars - _missing(bench, full, Account.USD),
         tokens=whole.tokens - _missing(bench, full, Account.TOKENS),

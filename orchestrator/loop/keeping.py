@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
+from orchestrator.domain.proposal import Drawn
 from orchestrator.domain.records import HeldOut, Node, Purpose, Role, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim, Decision, Stage
@@ -50,13 +51,16 @@ class AskPerson:
 
 @dataclass(frozen=True)
 class End:
-    """`stage` had the last word; None where the judge was not asked, or did not call it a solution."""
+    """`stage` had the last word; None where the judge was not asked, or did not call it a solution. `drawn` is what was
+    chosen for an attempt that came to no proposal.
+    """
 
     ending: Ending
     kept: bool
     why: str
     stage: Stage | None = None
     undecided: bool = False
+    drawn: Drawn | None = None
 
 
 Question = OpenCohort | CertifyStep | CheckGuard | AskHeldOut | AskPerson

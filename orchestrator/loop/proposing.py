@@ -25,7 +25,7 @@ from orchestrator.loop.tuning import Tuning
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.meta.chooser import Chooser
 from orchestrator.offload import offload, offload_disk
-from orchestrator.proposers import Barred, Brief, Stalled, Tuned
+from orchestrator.proposers import Barred, Brief, Stalled, Tuned, Unanswered
 from orchestrator.watch.pulse import Cause
 
 # How often a proposer is asked again when all that it offers is known.
@@ -65,7 +65,7 @@ class Proposing:
         async with bench.parents.setdefault(node.parent or "", asyncio.Lock()):
             if spare := next_spare(bench.state, node.parent or ""):
                 bench.book.record(self._taken_up(spare))
-            elif bench.models and not bench.models.grants.may_propose(node.id):
+            elif bench.models and not bench.models.grants.may_propose(node.id) and not bench.has_free_arm:
                 # Nothing is set aside to ask with: the attempt that is opened next sets it aside, and asks.
                 raise NothingNew("the change that it was to take up was taken back or taken up by another")
             else:
@@ -153,7 +153,7 @@ class Proposing:
         brief = self._brief(node, tree, again, point)
         try:
             async with asyncio.timeout(bench.propose_s):
-                if bench.models is None or node.role is not Role.SEARCH:
+                if bench.models is None or node.role is not Role.SEARCH or self._asks_nobody(node):
                     return _with_drawn(await proposer.propose(brief), brief)
                 async with bench.models.watched(node.id, ModelRole.USER, bench.propose_s) as watched:
                     brief = replace(
@@ -168,6 +168,9 @@ class Proposing:
             raise Free(Ending.STALLED, str(stalled), found=self._found(stalled)) from stalled
         except (NotStarted, BrokeOff) as error:
             raise Free.of(error) from error
+        except Unanswered as error:
+            error.drawn = error.drawn or brief.chooser.drawn
+            raise
         except Stalled as error:
             if isinstance(error, Barred):
                 raise Free(Ending.STALLED, str(error), found=self._gave_up(Cause.REFUSED, str(error))) from error
@@ -177,6 +180,11 @@ class Proposing:
             raise Free(Ending.STALLED, str(error), found=found, provider=provider, delivered=True) from error
         except ValidationError as error:
             raise Free(Ending.STALLED, f"what is proposed cannot be read ({error.error_count()} faults)") from error
+
+    def _asks_nobody(self, node: Node) -> bool:
+        """Dollars are short, and one of several proposers needs none."""
+        models = self._bench.models
+        return self._bench.has_free_arm and models is not None and not models.grants.may_propose(node.id)
 
     def _found(self, stalled: FoundStalled) -> list[e.Event]:
         """What is recorded with the refund."""

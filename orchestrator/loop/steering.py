@@ -32,7 +32,7 @@ class Said(Sequence[str]):
 
 def unheard(proposer: str) -> str | None:
     """Why an instruction would reach nobody."""
-    if PROPOSERS.has(proposer, "asks_a_model"):
+    if PROPOSERS.has(proposer, "asks_a_model") or PROPOSERS.has(proposer, "has_arms"):
         return None
     readers = ", ".join(PROPOSERS.with_trait("asks_a_model"))
     return f"the proposer {proposer} reads no instructions, only {readers} do; blastdoor inject brings a change instead"

@@ -132,7 +132,8 @@ class Workbench(Parts):
     of them, so that they wait for them.
     `pooling` is there in a combination stage. `asks`: nothing becomes the champion before a person said yes. `aim` is
     what a candidate is kept for. `purse` pays for what stands at a provider longer than one chamber, and `stand_down`
-    ends all of that. `meta` is what the search learns of its own choices.
+    ends all of that. `meta` is what the search learns of its own choices. `has_free_arm`: of several
+    proposers, one asks no model.
     """
 
     root: Tree
@@ -157,6 +158,7 @@ class Workbench(Parts):
     asks: bool = False
     aim: Aim = Aim.BETTER
     purse: CampaignPurse | None = None
+    has_free_arm: bool = False
     meta: Meta = field(default_factory=Meta)
     stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 

@@ -34,8 +34,10 @@ class PluginFailed(Exception):
 
 class Unanswered(Exception):
     """The proposer was at work and has nothing to hand in: its allowance is used up, or what it says is no change.
-    One line; the attempt is charged and ends as invalid.
+    One line; the attempt is charged and ends as invalid. `drawn` is what was chosen for it, where that is known.
     """
+
+    drawn: Drawn | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class ProposerContext:
     """What a proposer is made of. `name` is what it was asked for by, `ranking` the task's own order of scores.
 
     `tree` is what the search begins with, None where nobody has read it yet. `control`: it is to run beside another.
-    `agent` is what a flag named.
+    `agent` is what a flag named. `arms` are the proposers that one of several works with, each made by `make`.
     """
 
     name: str
@@ -173,6 +175,8 @@ class ProposerContext:
     tree: Tree | None = None
     control: bool = False
     agent: str | None = None
+    arms: tuple[str, ...] = ()
+    make: Callable[[str], "Proposer"] | None = None
 
 
 class Proposer(Protocol):

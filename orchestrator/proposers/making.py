@@ -1,11 +1,17 @@
 """How each proposer that is built in is made. Libraries that take long to load are loaded only for those who ask."""
 
+from orchestrator.choices import PROPOSERS
+from orchestrator.proposers.arms import Arms, PricedArm
 from orchestrator.proposers.base import Proposer, ProposerContext
 from orchestrator.proposers.grid import Grid
 from orchestrator.proposers.injected import Injected
 from orchestrator.proposers.mixed import Mixed
 from orchestrator.proposers.random import Random
 from orchestrator.task import Space, TaskError
+
+# What asking costs beside a draw of our own, as long as nothing is known: a guess, which decides who comes first.
+_MODELS_PRICE, _AGENTS_PRICE = 10.0, 50.0
+_NO_ARMS = ("hybrid", "mixed", "grid", "inject")
 
 
 def grid(context: ProposerContext) -> Proposer:
@@ -42,6 +48,33 @@ def de(context: ProposerContext) -> Proposer:
 
 def mixed(context: ProposerContext) -> Proposer:
     return Mixed(_sampler("tpe", context), operators(context))
+
+
+def hybrid(context: ProposerContext) -> Proposer:
+    """Raises TaskError for arms that are none, or cannot work on this task."""
+    if context.make is None:
+        raise AssertionError("nobody makes the arms")
+    names = context.arms or _usual_arms(context)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise TaskError(f"search.arms: {twice[0]} is there twice; name each once")
+    if inside := [name for name in names if name in _NO_ARMS]:
+        raise TaskError(f"search.arms: {inside[0]} cannot be an arm; name others, like tpe, operators or llm")
+    arms = {}
+    for name in names:
+        asks = PROPOSERS.has(name, "asks_a_model")
+        try:
+            made = context.make(name)
+        except TaskError as error:
+            raise TaskError(f"search.arms: {error}") from None
+        price = _AGENTS_PRICE if name == "agent" else _MODELS_PRICE if asks else 1.0
+        arms[name] = PricedArm(made, price, asks, PROPOSERS.has(name, "offers_several"))
+    return Arms(arms, drafts=context.task.tune is not None)
+
+
+def _usual_arms(context: ProposerContext) -> tuple[str, ...]:
+    """What costs nothing to ask."""
+    points = ("tpe",) if context.task.parameters else ()
+    return (*points, "operators")
 
 
 def inject(_: ProposerContext) -> Proposer:

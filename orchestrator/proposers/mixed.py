@@ -3,8 +3,8 @@
 import random
 from collections.abc import Sequence
 
-from orchestrator.domain.proposal import Proposal
-from orchestrator.proposers.base import Brief, Exhausted, Past, Proposer, Tried
+from orchestrator.proposers.arms import Arms, PricedArm
+from orchestrator.proposers.base import Brief, Past, Proposer, Tried
 
 # A small success long ago must not decide for ever, and the weaker one must get its chance again.
 _MEMORY = 0.9
@@ -12,38 +12,29 @@ _LEAST = 0.2
 _AT_FIRST = 0.5
 
 
-class Mixed:
-    """`points` draws parameters, `code` changes files; both build on what the search has found so far."""
-
-    serial = False
-    branching = True
+class Mixed(Arms):
+    """`points` draws parameters, `code` changes files. Where the search learns, these are two arms like any others;
+    else their own success decides.
+    """
 
     def __init__(self, points: Proposer, code: Proposer) -> None:
-        self._points = points
-        self._code = code
+        super().__init__({"points": PricedArm(points), "code": PricedArm(code)}, drafts=True)
+        self.serial = False
         self._ended: Sequence[Tried] = ()
         self._seen = 0
         self._success = {True: _AT_FIRST, False: _AT_FIRST}
 
-    def exhausted(self, number: int) -> str | None:
-        said = [it.exhausted(number) for it in (self._points, self._code)]
-        return said[0] if all(said) else None
+    def _dice(self, brief: Brief) -> random.Random:
+        # Not for secrets: the seed is in the ledger.
+        return random.Random(f"mixed/{brief.seed}/{brief.number}/{brief.again}")  # noqa: S311
 
-    async def propose(self, brief: Brief) -> Sequence[Proposal]:
-        """The other one is asked where the first has nothing more."""
-        order = [self._points, self._code] if self._draws_point(brief) else [self._code, self._points]
-        try:
-            return await order[0].propose(brief)
-        except Exhausted:
-            return await order[1].propose(brief)
-
-    def _draws_point(self, brief: Brief) -> bool:
+    def _weights(self, brief: Brief) -> dict[str, float]:
+        if brief.chooser.learns:
+            return {"points": 1.0, "code": 1.0}
         self._learn(brief.past)
         points, code = self._success[True], self._success[False]
-        share = points / (points + code) if points + code else _AT_FIRST
-        # Not for secrets: the seed is in the ledger.
-        drawn = random.Random(f"mixed/{brief.seed}/{brief.number}/{brief.again}").random()  # noqa: S311
-        return drawn < min(1 - _LEAST, max(_LEAST, share))
+        share = min(1 - _LEAST, max(_LEAST, points / (points + code) if points + code else _AT_FIRST))
+        return {"points": share, "code": 1.0 - share}
 
     def _learn(self, past: Past) -> None:
         """From what ended since the last look; from all of it where another cohort began."""

@@ -295,6 +295,7 @@ class SearchSpec(Section):
     saturates: tuple[Resource, ...] | None = None
     control: Name | None = None
     selection: Name | None = None
+    arms: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=16)
     meta: Literal["off", "lift", "gradient"] | None = None
     credit: Literal["lift", "lineage"] | None = None
     price: Literal["none", "usd", "seconds"] | None = None

@@ -40,7 +40,12 @@ _NO_KEY = "the proposer {} asks a model, and there is no key for one; set ANTHRO
 
 
 def asks_a_model(options: Options) -> bool:
-    return PROPOSERS.has(options["proposer"], "asks_a_model")
+    return any(PROPOSERS.has(name, "asks_a_model") for name in options.proposers)
+
+
+def has_free_arm(options: Options) -> bool:
+    """Whether one of several proposers asks no model."""
+    return bool(options.arms) and not all(PROPOSERS.has(name, "asks_a_model") for name in options.arms)
 
 
 def allowances_of(task: Task, options: Options, settings: Settings) -> dict[ModelRole, Allowance]:

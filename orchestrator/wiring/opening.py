@@ -31,6 +31,7 @@ from orchestrator.loop.shelf import Shelf
 from orchestrator.loop.width import Shape, shape
 from orchestrator.loop.workbench import Parts, PoolFailed, Workbench
 from orchestrator.proposers import Proposer
+from orchestrator.proposers.arms import Arms
 from orchestrator.run_options import OPTIONS, Flags, Scope
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
@@ -47,12 +48,12 @@ from orchestrator.wiring.combining import (
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import forget_ledger, has_ledger, has_records, take_ledger
-from orchestrator.wiring.models import asks_a_model, open_models, worst_of_asking
+from orchestrator.wiring.models import asks_a_model, has_free_arm, open_models, worst_of_asking
 from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_deadline, make_meta, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving, task_pages, with_playbooks
 from orchestrator.wiring.plugins import changed_since, faults, lent, name_of, refuse_missing
-from orchestrator.wiring.proposers import changes_at_once, make_proposer, make_ranking
+from orchestrator.wiring.proposers import changes_at_once, make_proposer, make_ranking, make_searcher
 from orchestrator.wiring.reading import Reading, campaign_folder, read_campaign, remember_task, task_folder_of
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
@@ -126,11 +127,11 @@ async def open_campaign(
                 _check_unchanged(book.state.run, artifacts, task, taken)
                 notes += _overruled(options, _task_of(book.state.run, artifacts), task)
                 notes += tuple(changed_since(book.state.run))
-            searcher = make_proposer(options["proposer"], task, tree=taken.tree, agent=options["agent"])
+            searcher = make_searcher(options, task, taken.tree)
             notes += _without_effect(options, searcher)
             if asks_a_model(options):
                 refuse_secrets(task, taken.tree, task_pages(task, task_folder))
-            form = shape_of(task, options, searcher, ceiling_of(task, site, agent=options["proposer"] == "agent"))
+            form = shape_of(task, options, searcher, ceiling_of(task, site, agent="agent" in options.proposers))
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
@@ -404,13 +405,14 @@ async def _bench(
         parts = replace(parts, jobs=replace(parts.jobs, pool=pooling.delivered))
     if models:
         parts = replace(parts, asking=worst_of_asking(models.allowances))
-    proposers = {Role.SEARCH: make_proposer(options["proposer"], task, agent=options["agent"])}
-    if models and options["proposer"] == "agent":
+    proposers = {Role.SEARCH: make_searcher(options, task)}
+    if models and "agent" in options.proposers:
         from orchestrator.wiring.agents import make_agent, worst_of_agent
 
         parts = replace(parts, asking=parts.asking + worst_of_agent(task, parts))
         made = await make_agent(task, options, parts, site, book, artifacts, folder / "live", models)
-        proposers[Role.SEARCH] = made
+        armed = proposers[Role.SEARCH]
+        proposers[Role.SEARCH] = armed.with_proposer("agent", made) if isinstance(armed, Arms) else made
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
     return Workbench(
@@ -430,9 +432,10 @@ async def _bench(
         pruning=make_pruning(task, parts.ranking, book.state),
         models=models,
         pooling=pooling,
-        at_once=changes_at_once(options["proposer"], task),
+        at_once=changes_at_once(options, task),
         asks=bool(options["ask"]),
         meta=make_meta(options),
+        has_free_arm=has_free_arm(options),
         purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),
         stand_down=site.stand_down,
     )

@@ -9,6 +9,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of, kept_at, settle
 
+ARMED = "hybrid"  # the proposer that has arms
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
@@ -26,6 +27,16 @@ class Options:
         """The value as people write it; nothing where none is set."""
         value = self.values[name]
         return "" if value is None else OPTIONS[name].kind.shown(value)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """What was named for a search with several proposers."""
+        return tuple(self.values["arms"] or ())
+
+    @property
+    def proposers(self) -> tuple[str, ...]:
+        """All that the search may ask."""
+        return (self.values["proposer"], *self.arms)
 
     @property
     def site(self) -> SiteChoice:
@@ -56,9 +67,10 @@ def resolve(
     values, sources = cascade(OPTIONS, places)
     if runs:
         settle(values, sources)
-    if flags.agent is not None and values["proposer"] != "agent":
+    options = Options(values, sources)
+    if flags.agent is not None and "agent" not in options.proposers:
         raise TaskError(f"--agent means nothing to the proposer {values['proposer']}; use it with --proposer agent")
-    return Options(values, sources)
+    return options
 
 
 def resolve_site(flags: Flags, settings: Settings, *, anywhere: bool = False) -> SiteChoice:

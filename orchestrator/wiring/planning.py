@@ -29,7 +29,7 @@ from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_door
 from orchestrator.wiring.playbooks import task_pages
-from orchestrator.wiring.proposers import make_proposer
+from orchestrator.wiring.proposers import make_proposer, make_searcher
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
@@ -80,14 +80,14 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
     site = planned_site(settings, options.site)
     task = fitted(task, site)
     check_site(task, site)
-    proposer = make_proposer(options["proposer"], task, tree=tree, agent=options["agent"])
+    proposer = make_searcher(options, task, tree)
     ready = None
     if asks_a_model(options):
         refuse_secrets(task, tree, task_pages(task, folder))
         ready = ready_models(task, options, settings)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
-    is_agent = options["proposer"] == "agent"
+    is_agent = "agent" in options.proposers
     form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
     judge_mode = judge_mode_of(task)
     attempt, *tuning = walls_of_search(judge_mode, task)

@@ -47,9 +47,10 @@ def brought_by_others(options: Options, task: Task) -> tuple[Brought, ...]:
 
 
 def _chosen(options: Options, task: Task) -> Iterator[tuple[Kind, str]]:
-    yield PROPOSERS, options["proposer"]
+    for name in options.proposers:
+        yield PROPOSERS, name
     agent = options["agent"] or task.agent.name
-    if options["proposer"] == "agent" and (task.agent.command is None or agent != task.agent.name):
+    if "agent" in options.proposers and (task.agent.command is None or agent != task.agent.name):
         yield AGENTS, agent
     yield PARENTS, options["selection"]
     if task.pruning:

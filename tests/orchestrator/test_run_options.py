@@ -14,6 +14,7 @@ from orchestrator.run_options import (
     Choice,
     Flags,
     Named,
+    Names,
     Number,
     Quantity,
     Scope,
@@ -158,6 +159,8 @@ def sample(kind: Text) -> tuple[str, object]:
         case Named():
             name = kind.kind.names()[0]
             return name, name
+        case Names():
+            return "some, more", ("some", "more")
     return "some", "some"
 
 

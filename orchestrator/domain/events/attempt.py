@@ -98,7 +98,7 @@ class KillConfirmed(OneEvent):
 class AttemptEnded(OneEvent):
     """`stage` had the last word on a candidate with a score; older ledgers do not say. `undecided`: it is not kept
     since it could not be compared, which says nothing about the candidate. `cost` is what was spent on it by then; what
-    arrives later does not change what a search learnt from it.
+    arrives later does not change what a search learnt from it. `drawn` is what was chosen where no proposal came of it.
     """
 
     kind: Literal["attempt ended"] = "attempt ended"
@@ -109,6 +109,7 @@ class AttemptEnded(OneEvent):
     stage: Stage | None = None
     undecided: bool = False
     cost: Spent | None = None
+    drawn: Drawn | None = None
 
 
 class AttemptRequeued(OneEvent):

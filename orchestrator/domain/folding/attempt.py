@@ -65,7 +65,7 @@ def _promoted(state: State, event: e.Promoted, _: str) -> None:
 
 def _attempt_ended(state: State, event: e.AttemptEnded, at: str) -> None:
     node = state.nodes[event.node]
-    told = fields_of(event, "kind", "node")
+    told = fields_of(event, "kind", "node", *(() if event.drawn else ("drawn",)))
     state.set_node(event.node, phase=Phase.ENDED, ended_at=at, **told)
     if event.ending.charged and node.role in ("search", "injected"):
         kept_none = 0 if event.kept else state.campaign.since_improvement + 1

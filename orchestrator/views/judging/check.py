@@ -30,7 +30,7 @@ from orchestrator.wiring.models import asks_a_model, ready_models
 from orchestrator.wiring.opening import shape_of
 from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_parts
-from orchestrator.wiring.proposers import make_proposer
+from orchestrator.wiring.proposers import make_searcher
 from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import open_site
 
@@ -127,7 +127,7 @@ def _check_models(task: Task, options: Options, settings: Settings, findings: Fi
 def _expected(task: Task, site: Site, options: Options) -> Expected:
     """What `run` with no other flags would choose."""
     try:
-        proposer = make_proposer(options["proposer"], task)
+        proposer = make_searcher(options, task)
     except TaskError as error:
         return Expected(options, None, str(error))
     return Expected(options, shape_of(task, options, proposer, ceiling_of(task, site)))

@@ -216,3 +216,19 @@ async def test_a_context_that_is_too_small(tmp_path: Path, messages_server: Mess
     with pytest.raises(TaskError, match=r"model\.context: .* raise it, or shorten the statement"):
         async with open_llm(write_task(tmp_path, CHEAP + "context = 1000\n"), messages_server):
             pass
+
+
+async def test_an_arm_that_asks_nobody_goes_on(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Points beside a model: when dollars are short, the search goes on with what costs nothing, to its last attempt;
+    every attempt has on record which of them made it.
+    """
+    # More output than was asked for is not believed: the worst case is booked, and the cap covers one question.
+    messages_server.play(*(Reply((Text(change(value)),), usage={"output_tokens": 1_001}) for value in range(20, 30)))
+    task = write_task(tmp_path, SMALL + "proposals = 1\n", high=500)
+    flags: dict[str, Any] = {"proposer": "hybrid", "arms": "random,llm", "attempts": 16, "usd": 0.04, "width": 1}
+    async with open_llm(task, messages_server, seed=2, **flags) as session:
+        finished = await session.run()
+        nodes = [node for node in session.bench.state.nodes.values() if node.parent]
+        made = [node.drawn.arms["proposer"].option if node.drawn else "" for node in nodes]
+        assert (session.charged, made.count("llm")) == (16, 1), finished.reason
+    assert len(messages_server.requests) == 1
