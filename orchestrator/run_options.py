@@ -275,6 +275,13 @@ class Flags(UserOptions):
         bool | None, Option("When it is over, combine the best candidates in a stage of its own.", Switch(), Scope.RUN)
     ] = None
     tunes: Annotated[int | None, Option("Maximum number of tune trials.", _COUNT, Scope.CAP)] = None
+    minimise: Annotated[
+        bool | None,
+        Option("Take the best apart at the end, and leave out what does nothing for its score.", Switch(), Scope.CAP),
+    ] = None
+    minimisation: Annotated[
+        int | None, Option("Maximum number of trials that minimising may take.", _COUNT, Scope.CAP, default=100)
+    ] = None
     tokens: Annotated[int | None, Option("Maximum number of tokens.", _COUNT, Scope.CAP)] = None
     seconds: Annotated[float | None, Option('Maximum total time in chambers, like "2h".', _DURATION, Scope.CAP)] = None
     stall_losses: Annotated[float | None, Option("Maximum dollars lost to stalls.", _MONEY, Scope.CAP)] = None

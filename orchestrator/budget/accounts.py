@@ -17,6 +17,8 @@ BOOKS = ("accounts", "books")
 
 Limits = Mapping[Account, int | None]
 Row = dict[str, object]
+# Books of before there was such an account have no row for it, and neither have those that do not use it.
+_LATER = {Account.MINIMISATION}
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,7 @@ class Accounts:
         accounts: list[Row] = [
             {"kind": "account", "account": account.value, "limit": self._limits[account], "used": used}
             for account, used in self._used.items()
+            if account not in _LATER or used or self._limits[account] is not None
         ]
         losses: Row = {"kind": "losses", "limit": self._limits[Account.STALL_LOSSES], **asdict(self._losses)}
         holds: list[Row] = [
@@ -225,7 +228,7 @@ class Accounts:
             if read is not None and read not in missing:
                 raise ValueError(f"{read} is in the books twice")
             missing -= {read}
-        if missing:
+        if missing := missing - _LATER:
             raise ValueError(f"not in the books: {', '.join(sorted(missing))}")
         return books
 

@@ -22,6 +22,7 @@ class Account(StrEnum):
     ATTEMPTS = "attempts"
     TUNES = "tunes"
     COMBINATION = "combination"
+    MINIMISATION = "minimisation"
     CONTROL = "control"
     USD = "usd"
     TOKENS = "tokens"
@@ -29,13 +30,14 @@ class Account(StrEnum):
     STALL_LOSSES = "stall losses"
 
 
-SLOTS = (Account.ATTEMPTS, Account.TUNES, Account.COMBINATION, Account.CONTROL)
+SLOTS = (Account.ATTEMPTS, Account.TUNES, Account.COMBINATION, Account.MINIMISATION, Account.CONTROL)
 USAGE = (Account.USD, Account.TOKENS, Account.SECONDS)
 
 _NOUNS = {
     Account.ATTEMPTS: "attempt",
     Account.TUNES: "tune",
     Account.COMBINATION: "combination attempt",
+    Account.MINIMISATION: "minimising trial",
     Account.CONTROL: "control attempt",
     Account.TOKENS: "token",
 }
@@ -90,14 +92,15 @@ class Amounts:
         attempts: int = 0,
         tunes: int = 0,
         combination: int = 0,
+        minimisation: int = 0,
         control: int = 0,
         usd: Number = 0,
         tokens: int = 0,
         seconds: Number = 0,
     ) -> "Amounts":
         """Dollars and seconds as people say them, rounded up to whole units."""
-        units = (attempts, tunes, combination, control, micro_dollars(usd), tokens, milliseconds(seconds))
-        return cls(tuple(zip(_ORDER, units, strict=True)))
+        slots = (attempts, tunes, combination, minimisation, control)
+        return cls(tuple(zip(_ORDER, (*slots, micro_dollars(usd), tokens, milliseconds(seconds)), strict=True)))
 
     @classmethod
     def exact(cls, units: Mapping[Account, int]) -> "Amounts":
@@ -149,6 +152,7 @@ def limits_of(
     attempts: int | None = None,
     tunes: int | None = None,
     combination: int | None = None,
+    minimisation: int | None = None,
     control: int | None = None,
     usd: Number | None = None,
     tokens: int | None = None,
@@ -160,6 +164,7 @@ def limits_of(
         Account.ATTEMPTS: attempts,
         Account.TUNES: tunes,
         Account.COMBINATION: combination,
+        Account.MINIMISATION: minimisation,
         Account.CONTROL: control,
         Account.USD: None if usd is None else math.floor(_scaled(usd, 1_000_000)),
         Account.TOKENS: tokens,

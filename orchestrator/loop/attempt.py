@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.budget import Quarantine, Requeue
-from orchestrator.change import Effort, Refusal, Size, compare
+from orchestrator.budget import Amounts, Quarantine, Requeue
+from orchestrator.change import Effort, Refusal, Size, Tree, compare
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Purpose, Role
@@ -15,12 +15,13 @@ from orchestrator.loop.again import CanNotCompare
 from orchestrator.loop.breaker import MODEL, Standing
 from orchestrator.loop.certification import certify
 from orchestrator.loop.certifying import JudgeReplay, MeasureChampion, OpenTest, Replay, RunBlock
-from orchestrator.loop.cohorts import open_cohort
+from orchestrator.loop.cohorts import measure_in, open_cohort
 from orchestrator.loop.guards import check_guard
 from orchestrator.loop.heldout import ask_heldout
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
-from orchestrator.loop.keeping import AskHeldOut, AskPerson, CheckGuard, End, OpenCohort, stage_of
+from orchestrator.loop.keeping import AskHeldOut, AskPerson, CheckGuard, End, MeasureParent, OpenCohort, stage_of
+from orchestrator.loop.minimising import Minimising
 from orchestrator.loop.money import hold_of, refund_all, slot, unbooked
 from orchestrator.loop.promotion import ask_person
 from orchestrator.loop.proposing import NothingNew, Proposing
@@ -45,6 +46,7 @@ class Attempt:
         self._name = node
         self._tuning = Tuning(bench, node)
         self._proposing = Proposing(bench, node, self._tuning)
+        self._minimising = Minimising(bench, node)
 
     @property
     def _node(self) -> Node:
@@ -118,12 +120,17 @@ class Attempt:
                 await self._tuning.run(draft)
             case steps.Promote(draft, why):
                 await self._promote(draft, why)
+            case steps.Minimise():
+                if found := await self._minimising.run():
+                    await self._promote(found.draft, found.why, found.tree)
             case steps.Submit():
                 await run_trial(bench, node.id, Purpose.SUBMIT, node.promoted or 0, await bench.tree(node.id))
             case steps.Judge(trial):
                 await judge_trial(bench, trial)
             case OpenCohort(cohort, trial):
                 await open_cohort(bench, cohort, trial)
+            case MeasureParent(cohort):
+                await measure_in(bench, node.parent or "", cohort)
             case Replay() | JudgeReplay() | OpenTest() | RunBlock() | MeasureChampion():
                 await certify(bench, node.id, step)
             case CheckGuard(name):
@@ -134,11 +141,14 @@ class Attempt:
             case AskPerson():
                 await ask_person(bench, node.id)
 
-    async def _promote(self, draft: int, why: str) -> None:
-        """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it."""
+    async def _promote(self, draft: int, why: str, tree: Tree | None = None) -> None:
+        """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it.
+
+        Its files are made of what was proposed, unless they are given.
+        """
         bench, node = self._bench, self._node
         with bench.shelf.storing():
-            made = await offload(_make_candidate, bench, node, draft, why)
+            made = await offload(_make_candidate, bench, node, draft, why, tree)
             promoted = e.Promoted(
                 node=node.id,
                 draft=made.draft,
@@ -154,13 +164,14 @@ class Attempt:
 
     def _end(self, step: End) -> None:
         bench, node = self._bench, self._node
-        spent = slot(bench, node.role) + unbooked(node)
+        used = node.role is not Role.MINIMISED or node.submitted
+        spent = (slot(bench, node.role) if used else Amounts()) + unbooked(node)
         events: list[e.Event] = [
             e.AttemptEnded(node=node.id, cost=node.spent, **asdict(step)),
             e.Settled(hold=hold_of(node), node=node.id, spent=spent.as_row()),
         ]
         run = bench.state.run
-        if step.kept and node.verdict:
+        if step.kept and node.verdict and node.role is not Role.MINIMISED:
             over = run.champions.get(node.verdict.cohort)
             cohort = node.verdict.cohort
             events.append(e.ChampionChanged(run=run.number, node=node.id, cohort=cohort, over=over))
@@ -303,13 +314,14 @@ class _Made:
     tree: str
 
 
-def _make_candidate(bench: Workbench, node: Node, draft: int, why: str) -> _Made:
+def _make_candidate(bench: Workbench, node: Node, draft: int, why: str, tree: Tree | None) -> _Made:
     """In a thread. Raises Refusal, and then nothing is written."""
     if stored := bench.candidates.commit_of(node.id):
         # Its writer was killed before it was on record. A node's candidate never changes, so the choice stands.
-        digest = bench.candidates.read(stored).digest
-        draft = next((it.number for it in bench.state.drafts(node.id) if it.tree == digest), draft)
-    tree = draft_tree(bench, node, draft)
+        written = bench.candidates.read(stored)
+        draft = next((it.number for it in bench.state.drafts(node.id) if it.tree == written.digest), draft)
+        tree = tree and written
+    tree = tree or draft_tree(bench, node, draft)
     before = bench.tree_here(node.parent) if node.parent else tree
     parent = bench.state.nodes[node.parent].commit if node.parent else None
     drafted = bench.state.draft(f"{node.id}#{draft}")

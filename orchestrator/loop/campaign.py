@@ -9,6 +9,7 @@ from orchestrator.budget import RateLimit, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import Headline, headline
+from orchestrator.domain.minimal import minimal_of
 from orchestrator.domain.records import Node, Phase
 from orchestrator.ledger import LedgerError
 from orchestrator.llm.line import Unusable
@@ -51,7 +52,8 @@ class Campaign:
     """Runs one session of a campaign until a rule holds: at `stop` no more is opened, at `deadline` all is ended.
 
     `width` is this session's; without one it is the run's. `selection` says where branches start, if not at the best.
-    With `review` it ends after each round. `patience_s` is how long providers may be away, without an end if None.
+    With `review` it ends after each round. With `minimise` the champion is taken apart when nothing more
+    is opened. `patience_s` is how long providers may be away, without an end if None.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Campaign:
         evolving: Evolving | None = None,
         *,
         review: bool = False,
+        minimise: bool = False,
     ) -> None:
         self._bench = bench
         self._bound = FreeBound.of(bench)
@@ -79,6 +82,8 @@ class Campaign:
         self._before_trying: set[asyncio.Task[str | None]] = set()
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
+        self._minimises_at_end = minimise and not review
+        self._searched = ""
         self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
         self.patience_s: float | None = None
@@ -86,6 +91,10 @@ class Campaign:
     def stop(self, why: str) -> None:
         """End cleanly and soon: what is under way is ended, refunded and queued for a resume."""
         self._asked_to_stop = self._asked_to_stop or why
+
+    def minimise(self, winner: str) -> None:
+        """Take a node apart in this session, and do nothing else."""
+        self._scheduler.minimise(winner)
 
     async def run(self) -> Finished:
         """Raises BaselineFailed when the task does not work as it stands, Unusable when a provider takes nothing,
@@ -150,12 +159,22 @@ class Campaign:
             self._bench.shelf.turn()
             self._evolve()
             waiting = self._scheduler.fill(self._room())
-            if not self._running and waiting:
-                return waiting
+            if not self._running and waiting and not self._goes_on_to_minimise(waiting):
+                return self._searched + waiting
             if not self._running and self._scheduler.short and self._bench.state.standing:
                 # What stands ready for attempts must not keep the last of them from its money.
                 await self._stand_down()
             await self._wait()
+
+    def _goes_on_to_minimise(self, reason: str) -> bool:
+        champion = self._bench.state.champion()
+        if not self._minimises_at_end or self._scheduler.minimises or champion is None or not champion.parent:
+            return False
+        if minimal_of(self._bench.state, champion):
+            return False
+        self._searched = f"{reason}; "
+        self._scheduler.minimise(champion.id)
+        return True
 
     def _room(self) -> int:
         """How many may be started. While a provider is tried, one; what runs since before it went away is no try."""

@@ -1,7 +1,7 @@
 """The steps by which a candidate is certified, taken."""
 
 from orchestrator.domain import events as e
-from orchestrator.domain.records import Purpose
+from orchestrator.domain.records import Purpose, Role
 from orchestrator.loop.again import run_again, run_once, set_aside
 from orchestrator.loop.certifying import (
     CertifyStep,
@@ -40,7 +40,13 @@ async def certify(bench: Workbench, name: str, step: CertifyStep) -> None:
 
 def _open_test(bench: Workbench, name: str, step: OpenTest) -> None:
     holder = bench.state.nodes[step.champion]
-    reference, against = holder.references[step.cohort], holder.challenged.get(step.cohort, 0) + 1
+    challenged = holder.challenged.get(step.cohort, 0)
+    if bench.state.nodes[name].role is Role.MINIMISED:
+        # Nothing can become champion by it. To spend less than all of the error would only hide that it is worse.
+        reference, against, level = holder.references.get(step.cohort, 0), challenged, bench.certify.error
+    else:
+        reference, against = holder.references[step.cohort], challenged + 1
+        level = bench.certify.level(reference, against)
     bench.book.record(
         e.CertificationOpened(
             node=name,
@@ -49,7 +55,7 @@ def _open_test(bench: Workbench, name: str, step: OpenTest) -> None:
             number=bench.state.campaign.tests + 1,
             reference=reference,
             against=against,
-            level=bench.certify.level(reference, against),
+            level=level,
             blocks=bench.certify.blocks,
             both=step.both,
         )

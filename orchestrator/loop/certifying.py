@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orchestrator.domain.certify import EACH, Block, Certify, Evidence, Stand, look, look_at_blocks, median, turns
 from orchestrator.domain.metric import Ranking
-from orchestrator.domain.records import Certification, Node, Purpose, Trial
+from orchestrator.domain.records import Certification, Node, Purpose, Role, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim, Decision, Verdict, better, decide, objection, tolerate
 
@@ -245,7 +245,8 @@ def next_in_test(state: State, name: str, ranking: Ranking) -> RunBlock | None:
     """The next run of a node's test; None when it is over, or its champion is none any more."""
     node = state.nodes[name]
     test = node.certification
-    if test is None or state.run.champions.get(test.cohort) != test.champion:
+    rival = node.parent if node.role is Role.MINIMISED else state.run.champions.get(test.cohort) if test else None
+    if test is None or rival != test.champion:
         return None
     found = _looked_at(state, node, test, ranking)
     return found if isinstance(found, RunBlock) else None

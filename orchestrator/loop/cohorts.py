@@ -33,6 +33,12 @@ async def open_cohort(bench: Workbench, cohort: str, trial: str) -> None:
         )
 
 
+async def measure_in(bench: Workbench, name: str, cohort: str) -> None:
+    """Give a node that ended a verdict in a cohort. Raises like the above."""
+    async with bench.cohort_lock:
+        await _measured(bench, bench.state.nodes[name], cohort)
+
+
 async def _better_of(bench: Workbench, root: Node, old: Node, cohort: str) -> Node:
     """The old champion where it is still better, judged like any candidate. One that no longer runs is none."""
     try:

@@ -30,22 +30,25 @@ def guard_record(spec: GuardSpec) -> Guard:
 
 async def check_guard(bench: Workbench, node: str, guard: Guard) -> Checked:
     """Run one guard and record whether it passed. Raises Free when it could not be run."""
-    bench.book.record(e.GuardIntended(node=node, guard=guard.name))
     submitted = bench.state.nodes[node].submitted
     outputs = bench.state.trials[submitted].outputs if submitted else None
+    return await check_tree(bench, e.GuardIntended(node=node, guard=guard.name), guard, await bench.tree(node), outputs)
+
+
+async def check_tree(
+    bench: Workbench, intent: e.GuardIntended, guard: Guard, tree: Tree, outputs: str | None
+) -> Checked:
+    """The same for any files, with the digest of what a trial of them left. One at a time for a node."""
+    bench.book.record(intent)
+    told = {"node": intent.node, "guard": intent.guard, "draft": intent.draft}
     harvested = await offload_disk(bench.artifacts.get_files, outputs) if outputs else {}
     try:
-        checked = await run_guard(bench, guard, await bench.tree(node), harvested)
+        checked = await run_guard(bench, guard, tree, harvested)
     except Free as free:
-        bench.book.record(
-            e.GuardEnded(
-                node=node, guard=guard.name, passed=False, reason=str(free), spent=free.spent, interrupted=True
-            )
-        )
+        ended = e.GuardEnded(**told, passed=False, reason=str(free), spent=free.spent, interrupted=True)
+        bench.book.record(ended)
         raise
-    bench.book.record(
-        e.GuardEnded(node=node, guard=guard.name, passed=checked.passed, reason=checked.reason, spent=checked.spent)
-    )
+    bench.book.record(e.GuardEnded(**told, passed=checked.passed, reason=checked.reason, spent=checked.spent))
     return checked
 
 

@@ -19,6 +19,7 @@ from orchestrator.loop import relaying
 from orchestrator.loop.again import for_another
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.judging import verdict_of
+from orchestrator.loop.keeping import rules_for
 from orchestrator.loop.money import unbooked, worst_of_asking
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.task import HeldOutSpec
@@ -50,16 +51,17 @@ async def ask_heldout(bench: Workbench, name: str) -> None:
         bench.book.record(e.HeldOutAsked(node=name, query=query, spent=scored.spent, interrupted=True))
         raise
     asked = e.HeldOutAsked(node=name, query=query, cohort=cohort, step=_spec(bench).step, spent=scored.spent)
-    bench.book.record(asked.model_copy(update=_answer(bench, cohort, scored.merit)))
+    aim = rules_for(bench.state.nodes[name], bench.rules).aim
+    bench.book.record(asked.model_copy(update=_answer(bench, cohort, scored.merit, aim)))
 
 
-def _answer(bench: Workbench, cohort: str, merit: float | None) -> dict[str, bool | float]:
+def _answer(bench: Workbench, cohort: str, merit: float | None, aim: Aim) -> dict[str, bool | float]:
     """One bit, to the one question that is asked here; nothing where the baseline has no value to compare with."""
     released = bench.state.run.ladders.get(cohort)
     if released is None:
         return {}
     metric, step = _first_metric(bench), _spec(bench).step
-    if bench.aim is Aim.NOT_WORSE:
+    if aim is Aim.NOT_WORSE:
         return {"worse": ladder.is_worse(merit, metric.merit(released), step), "released": released}
     found = ladder.answer(merit, metric.merit(released), step)
     return {"better": found.better, "released": metric.merit(found.released)}

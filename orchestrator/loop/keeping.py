@@ -4,7 +4,7 @@ Each question is asked only where all before it said yes: the score and whether 
 held-out split, a person. The answer is a step that has to be taken first, or the end.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
@@ -32,6 +32,13 @@ class Rules:
 class OpenCohort:
     cohort: str
     trial: str
+
+
+@dataclass(frozen=True)
+class MeasureParent:
+    """Run the parent, whose score is to be kept, on what its child was measured on."""
+
+    cohort: str
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class End:
     drawn: Drawn | None = None
 
 
-Question = OpenCohort | CertifyStep | CheckGuard | AskHeldOut | AskPerson
+Question = OpenCohort | MeasureParent | CertifyStep | CheckGuard | AskHeldOut | AskPerson
 _NO_SOLUTION = End(Ending.INVALID, False, "the judge says that it is no solution")
 _CONTROL = End(Ending.SCORED, False, "control: compared in the report, never a parent or champion")
 
@@ -78,10 +85,12 @@ def may_be_kept(state: State, node: Node, trial: Trial, rules: Rules) -> Questio
         return _CONTROL
     if node.role is Role.BASELINE:
         return _asked_of_baseline(state, node, rules.heldout)
-    champion = state.run.champions.get(trial.verdict.cohort)
-    if champion is None:
+    holder = _to_compare_with(state, node, trial.verdict.cohort)
+    if holder is None and node.role is Role.MINIMISED:
+        return MeasureParent(trial.verdict.cohort)
+    if holder is None:
         return OpenCohort(trial.verdict.cohort, trial.id)
-    holder, stage = state.nodes[champion], stage_of(state, node, rules.certify)
+    rules, stage = rules_for(node, rules), stage_of(state, node, rules.certify)
     found: Question | Decision
     found = certified(state, node, trial.verdict, holder, rules.ranking, rules.certify, rules.aim)
     if isinstance(found, Decision) and found.kept:
@@ -93,6 +102,24 @@ def may_be_kept(state: State, node: Node, trial: Trial, rules: Rules) -> Questio
     if not isinstance(found, Decision):
         return found
     return End(Ending.SCORED, found.kept, found.why, stage, found.undecided)
+
+
+def rules_for(node: Node, rules: Rules) -> Rules:
+    """A smaller change must be as good as the one that it comes of. Its files ran before, so its first run is its
+    replay; it replaces no champion, so nobody is asked.
+    """
+    if node.role is not Role.MINIMISED:
+        return rules
+    return replace(rules, aim=Aim.NOT_WORSE, certify=replace(rules.certify, replay=False), asks=False)
+
+
+def _to_compare_with(state: State, node: Node, cohort: str) -> Node | None:
+    """What the candidate has to beat, or to be as good as; None where that has no score in the cohort yet."""
+    if node.role is Role.MINIMISED:
+        parent = state.nodes[node.parent or ""]
+        return parent if cohort in parent.verdicts else None
+    champion = state.run.champions.get(cohort)
+    return state.nodes[champion] if champion else None
 
 
 def stage_of(state: State, node: Node, certify: Certify) -> Stage:

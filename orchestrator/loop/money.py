@@ -18,7 +18,12 @@ from orchestrator.loop.backstop import (
 from orchestrator.loop.workbench import Parts, Workbench
 from sandbox import Limits
 
-_SLOTS = {Role.SEARCH: Account.ATTEMPTS, Role.INJECTED: Account.ATTEMPTS, Role.CONTROL: Account.CONTROL}
+_SLOTS = {
+    Role.SEARCH: Account.ATTEMPTS,
+    Role.INJECTED: Account.ATTEMPTS,
+    Role.CONTROL: Account.CONTROL,
+    Role.MINIMISED: Account.MINIMISATION,
+}
 
 
 def account_of(bench: Parts) -> Account:
@@ -63,6 +68,10 @@ def worst_of_asking(bench: Parts) -> Amounts:
 
 def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
     return _worst(bench, walls_of_trial(bench.judge_mode, bench.task, mode))
+
+
+def worst_of_guard(bench: Parts, guard: Guard) -> Amounts:
+    return _worst(bench, [walls_of_guard(Limits.model_validate(guard.limits), guard.place)])
 
 
 def _worst(bench: Parts, walls: Sequence[Walls]) -> Amounts:

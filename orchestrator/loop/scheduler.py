@@ -1,7 +1,7 @@
 """What is started next: queued attempts first, then changes by hand, then what the search and its control are due."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -51,6 +51,8 @@ class Scheduler:
         self._exhausted: dict[Role, str] = {}
         self._nothing_new: dict[Role, int] = {}
         self.short = False
+        self._winner = ""
+        self._begun = ""
         self.rounds = Rounds(bench, width, self._next_opening) if review else None
 
     def fill(self, free: int) -> str | None:
@@ -71,10 +73,20 @@ class Scheduler:
                 return reason if reason != _LATER else None
         return None
 
+    def minimise(self, winner: str) -> None:
+        """From here on, nothing is started but the taking apart of one node."""
+        self._winner = winner
+
+    @property
+    def minimises(self) -> bool:
+        return bool(self._winner)
+
     def _start_one(self, root: Node) -> str | None:
         queued = self._ready()
         if queued:
             return self._resume(queued)
+        if self._winner:
+            return self._take_apart()
         if root.phase is not Phase.ENDED:
             return _LATER
         if self._bench.state.campaign.waiting:
@@ -86,6 +98,28 @@ class Scheduler:
         if self._rate and self._rate.wait(time.monotonic()) > 0:
             return _LATER
         return self._catch_up(reason) if reason else self._open_next()
+
+    def _take_apart(self) -> str | None:
+        """The winner's node that was begun and not ended, whoever began it; else a new one."""
+        nodes = self._bench.state.nodes
+        begun = [nodes[name] for name in self._bench.state.unfinished if self._is_of_winner(nodes[name])]
+        if begun and begun[-1].phase is not Phase.QUARANTINED:
+            self._begun = begun[-1].id
+            return _LATER
+        if begun:
+            return f"{begun[-1].id} is quarantined: {begun[-1].why}; blastdoor release {begun[-1].id} lets it go on"
+        if self._begun:
+            return f"{self._winner} is taken apart: {nodes[self._begun].why}"
+        found = self._open(Opening(self._winner, Role.MINIMISED))
+        self._begun = child_of(self._winner, self._bench.state.children.get(self._winner, 0)) if found is None else ""
+        return found
+
+    def _may_go_on(self, node: Node) -> bool:
+        """What takes a node apart goes on where that is asked for, and then nothing else does."""
+        return self._is_of_winner(node) if self._winner else node.role is not Role.MINIMISED
+
+    def _is_of_winner(self, node: Node) -> bool:
+        return node.role is Role.MINIMISED and node.parent == self._winner
 
     def _round_is_made(self) -> str | None:
         if self.rounds is None:
@@ -198,19 +232,21 @@ class Scheduler:
         """
         now = self._bench.book.now()
         soon, late = stamp(now), stamp(now + timedelta(seconds=self._bench.refunds.backoff_cap_s))
-        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
-        queued = (node for node in nodes if node.phase is Phase.QUEUED)
+        queued = (node for node in self._queued() if self._may_go_on(node))
         return next((node for node in queued if not soon < node.not_before <= late), None)
 
     def _slots_are_promised(self) -> bool:
         """Whether those that wait for their back-off need all the attempts that are left."""
         left = self._bench.book.accounts.left(account_of(self._bench))
-        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
-        queued = sum(it.phase is Phase.QUEUED and it.role in (Role.SEARCH, Role.INJECTED) for it in nodes)
+        queued = sum(it.role in (Role.SEARCH, Role.INJECTED) for it in self._queued())
         return left is not None and 0 < left <= queued
 
     def _has_queued(self) -> bool:
-        return any(self._bench.state.nodes[name].phase is Phase.QUEUED for name in self._bench.state.unfinished)
+        return any(node.role is not Role.MINIMISED for node in self._queued())
+
+    def _queued(self) -> Iterator[Node]:
+        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
+        return (node for node in nodes if node.phase is Phase.QUEUED)
 
     def see_what_is_left(self, node: Node, exhausted: str | None) -> None:
         """A proposer that says so has nothing more, and so has one that only repeats itself."""

@@ -52,6 +52,11 @@ class Promote:
 
 
 @dataclass(frozen=True)
+class Minimise:
+    """Find the fewest parts of the parent's change that keep its score, and promote them."""
+
+
+@dataclass(frozen=True)
 class Submit:
     pass
 
@@ -61,12 +66,14 @@ class Judge:
     trial: str
 
 
-Step = Propose | Review | Hold | Tune | Promote | Submit | Judge | Question | End
+Step = Propose | Review | Hold | Tune | Promote | Minimise | Submit | Judge | Question | End
 
 
 def next_step(state: State, name: str, rules: Rules, *, tunes: bool, reviews: Reviews) -> Step:
     """`tunes` says whether this attempt still may tune, `reviews` what a verifier looks at."""
     node = state.nodes[name]
+    if node.promoted is None and node.role is Role.MINIMISED:
+        return _towards_fewer(node)
     if node.promoted is None:
         return _towards_candidate(state, node, rules.ranking, tunes, reviews)
     trial = state.trials[node.submitted] if node.submitted else None
@@ -107,6 +114,21 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, 
             if step := _tune(state, node, draft.number):
                 return step
     return _best_draft(usable, ranking)
+
+
+def _towards_fewer(node: Node) -> Step:
+    found = node.minimal
+    if found is None or (found.dropped and found.kept):
+        return Minimise()
+    if found.kept:
+        why = (
+            "no part of it can be left out"
+            if found.complete
+            else f"no part of it was found that does nothing: {found.why}"
+        )
+    else:
+        why = "none of its parts does anything for the score: the baseline is as good"
+    return End(Ending.SCORED, False, f"{node.parent}: {why}")
 
 
 def _verified(node: Node, drafts: list[Draft], reviews: Reviews) -> Step | None:

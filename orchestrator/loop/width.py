@@ -35,6 +35,11 @@ def shape(
     return Shape(wide, deep, f"width {wide} ({why}), depth {deep} ({how})")
 
 
+def side_by_side(width: int | None, saturates: Collection[str] | None, ceiling: int) -> int:
+    """How many trials at a time, where no proposer says that they come one after the other."""
+    return _width(width, False, saturates, ceiling)[0]
+
+
 def _width(width: int | None, serial: bool, saturates: Collection[str] | None, ceiling: int) -> tuple[int, str]:
     if width is not None:
         return width, "as you said"

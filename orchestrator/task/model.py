@@ -39,7 +39,7 @@ from orchestrator.task.space import Parameters
 from orchestrator.task.words import Glob, Inputs, Place, TaskName, Text
 from sandbox import Limits
 
-_LATER_IN_SEARCH = ("arms", "meta", "credit", "price", "islands", "migrate", "archive")
+_LATER_IN_SEARCH = ("arms", "meta", "credit", "price", "islands", "migrate", "archive", "minimise")
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,8 @@ class Task(Section):
         if self.pruning and not self.pruning.options:
             later["pruning"] = {"options"}
         later["search"] = {name for name in _LATER_IN_SEARCH if getattr(self.search, name) is None}
+        if self.budget.minimisation is None:
+            later["budget"] = {"minimisation"}
         return self.model_dump(mode="json", by_alias=True, exclude=later)
 
     def canonical(self) -> str:

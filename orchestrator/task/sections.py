@@ -209,6 +209,7 @@ class Budget(Section):
     attempts: int | None = Field(default=None, ge=1, le=2**53)
     tunes: Count | None = None
     combination: Count = 0
+    minimisation: Count | None = None
     usd: Annotated[Money, Field(ge=0, le=1e9)] | None = None
     tokens: Count | None = None
     seconds: Span | None = None
@@ -304,6 +305,7 @@ class SearchSpec(Section):
     archive: ArchiveSpec | None = None
     review: bool | None = None
     ask: bool | None = None
+    minimise: bool | None = None
 
 
 def _kind_of_workspace(value: object) -> str:

@@ -157,12 +157,12 @@ def _drop_old_runs(book: Book) -> list[e.Event]:
     return [e.AttemptEnded(node=name, ending=Ending.CANCELLED, why=why) for name in book.state.unfinished]
 
 
-_OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.COMBINATION, Account.CONTROL)
+_OF_A_RUN = (Account.ATTEMPTS, Account.TUNES, Account.COMBINATION, Account.MINIMISATION, Account.CONTROL)
 
 
 def _caps(bench: Workbench, options: Options, before: Mapping[str, int]) -> e.LimitsSet:
     """A cap below what is used already is reached, no more: the rule that stops there says so."""
-    names, accounts = ("tunes", "usd", "tokens", "seconds", "stall_losses"), bench.book.accounts
+    names, accounts = ("tunes", "minimisation", "usd", "tokens", "seconds", "stall_losses"), bench.book.accounts
     attempts = {account_of(bench).value: options["attempts"]}
     caps = limits_of(**{name: options[name] for name in names}, **attempts, control=options["attempts"])
     limits = {

@@ -28,7 +28,7 @@ from orchestrator.loop.pool import candidates as candidates_of_pool
 from orchestrator.loop.pool import refuse_too_few
 from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.shelf import Shelf
-from orchestrator.loop.width import Shape, shape
+from orchestrator.loop.width import Shape, shape, side_by_side
 from orchestrator.loop.workbench import Parts, PoolFailed, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.proposers.arms import Arms
@@ -131,7 +131,8 @@ async def open_campaign(
             notes += _without_effect(options, searcher)
             if asks_a_model(options):
                 refuse_secrets(task, taken.tree, task_pages(task, task_folder))
-            form = shape_of(task, options, searcher, ceiling_of(task, site, agent="agent" in options.proposers))
+            ceiling = ceiling_of(task, site, agent="agent" in options.proposers)
+            form = shape_of(task, options, searcher, ceiling)
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
@@ -145,7 +146,8 @@ async def open_campaign(
             )
             if how is not How.RESUME:
                 check_cap(_least(bench, options), options, site.name)
-            bench = replace(bench, aim=aim)
+            probes = side_by_side(options["width"], task.search.saturates, ceiling)
+            bench = replace(bench, aim=aim, probes=probes)
             if models:
                 bench = with_playbooks(bench, task_folder)
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier, combining_of(whole, base))
@@ -206,6 +208,7 @@ def _campaign(bench: Workbench, options: Options, form: Shape, *, resumed: bool)
         make_selection(options, bench.task, bench.ranking, bench.book),
         make_evolving(bench),
         review=bool(options["review"]),
+        minimise=bool(options["minimise"]),
     )
 
 

@@ -13,6 +13,7 @@ from orchestrator.domain.events.attempt import (
     AttemptResumed,
     KillConfirmed,
     KillIntended,
+    Minimised,
     OffersCounted,
     Promoted,
     PromotionAnswered,
@@ -111,6 +112,7 @@ Event = Annotated[
     | PlaybookDiscarded
     | PromotionAsked
     | PromotionAnswered
+    | Minimised
     | Promoted
     | TrialIntended
     | TrialEnded
@@ -185,6 +187,7 @@ __all__ = [
     "MemberEnded",
     "MemberIntended",
     "Migrated",
+    "Minimised",
     "ModelCallEnded",
     "ModelCallIntended",
     "OffersCounted",

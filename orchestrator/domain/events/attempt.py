@@ -5,7 +5,7 @@ from typing import Literal
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.events.base import OneEvent
 from orchestrator.domain.proposal import Drawn, Value
-from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.records import Minimal, Role, Spent
 from orchestrator.domain.verdict import Stage
 
 
@@ -67,6 +67,14 @@ class Promoted(OneEvent):
     diff: str
     size: int | None = None
     size_bytes: int | None = None
+
+
+class Minimised(OneEvent):
+    """The parts that a node's parent consists of: which of them its score stands on, and which did nothing for it."""
+
+    kind: Literal["minimised"] = "minimised"
+    node: str
+    minimal: Minimal
 
 
 class PromotionAsked(OneEvent):

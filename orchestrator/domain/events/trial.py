@@ -103,9 +103,12 @@ class CertificationOpened(OneEvent):
 
 
 class GuardIntended(OneEvent):
+    """`draft` is the one whose files are looked at, 0 for the node's candidate."""
+
     kind: Literal["guard intended"] = "guard intended"
     node: str
     guard: str
+    draft: int = 0
 
 
 class GuardEnded(OneEvent):
@@ -116,6 +119,7 @@ class GuardEnded(OneEvent):
     reason: str = ""
     spent: Spent = Spent()
     interrupted: bool = False
+    draft: int = 0
 
 
 class GuardAdded(OneEvent):

@@ -48,6 +48,10 @@ def _promotion_answered(state: State, event: e.PromotionAnswered, _: str) -> Non
     state.set_node(event.node, promotion_asked=False, promotion=event.accepted, promotion_why=event.why)
 
 
+def _minimised(state: State, event: e.Minimised, _: str) -> None:
+    state.set_node(event.node, minimal=event.minimal)
+
+
 def _promoted(state: State, event: e.Promoted, _: str) -> None:
     draft = state.draft(f"{event.node}#{event.draft}")
     told = _made(draft) if draft else {}
@@ -152,6 +156,7 @@ HANDLERS: Handlers = {
     e.OffersCounted: _offers_counted,
     e.PromotionAsked: _promotion_asked,
     e.PromotionAnswered: _promotion_answered,
+    e.Minimised: _minimised,
     e.Promoted: _promoted,
     e.AttemptEnded: _attempt_ended,
     e.AttemptRequeued: _attempt_requeued,

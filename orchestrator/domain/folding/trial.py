@@ -63,6 +63,10 @@ def _take_verdict(state: State, trial: Trial, verdict: Verdict) -> None:
     node = state.nodes[trial.node]
     if trial.purpose is Purpose.TUNE:
         state.put("draft", f"{node.id}#{trial.draft}", verdict=verdict)
+    elif trial.purpose is Purpose.MINIMISE:
+        draft = state.draft(f"{node.id}#{trial.draft}")
+        if draft and draft.verdict is None:  # of several runs of what is noisy, the first
+            state.put("draft", f"{node.id}#{trial.draft}", verdict=verdict)
     elif trial.purpose is Purpose.REFERENCE:
         subject = state.nodes[trial.subject]
         state.set_node(subject.id, measured=(*subject.measured, trial.id))
@@ -88,6 +92,9 @@ def _guard_intended(state: State, event: e.GuardIntended, at: str) -> None:
 def _guard_ended(state: State, event: e.GuardEnded, _: str) -> None:
     node = state.nodes[event.node]
     learnt = {} if event.interrupted else {event.guard: event.passed}
+    if draft := state.draft(f"{event.node}#{event.draft}") if event.draft else None:
+        state.put("draft", f"{event.node}#{event.draft}", guarded={**draft.guarded, **learnt})
+        learnt = {}
     state.set_node(event.node, guarding=None, guarded={**node.guarded, **learnt}, spent=node.spent + event.spent)
 
 

@@ -3,7 +3,16 @@
 from orchestrator.domain.records.base import Phase, Purpose, Role, Spent
 from orchestrator.domain.records.campaign import Brought, Campaign, Round, Run, SiteRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
-from orchestrator.domain.records.node import Certification, Draft, Guard, HeldOut, Injection, Node
+from orchestrator.domain.records.node import (
+    Certification,
+    Draft,
+    Guard,
+    HeldOut,
+    Injection,
+    Minimal,
+    Node,
+    PartRecord,
+)
 from orchestrator.domain.records.pool import POOL, Combining, MemberAtWork, MemberOutputs, PoolMember
 from orchestrator.domain.records.standing import STANDING, Standing
 from orchestrator.domain.records.trial import Calibration, Trial
@@ -24,8 +33,10 @@ __all__ = [
     "Injection",
     "MemberAtWork",
     "MemberOutputs",
+    "Minimal",
     "Node",
     "OpenCall",
+    "PartRecord",
     "Phase",
     "PlaybookVersion",
     "PoolMember",

@@ -8,17 +8,20 @@ from orchestrator.domain.verdict import Mode
 
 
 class Role(StrEnum):
-    """Why a node exists. Only search and injected nodes draw from attempts; the control has a pool of its own."""
+    """Why a node exists. Only search and injected nodes draw from attempts; the control and minimised ones have
+    pools of their own. A minimised node is its parent without what does nothing for the score.
+    """
 
     BASELINE = "baseline"
     SEARCH = "search"
     CONTROL = "control"
     INJECTED = "injected"
+    MINIMISED = "minimised"
 
 
 class Purpose(StrEnum):
     """Why a trial runs. A re-run gives a node a verdict in a new cohort; a replay asks whether a score stands, a
-    repeat measures once more what is noisy, a reference the champion beside it.
+    repeat measures once more what is noisy, a reference the champion beside it. Minimise leaves out parts of a change.
     """
 
     TUNE = "tune"
@@ -27,6 +30,7 @@ class Purpose(StrEnum):
     REPLAY = "replay"
     REPEAT = "repeat"
     REFERENCE = "reference"
+    MINIMISE = "minimise"
 
     @property
     def mode(self) -> Mode:

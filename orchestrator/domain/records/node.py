@@ -60,6 +60,28 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     steered: int = 0
     drawn: Drawn | None = None
     verdict: Verdict | None = None
+    guarded: dict[str, bool] = Field(default_factory=dict)
+
+
+class PartRecord(BaseModel, extra="forbid", frozen=True):
+    """A part of a change: where it is, and what became of what there. `worth` has the metrics without it, where that
+    was measured; `fate` says in words what happened then, where there are none.
+    """
+
+    where: str
+    before: str
+    after: str
+    worth: dict[str, float] | None = None
+    fate: str = ""
+
+
+class Minimal(BaseModel, extra="forbid", frozen=True):
+    """What a winner was found to consist of. `complete`: no single part can go; else `why` says what came between."""
+
+    kept: tuple[PartRecord, ...]
+    dropped: tuple[PartRecord, ...]
+    complete: bool
+    why: str = ""
 
 
 class Certification(BaseModel, extra="forbid", frozen=True):
@@ -92,7 +114,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     with, or is being made with; `paid` the micro-dollars of its calls to models, by role. `drawn` is what was chosen by
     chance to make it, `cost` what it had spent when it ended: later usage must not change what was learnt from it.
     `island` is its population, 0 where there is one or where it belongs to all; `migrated` are those that it was copied
-    to.
+    to. `minimal` is what a minimised one found out about its parent.
     """
 
     id: str
@@ -144,6 +166,7 @@ class Node(BaseModel, extra="forbid", frozen=True):
     promotion_asked: bool = False
     promotion_since: str = ""
     promotion_why: str = ""
+    minimal: Minimal | None = None
     ending: Ending | None = None
     kept: bool = False
     why: str = ""

@@ -174,6 +174,9 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.PromotionAnswered: lambda event: (
         f"{event.node} {'accepted' if event.accepted else 'declined'} by a person{_because(event.why)}"
     ),
+    e.Minimised: lambda event: (
+        f"{event.node}: {len(event.minimal.kept)} parts are needed, {len(event.minimal.dropped)} are not"
+    ),
     e.Promoted: lambda event: f"{event.node} draft {event.draft} promoted{_because(event.why)}",
     e.TrialIntended: lambda event: f"trial {event.trial} starts ({event.purpose}, draft {event.draft})",
     e.TrialEnded: _trial_ended,

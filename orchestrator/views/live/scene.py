@@ -24,6 +24,7 @@ _PURPOSES = {
     Purpose.REPLAY: "replaying",
     Purpose.REPEAT: "repeating",
     Purpose.REFERENCE: "measuring the champion",
+    Purpose.MINIMISE: "minimising",
 }
 
 
