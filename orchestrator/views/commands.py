@@ -24,6 +24,7 @@ COMMANDS = {
     "resume": Place("running.resume", "Continue the campaign of TASK."),
     "combine": Place("running.combine", "Combine the best candidates of TASK in a stage of its own."),
     "ab": Place("running.ab", "Compare two ways to search on TASK."),
+    "minimise": Place("running.minimise", "Leave out what does nothing for the score of NODE."),
     "replay": Place("running.replay", "Run NODE once more and say whether its verdict stands."),
     "guards": Place("running.guards", "Show the guards that NODE inherits, from the root down."),
     "shell": Place("running.shell", "Open a shell in a fresh chamber with NODE's files."),

@@ -15,9 +15,9 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
-    chosen_node,
     json_option,
     node_argument,
+    offered_node,
     open_campaign,
     print_json,
     task_argument,
@@ -39,17 +39,18 @@ def workspace_of(reading: Reading, run: Run, task: Path) -> Path:
 
 @click.command("apply", cls=CampaignCommand)
 @click.option("--to", "target", type=click.Path(path_type=Path), help="Folder to write to; defaults to the workspace.")
+@click.option("--minimal", is_flag=True, help="Take what was left of NODE by `blastdoor minimise`.")
 @click.option("--dry-run", is_flag=True, help="Only print the diff.")
 @json_option
 @node_argument
 @task_argument
-def command(node: str, task: Path, target: Path | None, dry_run: bool, as_json: bool) -> None:
+def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: bool, as_json: bool) -> None:
     """Apply the changes of NODE (like 1.3.2, or best) to your own workspace.
 
     Every file that it touches must be as it was when the run began; otherwise nothing is written.
     """
     with open_campaign(task) as reading:
-        found = chosen_node(reading.state, node)
+        found = offered_node(reading.state, node, task, minimal=minimal)
         run = reading.state.runs[str(run_of(found.id))]
         bases = [tree_of(reading, root) for root in roots_of(reading.state, run)]
         new = tree_of(reading, found)

@@ -15,9 +15,9 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.artifact import write_artifact
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
-    chosen_node,
     json_option,
     metrics_of,
+    offered_node,
     open_campaign,
     print_json,
     task_argument,
@@ -36,6 +36,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 @click.option(
     "--artifact", type=(click.Path(path_type=Path), str), metavar="DIR NODE", help="Write a node to a new folder."
 )
+@click.option("--minimal", is_flag=True, help="With --artifact: write what `blastdoor minimise` left of the node.")
 @json_option
 @task_argument
 def command(
@@ -44,6 +45,7 @@ def command(
     nodes: Path | None,
     records: Path | None,
     artifact: tuple[Path, str] | None,
+    minimal: bool,
     as_json: bool,
 ) -> None:
     """Write a campaign to files: its ledger, a table of its nodes, or one node as a self-contained folder."""
@@ -64,7 +66,8 @@ def command(
                     done[str(path)] = write(out)
         if artifact:
             target, name = artifact
-            done[str(target)] = len(write_artifact(reading, chosen_node(reading.state, name), target))
+            chosen = offered_node(reading.state, name, task, minimal=minimal)
+            done[str(target)] = len(write_artifact(reading, chosen, target))
     if as_json:
         print_json(done)
     elif STDOUT not in (jsonl, nodes, records):

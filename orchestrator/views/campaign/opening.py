@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from orchestrator.domain.metric import Metric, Ranking
+from orchestrator.domain.minimal import smaller_of
 from orchestrator.domain.node import parse_node, run_of
-from orchestrator.domain.records import Node, Run
+from orchestrator.domain.records import Node, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings
@@ -95,6 +96,23 @@ def chosen_node(state: State, text: str) -> Node:
     if name not in state.nodes:
         raise click.UsageError(f"there is no node {name}; blastdoor tree --all shows them")
     return state.nodes[name]
+
+
+def offered_node(state: State, text: str, task: Path, *, minimal: bool) -> Node:
+    """A node that somebody takes over. Where a smaller change keeps its score, it is that one, or it is said."""
+    node = chosen_node(state, text)
+    smaller = smaller_of(state, node)
+    if minimal and smaller is None:
+        if node.role is Role.MINIMISED:
+            return node
+        advice = typed(task, "minimise", node.id)
+        raise click.UsageError(f"nothing smaller than {node.id} is on record; {advice} looks for it")
+    if minimal and smaller:
+        return smaller
+    if smaller:
+        told = f"{smaller.id} keeps the score of {node.id} with a smaller change; --minimal takes that one"
+        click.echo(f"note: {told}", err=True)
+    return node
 
 
 def node_and_task(words: tuple[str, ...]) -> tuple[str | None, Path]:

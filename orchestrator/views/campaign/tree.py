@@ -120,7 +120,7 @@ class _Drawing:
         text.append(look.mark(self._layout.unicode), look.style)
         if node.id == self._champion:
             text.append(" best", "bold green")
-        if node.role in (Role.CONTROL, Role.INJECTED, Role.BASELINE):
+        if node.role in (Role.CONTROL, Role.INJECTED, Role.BASELINE, Role.MINIMISED):
             text.append(f" [{node.role}]", "cyan")
         if look in (KEPT, DISCARDED, CONTROL, SUSPECT) and (found := headline(self._state, node, self._run.cohort)):
             text.append(f" {figures.headline(found, self._metrics)}", "green" if best else "")

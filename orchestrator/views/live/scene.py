@@ -16,7 +16,15 @@ from orchestrator.views.render.model import Point, Step
 WAITS_FOR_PERSON = "waits for you"
 PROPOSING = "proposing"
 # In the order in which they give way where there is no room.
-_ACCOUNTS = (Account.ATTEMPTS, Account.CONTROL, Account.USD, Account.SECONDS, Account.TOKENS, Account.TUNES)
+_ACCOUNTS = (
+    Account.ATTEMPTS,
+    Account.CONTROL,
+    Account.USD,
+    Account.SECONDS,
+    Account.TOKENS,
+    Account.TUNES,
+    Account.MINIMISATION,
+)
 _PURPOSES = {
     Purpose.SUBMIT: "running",
     Purpose.TUNE: "tuning",
@@ -101,6 +109,8 @@ def gauges_of(accounts: Accounts, run: Run) -> list[Gauge]:
     for account in _ACCOUNTS:
         limit, before = accounts.limit(account), run.before.get(account.value, 0)
         if account is Account.CONTROL and run.control is None:
+            continue
+        if account is Account.MINIMISATION and not accounts.used(account) and not accounts.held(account):
             continue
         if limit is not None or account is Account.ATTEMPTS or (account is Account.USD and accounts.used(account)):
             cap = None if limit is None else limit - before

@@ -55,8 +55,11 @@ class Wanted:
     goes_on: str = "blastdoor resume"
 
 
-async def work(wanted: Wanted) -> Finished:
-    """Run until a rule stops it, or Ctrl-C does. Raises click errors for what a person must mend."""
+async def work(wanted: Wanted, minimises: str = "") -> Finished:
+    """Run until a rule stops it, or Ctrl-C does; with a node that it `minimises`, do only that.
+
+    Raises click errors for what a person must mend.
+    """
     # What is wrong with the task is said before an engine is looked for.
     chosen = site_of_campaign(wanted.task, wanted.how, wanted.flags, wanted.settings, kept_in=wanted.folder)
     async with (
@@ -72,6 +75,8 @@ async def work(wanted: Wanted) -> Finished:
             folder=wanted.folder,
         ) as opened,
     ):
+        if minimises:
+            opened.campaign.minimise(minimises)
         if not wanted.brief:
             _say_what_runs(opened, wanted)
         return await _follow(opened, wanted)

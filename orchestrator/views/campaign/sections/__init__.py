@@ -9,6 +9,7 @@ from orchestrator.views.campaign.sections import evidence, money, results, work
 from orchestrator.views.campaign.sections.control import control
 from orchestrator.views.campaign.sections.credit import credit
 from orchestrator.views.campaign.sections.material import Material
+from orchestrator.views.campaign.sections.minimal import minimal
 from orchestrator.views.campaign.sections.playbook import playbook
 from orchestrator.views.campaign.sections.pruning import pruning
 from orchestrator.views.campaign.sections.rounds import round_
@@ -34,6 +35,7 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
     work.now: _STATUS,
     results.best: _EVERYWHERE,
     results.change: _REPORT | _ENDING,
+    minimal: _EVERYWHERE,
     round_: _ENDING,
     work.waits: _EVERYWHERE,
     work.requests: _STATUS,

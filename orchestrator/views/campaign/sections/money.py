@@ -39,6 +39,8 @@ def accounts(it: Material) -> Section:
         if account is Account.CONTROL and it.run.control is None:
             continue
         limit, used, held = it.accounts.limit(account), it.accounts.used(account) - earlier, it.accounts.held(account)
+        if account is Account.MINIMISATION and not used and not held:
+            continue
         if limit is None and not used and not held:
             continue
         rows.append((account.value, _account(account, used, held, None if limit is None else limit - earlier)))

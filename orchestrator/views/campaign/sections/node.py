@@ -12,7 +12,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.steering import unheard
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import look_of
-from orchestrator.views.campaign.sections import trials
+from orchestrator.views.campaign.sections import minimal, trials
 from orchestrator.views.campaign.sections.certified import facts_of
 from orchestrator.views.campaign.sections.evidence import growth, released
 from orchestrator.views.campaign.sections.material import NodeMaterial, node_record
@@ -79,6 +79,8 @@ def instructions(it: NodeMaterial) -> Section:
 
 def drafts(it: NodeMaterial) -> Section:
     found = it.state.drafts(it.node.id)
+    if it.node.role is Role.MINIMISED:  # selections of parts, of which their table tells more
+        return Section("drafts", "drafts", data={"drafts": [draft.model_dump(mode="json") for draft in found]})
     rows: list[list[Words]] = [
         [
             str(draft.number),
@@ -182,6 +184,7 @@ SECTIONS: Sequence[Callable[[NodeMaterial], Section]] = (
     head,
     path,
     proposal,
+    minimal.of_node,
     instructions,
     drafts,
     review,
