@@ -31,7 +31,7 @@ _GROUPS = {
     "start": ("init", "check", "run", "resume", "combine", "ab"),
     "look": ("watch", "status", "chart", "tree", "show", "diff", "logs", "report", "stalls", "credit"),
     "steer": ("pause", "steer", "accept", "decline", "inject", "requeue", "release", "cancel", "guards"),
-    "use": ("replay", "shell", "apply", "export", "playbook", "ledger"),
+    "use": ("replay", "minimise", "shell", "apply", "export", "playbook", "ledger"),
     "in CI": ("gate",),
     "one chamber": ("exec", "doctor", "attack", "reap"),
     "your shell": ("completion",),

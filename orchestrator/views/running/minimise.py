@@ -46,7 +46,7 @@ def command(settings: Settings, /, words: tuple[str, ...], trials: int | None, a
 
     Hunks are left out first, then statements, lines and tokens, then parameters go back to the baseline's values. Each
     step is a trial, paid for from an account of its own. What is left becomes a node below NODE, once it has passed
-    what NODE had to pass; `apply --minimal` takes it over. One that was interrupted goes on where it was.
+    what NODE had to pass; `blastdoor apply` offers it. One that was interrupted goes on where it was.
 
     Exit code 0 when it is done, also where nothing can be left out; 1 when it could not be finished; 130 when a signal
     ended it.

@@ -12,10 +12,11 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.steering import unheard
 from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import look_of
-from orchestrator.views.campaign.sections import minimal, trials
+from orchestrator.views.campaign.sections import trials
 from orchestrator.views.campaign.sections.certified import facts_of
 from orchestrator.views.campaign.sections.evidence import growth, released
 from orchestrator.views.campaign.sections.material import NodeMaterial, node_record
+from orchestrator.views.campaign.sections.minimal import of_node
 from orchestrator.views.campaign.sections.results import best_at
 from orchestrator.views.campaign.sections.work import answered
 from orchestrator.views.render.model import (
@@ -184,7 +185,7 @@ SECTIONS: Sequence[Callable[[NodeMaterial], Section]] = (
     head,
     path,
     proposal,
-    minimal.of_node,
+    of_node,
     instructions,
     drafts,
     review,

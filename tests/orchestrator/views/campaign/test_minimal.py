@@ -1,0 +1,73 @@
+"""What was left out of a winner is shown wherever the winner is, and the smaller change can be taken over."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.views.cli import cli
+from orchestrator.wiring.beginning import How
+from tests.clicking import runner
+from tests.orchestrator.loop.scripted import scripted, write_task
+
+WINNER = {"value": 7, "ballast": 2}
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, None, WINNER, attempts=1) as session:
+        await session.run()
+    async with scripted(folder, None, WINNER, how=How.RESUME) as session:
+        session.campaign.minimise("1.1")
+        await session.run()
+    return folder
+
+
+def asked(folder: Path, *words: str, code: int = 0) -> str:
+    result = runner().invoke(cli, [*words, str(folder)])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("words", [("show", "1.1"), ("show", "1.1.1"), ("status",), ("report",), ("minimise",)])
+async def test_told(folder: Path, words: tuple[str, ...]) -> None:
+    """Wherever a winner is told of, what is left of it is, too; where there is room, with what each part is worth."""
+    text = asked(folder, *words)
+    assert "1.1.1 has 1 of the 2 parts of 1.1" in text
+    if words != ("status",):
+        assert "ballast" in text
+        assert "-7" in text
+
+
+async def test_programs(folder: Path) -> None:
+    """Programs get the table, too."""
+    found = json.loads(asked(folder, "show", "1.1", "--json"))["minimal"]
+    assert (found["node"], found["offered"], found["complete"]) == ("1.1.1", True, True)
+    assert [(part["where"], part["worth"]) for part in found["kept"]] == [("params.json: value", {"score": 0.0})]
+    assert json.loads(asked(folder, "report", "--json"))["minimal"] == found
+
+
+async def test_apply(folder: Path) -> None:
+    """A person who takes the winner over is told of the smaller change, and gets it with --minimal."""
+    assert "1.1.1 keeps the score of 1.1 with a smaller change" in asked(folder, "apply", "best", "--dry-run")
+    assert "1.1.1 applied" in asked(folder, "apply", "best", "--minimal")
+    assert json.loads((folder / "workspace/params.json").read_text()) == {"value": 7}
+
+
+async def test_export(folder: Path, tmp_path: Path) -> None:
+    asked(folder, "export", "--artifact", str(tmp_path / "out"), "best", "--minimal")
+    assert json.loads((tmp_path / "out/artifact.json").read_text())["node"] == "1.1.1"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("minimise", "1"), "1 is the baseline: it has no change to take apart"),
+        (("minimise", "1.9"), "there is no node 1.9"),
+        (("apply", "1", "--minimal"), "nothing smaller than 1 is on record"),
+    ],
+)
+async def test_refused(folder: Path, words: tuple[str, ...], told: str) -> None:
+    """One line says what is wrong."""
+    assert told in asked(folder, *words, code=2)
