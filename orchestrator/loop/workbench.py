@@ -132,8 +132,8 @@ class Workbench(Parts):
     of them, so that they wait for them.
     `pooling` is there in a combination stage. `asks`: nothing becomes the champion before a person said yes. `aim` is
     what a candidate is kept for. `purse` pays for what stands at a provider longer than one chamber, and `stand_down`
-    ends all of that. `meta` is what the search learns of its own choices. `has_free_arm`: of several proposers, one asks
-    no model. `probes` is how many trials may run side by side where a change is taken apart.
+    ends all of that. `meta` is what the search learns of its own choices. `has_free_arm`: of several proposers, one
+    asks no model. `probes` is how many trials may run side by side where a change is taken apart.
     """
 
     root: Tree

@@ -39,7 +39,7 @@ def workspace_of(reading: Reading, run: Run, task: Path) -> Path:
 
 @click.command("apply", cls=CampaignCommand)
 @click.option("--to", "target", type=click.Path(path_type=Path), help="Folder to write to; defaults to the workspace.")
-@click.option("--minimal", is_flag=True, help="Take what was left of NODE by `blastdoor minimise`.")
+@click.option("--minimal", is_flag=True, help="Take what minimising left of NODE.")
 @click.option("--dry-run", is_flag=True, help="Only print the diff.")
 @json_option
 @node_argument

@@ -36,7 +36,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 @click.option(
     "--artifact", type=(click.Path(path_type=Path), str), metavar="DIR NODE", help="Write a node to a new folder."
 )
-@click.option("--minimal", is_flag=True, help="With --artifact: write what `blastdoor minimise` left of the node.")
+@click.option("--minimal", is_flag=True, help="With --artifact: write what minimising left of the node.")
 @json_option
 @task_argument
 def command(

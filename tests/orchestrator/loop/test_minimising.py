@@ -11,7 +11,7 @@ WINNER = {"value": 7, "noise": 1, "ballast": 2, "more": 3, "idle": 4}
 
 
 async def test_point_without_ballast(tmp_path: Path) -> None:
-    """Of a point with five values, of which the judge looks at one, that one is left; nothing is drawn from attempts."""
+    """Of five values, of which the judge looks at one, that one is left; nothing is drawn from attempts."""
     folder = write_task(tmp_path / "task")
     async with scripted(folder, None, WINNER, attempts=1) as session:
         await session.run()
