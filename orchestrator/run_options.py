@@ -4,6 +4,7 @@ From a field here come its flag, its setting (in the file and in the environment
 docs/commands.md and docs/settings.md, and its part of the line that says where a value came from.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -92,6 +93,24 @@ class Choice(Text):
     """One of a closed list."""
 
     names: tuple[str, ...] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Share(Text):
+    """A share above 0 and up to 1, or one of some words."""
+
+    words: tuple[str, ...] = field(kw_only=True)
+
+    def parse(self, text: str) -> object:
+        if text in self.words:
+            return text
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not 0 < found <= 1:
+            raise ValueError(f'"{text}" is no share; write {registry.listed(self.words)}, or a number like 0.95')
+        return found
 
 
 @dataclass(frozen=True)
@@ -234,6 +253,15 @@ class Flags(UserOptions):
         tuple[str, ...] | None,
         Option(
             "With --proposer hybrid: the proposers to search with, like tpe,operators,llm.", Names("LIST"), Scope.RUN
+        ),
+    ] = None
+    novelty: Annotated[
+        float | str | None,
+        Option(
+            "Share from which on a change is too much like another to be run.",
+            Share("SHARE", words=("off", "learn")),
+            Scope.RUN,
+            default="off",
         ),
     ] = None
     meta: Annotated[

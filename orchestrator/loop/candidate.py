@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.change import File, Form, Policy, Reason, Refusal, Tree, apply_text
 from orchestrator.domain.proposal import Proposal, Value
-from orchestrator.task import Parameter, Parameters, active_part, in_order, is_there
+from orchestrator.task import Float, Parameter, Parameters, active_part, in_order, is_there
 
 _TREES_KEPT = 8
 
@@ -32,6 +32,19 @@ def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters: Parame
 def point_in(tree: Tree, path: str, space: Mapping[str, Parameter]) -> dict[str, Value]:
     """The parameters that a candidate's own file holds; what is no value of the space, or not there, is left out."""
     return active_part(space, _object_in(tree, path))
+
+
+def known_as(tree: Tree, parameters: Parameters | None) -> str | None:
+    """The digest of the same tree with its point as we write it: another writing of a point is no other point. None
+    where it is written so already, or holds none.
+    """
+    file = tree.get(parameters.file) if parameters else None
+    if parameters is None or file is None or not _object_in(tree, parameters.file):
+        return None
+    point = point_in(tree, parameters.file, parameters.space)
+    reals = {name: float(value) for name, value in point.items() if isinstance(parameters.space[name], Float)}
+    ours = _with_point(tree, parameters, {**point, **reals})
+    return None if ours == file else Tree({**tree, parameters.file: ours}).digest
 
 
 def _with_point(tree: Tree, parameters: Parameters, point: dict[str, Value]) -> File:

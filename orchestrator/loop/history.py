@@ -1,15 +1,14 @@
 """What a proposer may look back on, kept up with every event: to look costs the same however long a campaign is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from orchestrator.change import Reason, Tree
 from orchestrator.domain import events as e
-from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.domain.records import Draft, Node, Phase, Role, was_or_will_be_run
 from orchestrator.domain.state import State
 from orchestrator.proposers import Tried
 
@@ -20,11 +19,13 @@ _KNOWN_TO = {Role.SEARCH: (Role.SEARCH, Role.INJECTED), Role.CONTROL: (Role.CONT
 class History:
     """The attempts of one role in the present run. Made again from the state on a resume, with the same content."""
 
-    def __init__(self, state: State, ranking: Ranking, role: Role, baseline: str, read: Callable[[str], Tree]) -> None:
+    def __init__(
+        self, state: State, ranking: Ranking, role: Role, baseline: Iterable[str], read: Callable[[str], Tree]
+    ) -> None:
         self._state = state
         self._ranking = ranking
         self._role = role
-        self._baseline = baseline
+        self._baseline = tuple(baseline)
         self._read = read
         self._gather()
 
@@ -49,7 +50,9 @@ class History:
         """Whether it was a candidate, and not only a draft that another one was preferred to."""
         node = self._state.nodes[self._trees[digest]]
         drafts = self._state.drafts(node.id)
-        return node.id == self._state.run.root or any(it.tree == digest and it.number == node.promoted for it in drafts)
+        return node.id == self._state.run.root or any(
+            digest in _digests(it) and it.number == node.promoted for it in drafts
+        )
 
     def tried(self, node: str) -> Tried:
         """Any node of the run, the root included."""
@@ -64,12 +67,12 @@ class History:
         del at
         match event:
             case e.Proposed() if self._is_known(event.node):
-                self._propose(event.node, event.tree, event.origin)
+                self._propose(event.node, event)
             case e.AttemptEnded() if self._is_mine(event.node):
                 self._end(self._state.nodes[event.node])
             case e.AttemptQuarantined() if self._is_known(event.node):
                 self._running.pop(event.node, None)
-                if not _was_or_will_be_run(self._state.nodes[event.node]):
+                if not was_or_will_be_run(self._state.nodes[event.node]):
                     self._forget(event.node)
             case e.ChampionChanged() | e.CohortOpened() if self._state.run.cohort != self._cohort:
                 self._gather()
@@ -79,21 +82,22 @@ class History:
         self._cohort = state.run.cohort
         self._ended: list[Tried] = []
         self._running: dict[str, None] = {}
-        self._trees = {self._baseline: state.run.root}
+        self._trees = dict.fromkeys(self._baseline, state.run.root)
         nodes = [node for node in state.nodes.values() if self._is_known(node.id)]
         for node in nodes:
-            for draft in state.drafts(node.id) if _was_or_will_be_run(node) else ():
-                self._propose(node.id, draft.tree, draft.origin)
+            for draft in state.drafts(node.id) if was_or_will_be_run(node) else ():
+                self._propose(node.id, draft)
         mine = [node for node in nodes if node.role is self._role and node.phase is Phase.ENDED]
         for node in sorted(mine, key=lambda node: (node.ended_at, node.number)):
             self._end(node)
 
-    def _propose(self, node: str, digest: str | None, origin: str | None) -> None:
-        if digest and origin:
-            # Offered to another one, but run here.
-            self._trees[digest] = node
-        elif digest:
-            self._trees.setdefault(digest, node)
+    def _propose(self, node: str, draft: Draft | e.Proposed) -> None:
+        for digest in _digests(draft):
+            if draft.origin:
+                # Offered to another one, but run here.
+                self._trees[digest] = node
+            else:
+                self._trees.setdefault(digest, node)
         if self._is_mine(node) and self._state.nodes[node].phase in (Phase.OPEN, Phase.QUEUED):
             self._running[node] = None
 
@@ -103,7 +107,7 @@ class History:
 
     def _end(self, node: Node) -> None:
         self._running.pop(node.id, None)
-        if not _was_or_will_be_run(node):
+        if not was_or_will_be_run(node):
             self._forget(node.id)
         elsewhere = node.verdict is not None and self._cohort not in (None, node.verdict.cohort, *node.verdicts)
         if node.ending and node.ending.charged and not elsewhere:
@@ -166,9 +170,7 @@ class History:
         return run_of(name) == self._state.campaign.run and self._state.nodes[name].role in _KNOWN_TO[self._role]
 
 
-def _was_or_will_be_run(node: Node) -> bool:
-    """What a verifier holds waits for a person; proposed once more, it would only be held once more."""
-    if node.phase is Phase.QUARANTINED and node.ending is Ending.HELD:
-        return True
-    ended_free = node.phase is Phase.ENDED and node.ending is not None and not node.ending.charged
-    return not ended_free and node.phase is not Phase.QUARANTINED
+def _digests(draft: Draft | e.Proposed) -> list[str]:
+    """All that its tree is known by."""
+    form = draft.likeness.form if draft.likeness else None
+    return [it for it in (draft.tree, draft.known_as, form) if it]

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from pydantic import ValidationError
 
-from orchestrator.change import Reason, Refusal, Tree
+from orchestrator.change import Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import ModelRole
@@ -18,7 +18,9 @@ from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.loop.backstop import PAID_ROUNDS
 from orchestrator.loop.breaker import MODEL
 from orchestrator.loop.candidate import point_in
+from orchestrator.loop.history import History
 from orchestrator.loop.models import FoundStalled
+from orchestrator.loop.offers import Batch, Offer, is_small, read_offer, refusal_of
 from orchestrator.loop.spares import next_spare
 from orchestrator.loop.steering import Said
 from orchestrator.loop.tuning import Tuning
@@ -32,7 +34,6 @@ from orchestrator.watch.pulse import Cause
 _ROUNDS = 8
 _RUN_SEED = 7_919
 _CONTROL_SEED = 1_000_003
-_SMALL_BYTES, _SMALL_FILES = 32_768, 64
 
 
 class NothingNew(Exception):
@@ -79,9 +80,9 @@ class Proposing:
             if not proposals:
                 raise Free(Ending.STALLED, "the proposer offered nothing")
             with bench.shelf.storing():
-                read = [await _read(bench, tree, proposal) for proposal in proposals]
-                drafts = self._new_drafts(proposals, read)
-                counted = self._counted(len(proposals), drafts)
+                read = [await read_offer(bench, tree, proposal) for proposal in proposals]
+                drafts, alike = self._new_drafts(proposals, read)
+                counted = self._counted(len(proposals), drafts, alike)
                 if drafts or counted:
                     bench.book.record(*drafts, *counted)
             if drafts:
@@ -93,42 +94,62 @@ class Proposing:
             return 1
         return _ROUNDS if self._bench.models is None else PAID_ROUNDS
 
-    def _counted(self, offered: int, drafts: Sequence[e.Proposed]) -> list[e.OffersCounted]:
-        """Where asking costs, it is known what it brought."""
+    def _counted(self, offered: int, drafts: Sequence[e.Proposed], alike: int) -> list[e.OffersCounted]:
+        """Where asking costs, it is known what it brought; what is too much alike is counted anywhere."""
         node = self._node
-        if node.role is not Role.SEARCH or (self._bench.models is None and self._bench.at_once == 1):
+        free = self._bench.models is None and self._bench.at_once == 1
+        if node.role is not Role.SEARCH or (free and not alike):
             return []
         refused = sum(draft.refused is not None for draft in drafts)
-        return [e.OffersCounted(node=node.id, offered=offered, distinct=len(drafts) - refused, refused=refused)]
+        new = len(drafts) - refused
+        return [e.OffersCounted(node=node.id, offered=offered, distinct=new, refused=refused, alike=alike)]
 
     def _taken_up(self, spare: Draft) -> e.Proposed:
         told = spare.model_dump(include=set(e.Proposed.model_fields) - {"node", "draft", "origin"})
         origin = f"{spare.node}#{spare.number}"
         return e.Proposed(node=self._name, draft=self._node.drafts + 1, origin=origin, **told)
 
-    def _new_drafts(self, proposals: Sequence[Proposal], read: Sequence["_Read"]) -> list[e.Proposed]:
-        """Without those that lead to files that this run has seen: by now, since others went on meanwhile."""
+    def _new_drafts(self, proposals: Sequence[Proposal], read: Sequence[Offer]) -> tuple[list[e.Proposed], int]:
+        """Without those that lead to files that this run has seen: by now, since others went on meanwhile. And how many
+        of the others are too much alike.
+        """
         node = self._node
-        past = self._bench.pasts[Role.CONTROL if node.role is Role.CONTROL else Role.SEARCH]
+        batch = Batch(self._bench, self._past, node)
         drafts: list[e.Proposed] = []
         seen: set[str] = set()
         for proposal, found in zip(proposals, read, strict=True):
             draft = self._draft(node.drafts + len(drafts) + 1, proposal, found)
-            digest = draft.tree
-            if digest and past.knows(digest) and not self._may_be_run(digest):
-                self._where = f": {past.first_with(digest)} has the same files"
-            elif digest is None or digest not in seen:
-                drafts.append(draft)
-                seen.add(digest or "")
-        return drafts
+            digest = found.digest or ""
+            if digest in seen or self._is_known(digest):
+                continue
+            if found.likeness:
+                record = batch.look_at(found.likeness)
+                if not batch.takes(found.likeness, record, draft.draft):
+                    self._where = f": it is {record.alike:.0%} like {record.twin}"
+                    continue
+                draft = draft.model_copy(update={"likeness": record})
+            drafts.append(draft)
+            seen |= {digest} if digest else set()
+        return drafts, batch.too_alike
+
+    @property
+    def _past(self) -> History:
+        return self._bench.pasts[Role.CONTROL if self._node.role is Role.CONTROL else Role.SEARCH]
+
+    def _is_known(self, digest: str) -> bool:
+        if not self._past.knows(digest) or self._may_be_run(digest):
+            return False
+        self._where = f": {self._past.first_with(digest)} has the same files"
+        return True
 
     def _may_be_run(self, digest: str) -> bool:
         """What a person brings is run even where a proposer had it as a draft; so is what an agent tuned itself."""
         node = self._node
-        past = self._bench.pasts[Role.CONTROL if node.role is Role.CONTROL else Role.SEARCH]
         if node.injection:
-            return not past.has_measured(digest)
-        return any(draft.tried and draft.tree == digest for draft in self._bench.state.drafts(node.id))
+            return not self._past.has_measured(digest)
+        return any(
+            draft.tried and digest in (draft.tree, draft.known_as) for draft in self._bench.state.drafts(node.id)
+        )
 
     async def _brought(self, injection: int) -> Proposal:
         record = self._bench.state.injections[injection]
@@ -149,7 +170,7 @@ class Proposing:
         bench = self._bench
         proposer = bench.proposers[node.role]
         held = partial(self._parent_point, node, tree)
-        point = held() if _is_small(tree) else await offload(held)
+        point = held() if is_small(tree) else await offload(held)
         brief = self._brief(node, tree, again, point)
         try:
             async with asyncio.timeout(bench.propose_s):
@@ -228,7 +249,7 @@ class Proposing:
             past=past,
             chooser=bench.meta.chooser(past.ended, seed, node.number, again) if learns else Chooser(),
             lineage=[past.tried(place) for place in path_to(node.parent or "")] if bench.models else [],
-            refusal=lambda proposal: _made_of(bench, tree, proposal)[1],
+            refusal=partial(refusal_of, bench, tree),
             steering=Said(bench.state),
             playbook=bench.playbooks.give(node.id) if bench.playbooks and node.role is Role.SEARCH else None,
             deadline_s=bench.propose_s,
@@ -247,7 +268,7 @@ class Proposing:
 
         async def tune(proposal: Proposal) -> Tuned:
             with self._bench.shelf.storing():
-                read = await _read(self._bench, tree, proposal)
+                read = await read_offer(self._bench, tree, proposal)
             draft = self._draft(self._node.drafts + 1, proposal, read)
             return await self._tuning.try_out(draft.model_copy(update={"tried": True}))
 
@@ -260,7 +281,7 @@ class Proposing:
             return None
         return point_in(tree, bench.task.parameters.file, bench.task.parameters.space)
 
-    def _draft(self, number: int, proposal: Proposal, read: "_Read") -> e.Proposed:
+    def _draft(self, number: int, proposal: Proposal, read: Offer) -> e.Proposed:
         return e.Proposed(
             node=self._name,
             draft=number,
@@ -271,6 +292,7 @@ class Proposing:
             change=read.change,
             tree=read.tree,
             refused=read.refused,
+            known_as=read.known_as,
             playbook=self._node.playbook if proposal.playbook is None else proposal.playbook,
             steered=self._steered,
             drawn=proposal.drawn,
@@ -282,39 +304,6 @@ def _with_drawn(proposals: Sequence[Proposal], brief: Brief) -> list[Proposal]:
     drawn = brief.chooser.drawn
     taken = list(proposals)[: brief.count]
     return [it if it.drawn or drawn is None else it.model_copy(update={"drawn": drawn}) for it in taken]
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What a proposal comes to: the digest of its tree, or why it is refused, and its text in the store."""
-
-    tree: str | None
-    refused: str | None
-    change: str | None
-
-
-async def _read(bench: Workbench, tree: Tree, proposal: Proposal) -> _Read:
-    if proposal.text is None and _is_small(tree):
-        return _read_here(bench, tree, proposal)
-    return await offload(_read_here, bench, tree, proposal)
-
-
-def _is_small(tree: Tree) -> bool:
-    """Whether a point of such a tree is read, or put there, sooner than a thread is asked to."""
-    return len(tree) <= _SMALL_FILES and sum(len(file.data) for file in tree.values()) < _SMALL_BYTES
-
-
-def _read_here(bench: Workbench, tree: Tree, proposal: Proposal) -> _Read:
-    made, refused = _made_of(bench, tree, proposal)
-    return _Read(made, refused, bench.artifacts.keep(proposal.text.encode()) if proposal.text is not None else None)
-
-
-def _made_of(bench: Workbench, tree: Tree, proposal: Proposal) -> tuple[str | None, str | None]:
-    """The digest of the tree that it makes, and why it is refused: one of the two."""
-    try:
-        return bench.next_tree(tree, proposal).digest, None
-    except Refusal as refusal:
-        return (tree.digest, None) if refusal.reason is Reason.NO_EFFECT else (None, str(refusal))
 
 
 def _seed(run: Run, role: Role) -> int:

@@ -24,17 +24,19 @@ from orchestrator.judge.data import DataJudge
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.book import Book
 from orchestrator.loop.breaker import MODEL, CampaignBreaker
-from orchestrator.loop.candidate import Trees, next_tree
+from orchestrator.loop.candidate import Trees, known_as, next_tree
 from orchestrator.loop.history import History
 from orchestrator.loop.jobs import Jobs
 from orchestrator.loop.keeping import Rules
 from orchestrator.loop.models import Models
+from orchestrator.loop.novelty import Novelty
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.pruning import Pruning
 from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.shelf import Shelf
 from orchestrator.meta.chooser import Meta
 from orchestrator.offload import offload
+from orchestrator.population.likeness import UNCHANGED
 from orchestrator.proposers import Proposer
 from orchestrator.task import Task
 
@@ -133,7 +135,8 @@ class Workbench(Parts):
     `pooling` is there in a combination stage. `asks`: nothing becomes the champion before a person said yes. `aim` is
     what a candidate is kept for. `purse` pays for what stands at a provider longer than one chamber, and `stand_down`
     ends all of that. `meta` is what the search learns of its own choices. `has_free_arm`: of several proposers, one
-    asks no model. `probes` is how many trials may run side by side where a change is taken apart.
+    asks no model. `probes` is how many trials may run side by side where a change is taken apart. `threshold` is from
+    which share on changes are too much alike to be run.
     """
 
     root: Tree
@@ -160,6 +163,7 @@ class Workbench(Parts):
     aim: Aim = Aim.BETTER
     purse: CampaignPurse | None = None
     has_free_arm: bool = False
+    threshold: float | str = "off"
     meta: Meta = field(default_factory=Meta)
     stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 
@@ -203,9 +207,16 @@ class Workbench(Parts):
     @cached_property
     def pasts(self) -> dict[Role, History]:
         """What each proposer may look back on; they must hear of every event that follows."""
-        return {
-            role: History(self.state, self.ranking, role, self.root.digest, self.tree_here) for role in self.proposers
-        }
+        digests = filter(None, (self.root.digest, known_as(self.root, self.task.parameters), UNCHANGED))
+        baseline = tuple(digests)
+        return {role: History(self.state, self.ranking, role, baseline, self.tree_here) for role in self.proposers}
+
+    @cached_property
+    def novelty(self) -> Novelty | None:
+        """None where every change that has other bytes is new; it must hear of every event that follows."""
+        if self.threshold == "off":
+            return None
+        return Novelty(self.state, self.ranking, None if self.threshold == "learn" else float(self.threshold))
 
     def next_tree(self, tree: Tree, proposal: Proposal) -> Tree:
         """Raises Refusal for a change that the policy, or the tree, does not take."""

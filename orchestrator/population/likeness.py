@@ -24,6 +24,10 @@ Sketch = tuple[int, ...]
 Shingles = set[tuple[str, ...]]
 
 
+# The form of what differs from the root in writing alone.
+UNCHANGED = hashlib.sha256().hexdigest()[:32]
+
+
 @dataclass(frozen=True)
 class Likeness:
     form: str

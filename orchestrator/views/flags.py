@@ -8,7 +8,7 @@ import click
 from orchestrator import run_options
 from orchestrator.run_options import OPTIONS, Flags, Option, Scope, options_of
 from orchestrator.text import printable
-from orchestrator.views.parsing import Named, Parsed
+from orchestrator.views.parsing import Named, Parsed, Spelt
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -50,6 +50,8 @@ def _type(kind: run_options.Text) -> click.ParamType | None:
             return click.IntRange(kind.least, kind.most)
         case run_options.Quantity():
             return Parsed(kind.noun, kind.read)
+        case run_options.Share():
+            return Spelt("share", kind.parse)
         case run_options.Choice():
             return click.Choice(kind.names)
         case run_options.Named():

@@ -23,6 +23,20 @@ class Parsed(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class Spelt(click.ParamType):
+    """A number, or one of some words."""
+
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 class Named(click.ParamType):
     """Something that has a name, built in or brought by a package. Packages are looked at only when it is needed.
 

@@ -161,6 +161,8 @@ async def open_campaign(
             book.observers += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:
                 book.observers.append(bench.pruning.on_event)
+            if bench.novelty:
+                book.observers.append(bench.novelty.on_event)
             campaign = _campaign(bench, options, form, resumed=how is How.RESUME)
             yield Opened(campaign, bench, options, form, notes)
         except BaseException:  # a stop, too: what was never begun leaves nothing
@@ -437,6 +439,7 @@ async def _bench(
         pooling=pooling,
         at_once=changes_at_once(options, task),
         asks=bool(options["ask"]),
+        threshold=options["novelty"],
         meta=make_meta(options),
         has_free_arm=has_free_arm(options),
         purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),

@@ -18,6 +18,7 @@ from orchestrator.run_options import (
     Number,
     Quantity,
     Scope,
+    Share,
     Switch,
     Text,
     UserOptions,
@@ -154,6 +155,8 @@ def sample(kind: Text) -> tuple[str, object]:
             return "true", True
         case Quantity():
             return SAMPLES[kind.noun]
+        case Share():
+            return "0.9", 0.9
         case Choice():
             return kind.names[0], kind.names[0]
         case Named():

@@ -5,7 +5,7 @@ from typing import Literal
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.events.base import OneEvent
 from orchestrator.domain.proposal import Drawn, Value
-from orchestrator.domain.records import Minimal, Role, Spent
+from orchestrator.domain.records import LikenessRecord, Minimal, Role, Spent
 from orchestrator.domain.verdict import Stage
 
 
@@ -43,17 +43,22 @@ class Proposed(OneEvent):
     tried: bool = False
     origin: str | None = None
     steered: int = 0
+    known_as: str | None = None
+    likeness: LikenessRecord | None = None
     drawn: Drawn | None = None
 
 
 class OffersCounted(OneEvent):
-    """Of what one asking brought: how many changes, how many different new trees, how many that did not apply."""
+    """Of what one asking brought: how many changes, how many different new trees, how many that did not apply, and how
+    many that are too much alike to be run.
+    """
 
     kind: Literal["offers counted"] = "offers counted"
     node: str
     offered: int
     distinct: int
     refused: int
+    alike: int = 0
 
 
 class Promoted(OneEvent):

@@ -36,7 +36,10 @@ def _made(of: e.Proposed | Draft) -> dict[str, Any]:
 def _offers_counted(state: State, event: e.OffersCounted, _: str) -> None:
     now = state.campaign
     state.set_campaign(
-        offered=now.offered + event.offered, distinct=now.distinct + event.distinct, unfit=now.unfit + event.refused
+        offered=now.offered + event.offered,
+        distinct=now.distinct + event.distinct,
+        unfit=now.unfit + event.refused,
+        alike=now.alike + event.alike,
     )
 
 

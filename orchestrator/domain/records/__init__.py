@@ -9,9 +9,11 @@ from orchestrator.domain.records.node import (
     Guard,
     HeldOut,
     Injection,
+    LikenessRecord,
     Minimal,
     Node,
     PartRecord,
+    was_or_will_be_run,
 )
 from orchestrator.domain.records.pool import POOL, Combining, MemberAtWork, MemberOutputs, PoolMember
 from orchestrator.domain.records.standing import STANDING, Standing
@@ -31,6 +33,7 @@ __all__ = [
     "Guard",
     "HeldOut",
     "Injection",
+    "LikenessRecord",
     "MemberAtWork",
     "MemberOutputs",
     "Minimal",
@@ -48,4 +51,5 @@ __all__ = [
     "Spent",
     "Standing",
     "Trial",
+    "was_or_will_be_run",
 ]

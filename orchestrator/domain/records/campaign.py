@@ -100,7 +100,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     `challenger` is the version of the playbook that is tried beside the present one, `challengers` how many there
     were. `evolutions` is how often a challenger was asked for, `evolved_after` how many attempts the search had then.
     `asked_models` has a key of role and model, like "user claude-sonnet-5-5". `let_go` counts the trials whose outputs
-    are no longer stored; `over_budget` is what is kept beyond the budget and may not be let go.
+    are no longer stored, `alike` the changes that were too much like others to be run; `over_budget` is what is kept
+    beyond the budget and may not be let go.
 
     `away` says why nothing is started since `away_since`: the providers of `away_from` do not answer. `trying`: they
     do again, and one attempt is let through. `free` counts the free endings since an attempt was last used up, and
@@ -152,6 +153,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     standing: Spent = Spent()
     offered: int = 0
     distinct: int = 0
+    alike: int = 0
     let_go: int = 0
     let_go_bytes: int = 0
     over_budget: int = 0

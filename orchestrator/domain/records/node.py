@@ -36,11 +36,23 @@ class HeldOut(BaseModel, extra="forbid", frozen=True):
     fault: str = ""
 
 
+class LikenessRecord(BaseModel, extra="forbid", frozen=True):
+    """`form` is the same for trees that differ only in writing, `sketch` tells how much two changes of one parent have
+    in common. `twin` is the draft that it was most like when it was proposed, like "1.3#2", and `alike` how much.
+    """
+
+    form: str
+    sketch: str = ""
+    twin: str | None = None
+    alike: float = 0.0
+
+
 class Draft(BaseModel, extra="forbid", frozen=True):
     """A proposal inside an attempt; the one that is promoted becomes the node's candidate.
 
     `tried` is one that an agent tuned without handing it in: it is never promoted by itself. `finding` is the
-    verifier's, "released" where a person let go what it held; `reasons` are what it said.
+    verifier's, "released" where a person let go what it held; `reasons` are what it said. `known_as` is the digest of
+    the same tree with its parameters in our own writing, where they are written otherwise.
     """
 
     node: str
@@ -58,6 +70,8 @@ class Draft(BaseModel, extra="forbid", frozen=True):
     finding: str | None = None
     reasons: str = ""
     steered: int = 0
+    known_as: str | None = None
+    likeness: LikenessRecord | None = None
     drawn: Drawn | None = None
     verdict: Verdict | None = None
     guarded: dict[str, bool] = Field(default_factory=dict)
@@ -188,6 +202,14 @@ class Node(BaseModel, extra="forbid", frozen=True):
     def waits_for_person(self) -> bool:
         """Whether somebody is asked about it and has not answered. One that was interrupted meanwhile still waits."""
         return self.promotion_asked and self.phase in (Phase.OPEN, Phase.QUEUED)
+
+
+def was_or_will_be_run(node: Node) -> bool:
+    """What a verifier holds waits for a person; proposed once more, it would only be held once more."""
+    if node.phase is Phase.QUARANTINED and node.ending is Ending.HELD:
+        return True
+    ended_free = node.phase is Phase.ENDED and node.ending is not None and not node.ending.charged
+    return not ended_free and node.phase is not Phase.QUARANTINED
 
 
 class Injection(BaseModel, extra="forbid", frozen=True):

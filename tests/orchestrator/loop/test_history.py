@@ -59,7 +59,7 @@ async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
         before = session.bench.pasts[Role.SEARCH]
     async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
         bench = session.bench
-        again = History(bench.state, bench.ranking, Role.SEARCH, bench.root.digest, bench.tree_here)
+        again = History(bench.state, bench.ranking, Role.SEARCH, bench.pasts[Role.SEARCH]._baseline, bench.tree_here)
         assert list(again.ended) == list(before.ended)
         assert again.running == before.running
         assert again._trees == before._trees

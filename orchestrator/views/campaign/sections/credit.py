@@ -95,7 +95,7 @@ def _ended(it: Material) -> "list[Tried]":
     if it.run is not state.run:
         state = state.copy()
         state.set_campaign(run=it.run.number)
-    past = History(state, it.ranking, Role.SEARCH, "", _no_tree)
+    past = History(state, it.ranking, Role.SEARCH, (), _no_tree)
     return [replace(tried, drawn=_made_by(state, tried)) for tried in past.ended]
 
 
