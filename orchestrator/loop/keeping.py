@@ -101,7 +101,8 @@ def may_be_kept(state: State, node: Node, trial: Trial, rules: Rules) -> Questio
         stage, found = _answered(node, found, rules.asks) or (stage, found)
     if not isinstance(found, Decision):
         return found
-    return End(Ending.SCORED, found.kept, found.why, stage, found.undecided)
+    why = found.why if node.role is not Role.MINIMISED else found.why.replace("the champion", holder.id)
+    return End(Ending.SCORED, found.kept, why, stage, found.undecided)
 
 
 def rules_for(node: Node, rules: Rules) -> Rules:

@@ -84,6 +84,7 @@ class Scheduler:
     def _start_one(self, root: Node) -> str | None:
         queued = self._ready()
         if queued:
+            self._begun = queued.id if self._winner else ""
             return self._resume(queued)
         if self._winner:
             return self._take_apart()

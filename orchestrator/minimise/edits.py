@@ -18,6 +18,8 @@ from orchestrator.python_source import parse_python
 _NEAR = 6
 # A line of which more tokens than this changed was written anew: it is one edit.
 _TOKENS = 12
+# Of two lines that are versions of each other, so large a share of the words is common.
+_ALIKE = 0.25
 # Lines of a gap that are compared with each other, old with new.
 _PAIRED = 2500
 _TOKEN = re.compile(
@@ -102,9 +104,6 @@ def _lines_of(gap: _Change, before: Sequence[bytes], after: Sequence[bytes]) -> 
         pairs = _alike(before[gap.a : gap.b], after[gap.c : gap.d])
     else:
         pairs = []
-    if not pairs and old and new:
-        yield gap
-        return
     a, c = gap.a, gap.c
     for mine, its in [*((gap.a + one, gap.c + two) for one, two in pairs), (gap.b, gap.d)]:
         yield from (_Change(at, at + 1, c, c) for at in range(a, mine))
@@ -116,7 +115,7 @@ def _lines_of(gap: _Change, before: Sequence[bytes], after: Sequence[bytes]) -> 
 
 def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
     """The pairs of lines, in order, that have the most words in common: the longest common subsequence, weighed."""
-    words = [[frozenset(_TOKEN.findall(line.strip())) for line in side] for side in (old, new)]
+    words = [[frozenset(it for it in _TOKEN.findall(line) if it.strip()) for line in side] for side in (old, new)]
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for at in range(len(old) - 1, -1, -1):
         for to in range(len(new) - 1, -1, -1):
@@ -135,9 +134,9 @@ def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
 
 
 def _share(one: frozenset[bytes], two: frozenset[bytes]) -> float:
-    """Nothing for lines that have less than half in common: they are no versions of each other."""
+    """Nothing for lines that have hardly anything in common: they are no versions of each other."""
     share = len(one & two) / max(1, len(one | two))
-    return share if share >= 0.5 else 0.0
+    return share if share >= _ALIKE else 0.0
 
 
 def _tokens_of(

@@ -79,7 +79,7 @@ class Search:
         """
         order = {part: -at for at, part in enumerate(parts)}
         waiting = sorted(parts, key=lambda part: (needed[part], order[part]))
-        groups = []
+        groups: list[list[Part]] = []
         while waiting and len(groups) < self._width:
             size = _best_size([needed[part] for part in waiting])
             groups.append(waiting[:size])

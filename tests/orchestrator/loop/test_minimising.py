@@ -1,31 +1,342 @@
 """A winner without ballast: what does nothing for its score is left out, and the rest is told with its worth."""
 
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from orchestrator.budget import Account
-from orchestrator.domain.records import Role
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Minimal, Node, Phase, Purpose, Role
+from orchestrator.ledger import Held
+from orchestrator.proposers import Brief
 from orchestrator.wiring.beginning import How
-from tests.orchestrator.loop.scripted import scripted, write_task
+from sandbox.backends.fake.backend import Guest
+from tests.orchestrator.loop.noise import gaussian, noisy
+from tests.orchestrator.loop.script import Script, failing
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, Act, Point, Scripted, scripted, write_task
 
-WINNER = {"value": 7, "noise": 1, "ballast": 2, "more": 3, "idle": 4}
+WINNER: Point = {"value": 7, "noise": 1, "ballast": 2, "more": 3, "idle": 4}
+WORTH = [("params.json: value", {"score": 0.0})]
 
 
-async def test_point_without_ballast(tmp_path: Path) -> None:
-    """Of five values, of which the judge looks at one, that one is left; nothing is drawn from attempts."""
-    folder = write_task(tmp_path / "task")
-    async with scripted(folder, None, WINNER, attempts=1) as session:
+async def searched(folder: Path, *proposed: Point | Act, script: Script | None = None, **flags: Any) -> None:
+    async with scripted(folder, script, *proposed, attempts=len(proposed), **flags) as session:
         await session.run()
-        assert session.bench.state.champion().id == "1.1"
-    async with scripted(folder, None, WINNER, how=How.RESUME) as session:
-        session.campaign.minimise("1.1")
+
+
+@asynccontextmanager
+async def apart(
+    folder: Path, script: Script | None = None, winner: str = "1.1", **flags: Any
+) -> AsyncIterator[Scripted]:
+    """A session that takes a node apart."""
+    async with scripted(folder, script, WINNER, how=How.RESUME, **flags) as session:
+        session.campaign.minimise(winner)
+        yield session
+
+
+def found_by(session: Scripted, name: str = "1.1.1") -> tuple[Node, Minimal]:
+    node = session.bench.state.nodes[name]
+    assert node.minimal is not None
+    return node, node.minimal
+
+
+def worth(minimal: Minimal) -> list[tuple[str, dict[str, float] | None]]:
+    return [(part.where, part.worth) for part in minimal.kept]
+
+
+def used(session: Scripted) -> int:
+    return session.bench.book.accounts.used(Account.MINIMISATION)
+
+
+async def test_point_without_ballast(folder: Path) -> None:
+    """Of five values, of which the judge looks at one, that one is left; nothing is drawn from attempts."""
+    await searched(folder, WINNER)
+    async with apart(folder) as session:
         finished = await session.run()
-        state, accounts = session.bench.state, session.bench.book.accounts
-        node = state.nodes["1.1.1"]
-        assert (node.role, node.parent, node.kept) == (Role.MINIMISED, "1.1", True), node.why
-        assert [(part.where, part.worth) for part in node.minimal.kept] == [("params.json: value", {"score": 0.0})]
-        assert len(node.minimal.dropped) == 4
+        node, minimal = found_by(session)
+        assert (node.role, node.parent, node.kept) == (Role.MINIMISED, "1.1", True)
+        assert worth(minimal) == WORTH
+        assert len(minimal.dropped) == 4
+        assert node.verdict
         assert node.verdict.metrics == {"score": 7.0}
-        assert state.champion().id == "1.1"
-        assert accounts.used(Account.ATTEMPTS) == 1
-        assert 1 <= accounts.used(Account.MINIMISATION) <= 10
-        assert "taken apart" in finished.reason
+        champion = session.bench.state.champion()
+        assert champion
+        assert champion.id == "1.1"
+        assert session.bench.book.accounts.used(Account.ATTEMPTS) == 1
+        assert 1 <= used(session) <= 8
+        assert used(session) == session.script.commands.count("trial")
+        assert "1.1 is taken apart: not worse than 1.1" in finished.reason
+
+
+def editing(*lines: str) -> Act:
+    """A change of the notes, which nobody scores, line by line."""
+
+    async def act(brief: Brief) -> Sequence[Proposal]:
+        old = brief.tree["notes.txt"].data.decode()
+        new = old + "".join(f"{line}\n" for line in lines)
+        text = f"--- a/notes.txt\n+++ b/notes.txt\n@@ -1,{old.count(chr(10))} +1,{new.count(chr(10))} @@\n"
+        text += "".join(f" {line}\n" for line in old.splitlines()) + "".join(f"+{line}\n" for line in lines)
+        return [Proposal(operator="edit", description="notes", text=text)]
+
+    return act
+
+
+async def test_several_generations(folder: Path) -> None:
+    """The change is the one since the baseline: what a grandparent brought along goes, too."""
+
+    async def better(brief: Brief) -> Sequence[Proposal]:
+        return [Proposal(operator="raise", description="raise", params={"value": 9, "idle": 1})]
+
+    async with scripted(folder, None, editing("one", "two"), better, attempts=2, branching=True, depth=2) as session:
+        await session.run()
+        winner = session.bench.state.champion()
+        assert winner
+        assert winner.id == "1.1.1"
+    async with apart(folder, winner="1.1.1") as session:
+        await session.run()
+        node, minimal = found_by(session, "1.1.1.1")
+        assert node.kept
+        assert worth(minimal) == WORTH
+        assert {part.where for part in minimal.dropped} == {"notes.txt:2", "notes.txt:3", "params.json: idle"}
+        tree = await session.bench.tree(node.id)
+        assert tree["notes.txt"] == session.bench.root["notes.txt"]
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "times"),
+    [
+        (e.AttemptOpened, 1),
+        (e.Proposed, 1),
+        (e.TrialIntended, 2),
+        (e.TrialEnded, 1),
+        (e.JudgingIntended, 1),
+        (e.JudgingEnded, 2),
+        (e.Settled, 2),
+        (e.Minimised, 1),
+        (e.Promoted, 1),
+    ],
+)
+async def test_stop_and_go_on(folder: Path, kind: type[e.Event], times: int, width: int) -> None:
+    """Stopped wherever, it goes on from the record: the same result, and nothing that was measured is run again."""
+    await searched(folder, WINNER, width=width)
+    async with apart(folder) as session:
+        session.stop_at(kind, times)
+        assert (await session.run()).reason == "Ctrl-C"
+        assert not session.bench.book.accounts.holds
+    async with apart(folder) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept
+        assert worth(minimal) == WORTH
+        told = [it for it in session.bench.state.trials_of(node.id) if it.judged]
+        assert max(Counter((it.purpose, it.draft) for it in told).values()) == 1
+        assert used(session) == len(told)
+        assert "1.1.2" not in session.bench.state.nodes
+
+
+async def test_search_goes_on_without_it(folder: Path) -> None:
+    """What takes a node apart and was interrupted holds up no search: a resume leaves it where it is."""
+    await searched(folder, WINNER)
+    async with apart(folder) as session:
+        session.stop_at(e.TrialEnded, 1)
+        await session.run()
+    async with scripted(folder, None, WINNER, {"value": 8}, how=How.RESUME, attempts=2) as session:
+        await session.run()
+        state = session.bench.state
+        assert state.nodes["1.1.1"].phase is Phase.QUEUED
+        assert state.nodes["1.2"].kept
+
+
+async def test_two_at_once(folder: Path, on_disk: None) -> None:
+    """A campaign that somebody works on is not taken apart by another one."""
+    await searched(folder, WINNER)
+    async with apart(folder):
+        with pytest.raises(Held):
+            async with apart(folder):
+                pass
+
+
+async def test_trials_used_up(folder: Path) -> None:
+    """With too few trials, the smallest that passed so far is what counts; more of them go on from there."""
+    await searched(folder, WINNER, width=1)
+    async with apart(folder, minimisation=3) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert not minimal.complete
+        assert "minimisation: 1 minimising trial needed" in minimal.why
+        first = used(session)
+        assert first <= 3
+    async with apart(folder, minimisation=30) as session:
+        await session.run()
+        node, minimal = found_by(session, "1.1.2")
+        assert (node.kept, minimal.complete) == (True, True)
+        assert worth(minimal) == WORTH
+        assert session.script.commands.count("trial") <= 6
+
+
+async def test_no_trials(folder: Path) -> None:
+    """A budget of nothing is said, and nothing is begun."""
+    await searched(folder, WINNER)
+    async with apart(folder, minimisation=0) as session:
+        finished = await session.run()
+        assert "minimisation: 1 minimising trial needed, 0 minimising trials left" in finished.reason
+        assert "1.1.1" not in session.bench.state.nodes
+
+
+async def test_nothing_to_leave_out(folder: Path) -> None:
+    """A change of which everything is needed ends as that, without a candidate, and is not tried a second time."""
+    await searched(folder, {"value": 7})
+    async with apart(folder) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert (node.ending, node.kept, node.commit) == (Ending.SCORED, False, None)
+        assert node.why == "1.1: no part of it can be left out"
+        assert worth(minimal) == WORTH
+        assert used(session) == 0  # the baseline's score was known
+
+
+async def test_no_better_than_baseline(folder: Path) -> None:
+    """Of a node that is no better than the baseline, nothing is left."""
+    await searched(folder, {"value": 0, "ballast": 1})
+    async with apart(folder) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert not node.kept
+        assert not minimal.kept
+        assert "the baseline is as good" in node.why
+
+
+async def test_refunded(folder: Path) -> None:
+    """An engine that fails costs no trial: it is tried again, and comes to the same."""
+    await searched(folder, WINNER)
+    async with apart(folder, failing(2)) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept
+        assert worth(minimal) == WORTH
+        judged = sum(it.judged for it in session.bench.state.trials_of(node.id))
+        assert used(session) == judged
+
+
+async def test_selection_that_fails(folder: Path) -> None:
+    """A part without which the trial fails is needed, and the table says how it ended."""
+    async with scripted(folder, None, {"value": 7, "do": "answer", "ballast": 1}, attempts=1) as session:
+        await session.run()
+    script = Script()
+    normal = script._trial
+
+    async def trial(guest: Guest) -> int:
+        return await normal(guest) if b'"do"' in guest.files["params.json"] else 3
+
+    script._trial = trial  # type: ignore[method-assign]
+    async with apart(folder, script) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept
+        assert [(part.where, part.fate) for part in minimal.kept] == [
+            ("params.json: do", "failed"),
+            ("params.json: value", "worse"),
+        ]
+
+
+class Guarding(Script):
+    """A guard that wants what the score does not need."""
+
+    async def program(self, guest: Guest) -> int:
+        if guest.job.command[0] == "guard":
+            self.commands.append("guard")
+            return int(b'"ballast"' not in guest.files["params.json"])
+        return await super().program(guest)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+async def test_guards(tmp_path: Path, width: int) -> None:
+    """What only a guard needs stays: a selection must pass all that the winner passed."""
+    folder = write_task(tmp_path / "task", GUARD)
+    await searched(folder, WINNER, script=Guarding(), width=width)
+    async with apart(folder, Guarding()) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept
+        assert node.guarded == {"sound": True}
+        assert [(part.where, part.fate) for part in minimal.kept] == [
+            ("params.json: ballast", "the guard sound does not pass"),
+            ("params.json: value", "worse"),
+        ]
+
+
+@pytest.mark.parametrize(("held", "kept"), [(7, True), (2, False)])
+async def test_held_out(tmp_path: Path, held: int, kept: bool) -> None:
+    """The held-out split is asked once, whether what is left is worse; one that is, is not offered."""
+    folder = write_task(tmp_path / "task", HELDOUT)
+    await searched(folder, {**WINNER, "held": 7})
+    script = Script()
+    normal = script._judge
+
+    async def judge(guest: Guest) -> int:
+        if "--heldout" in guest.job.command:
+            guest.out["result.json"] = b'{"score": %d}' % held
+            return 0
+        return await normal(guest)
+
+    script._judge = judge  # type: ignore[method-assign]
+    async with apart(folder, script) as session:
+        asked = session.bench.state.campaign.asked
+        await session.run()
+        node, _ = found_by(session)
+        assert session.bench.state.campaign.asked == asked + 1
+        assert (node.kept, "worse on the held-out split" in node.why) == (kept, True)
+
+
+async def test_another_machine(tmp_path: Path) -> None:
+    """On other hardware, the winner is measured there first: nothing is compared across cohorts."""
+    folder = write_task(tmp_path / "task", '[[metrics]]\nname = "score"\nbinds = ["cpu"]\n')
+    await searched(folder, WINNER)
+    async with apart(folder, Script(cpu="another")) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept
+        assert worth(minimal) == WORTH
+        reruns = [it.purpose for it in session.bench.state.trials_of("1.1")].count(Purpose.RERUN)
+        assert reruns == 1
+
+
+async def test_at_the_end_of_a_run(folder: Path) -> None:
+    """With `minimise`, the champion is taken apart when the search is over, and the reason tells both."""
+    async with scripted(folder, None, WINNER, {"value": 3}, attempts=2, minimise=True) as session:
+        finished = await session.run()
+        node, _ = found_by(session)
+        assert node.kept
+        assert finished.reason.startswith("2 of 2 attempts are used")
+        assert "1.1 is taken apart" in finished.reason
+    async with scripted(folder, None, WINNER, {"value": 3}, how=How.RESUME) as session:
+        await session.run()
+        assert "1.1.2" not in session.bench.state.nodes
+
+
+async def test_noisy(tmp_path: Path) -> None:
+    """Where scores are noisy, what is left is tested against the winner, and loses nothing that the test could see."""
+    folder, script = write_task(tmp_path / "task", noisy(repeats=12, champion=2)), Script()
+    async with scripted(folder, script, {"value": 7, "idle": 4}, attempts=1) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        await session.run()
+        assert session.bench.state.nodes["1.1"].kept
+    async with apart(folder, script, minimisation=400) as session:
+        script.noise = gaussian(session.bench.state, 0.5)
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept, node.why
+        assert minimal.complete
+        assert "params.json: value" in [part.where for part in minimal.kept]
+        assert len(minimal.dropped) <= 1
+        assert node.certification
+        assert node.certification.both
+        assert node.certification.champion == "1.1"
+        assert not any(session.bench.state.nodes["1.1"].challenged.values())
