@@ -60,10 +60,15 @@ def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: 
         return
     written = _placed(folder, bases, new)
     if as_json:
-        print_json({"node": found.id, "folder": str(folder), "written": written})
+        members = {"members": [it.node for it in run.pool]} if run.pool else {}
+        print_json({"node": found.id, "folder": str(folder), "written": written, **members})
     elif written:
         names = ", ".join(map(printable, written))
         click.echo(f"{found.id} applied to {folder}: {figures.plural(len(written), 'file')} ({names})")
+        if run.pool:
+            click.echo(
+                f"it combines what {', '.join(it.node for it in run.pool)} leave; apply them elsewhere with --to"
+            )
     else:
         click.echo(f"{folder} has the files of {found.id} already; nothing was written")
 

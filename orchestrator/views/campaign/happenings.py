@@ -61,7 +61,13 @@ def _run_started(event: e.RunStarted) -> str:
     beside = f" beside the control {event.control}" if event.control else ""
     whose = "".join(f" with the {it.kind} {it.name} of {it.package or 'a caller'} {it.version}" for it in event.brought)
     who = f"{event.proposer}{beside}{whose.rstrip()}"
-    return f"run {event.run} starts: {who}; width {event.width}, depth {event.depth} ({event.why})"
+    of = f" combines nodes of run {event.combine.base}" if event.combine else ""
+    return f"run {event.run}{of} starts: {who}; width {event.width}, depth {event.depth} ({event.why})"
+
+
+def _member_ended(event: e.MemberEnded) -> str:
+    left = "ended by us" if event.interrupted else f"cannot be in the pool: {event.fault}" if event.fault else "is over"
+    return f"{event.node} on the split {event.split} {left}{_cost(event.spent)}"
 
 
 def _migrated(event: e.Migrated) -> str:
@@ -140,6 +146,9 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     e.CampaignOpened: lambda event: f"campaign {event.name} ({event.campaign}) opened by version {event.version}",
     e.RunStarted: _run_started,
     e.Migrated: _migrated,
+    e.MemberIntended: lambda event: f"{event.node} is run for the pool of run {event.run} (split {event.split})",
+    e.MemberEnded: _member_ended,
+    e.PoolFrozen: lambda event: f"pool of run {event.run}: {', '.join(it.node for it in event.members)}",
     e.LimitsSet: lambda event: f"caps: {_amounts(event.limits)}",
     e.SiteOpened: lambda event: (
         f"candidates run on {event.site.backend} ({event.site.boundary}), the judge on {event.site.judge}"

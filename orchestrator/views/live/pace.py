@@ -9,7 +9,7 @@ from orchestrator.budget import Account
 _WINDOW_S = 300.0
 _LEAST_S = 5.0
 _MOST = 2000
-PACED = (Account.ATTEMPTS, Account.USD, Account.SECONDS, Account.TOKENS)
+PACED = (Account.ATTEMPTS, Account.COMBINATION, Account.USD, Account.SECONDS, Account.TOKENS)
 
 Units = Mapping[Account, int]
 

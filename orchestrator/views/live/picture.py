@@ -127,11 +127,11 @@ class Picture:
             text.append_text(Text.assemble(*bar(gauge.used, gauge.held, gauge.cap, cells, self.unicode)))
         text.append(f"  {_units(gauge.account, gauge.used)}")
         text.append(f" of {_units(gauge.account, gauge.cap)}" if gauge.cap is not None else "")
-        return text.append(pace if gauge.account is Account.ATTEMPTS else "", "cyan")
+        return text.append(pace if gauge.account in (Account.ATTEMPTS, Account.COMBINATION) else "", "cyan")
 
     def _pace(self, scene: Scene, now: float) -> str:
         """How many attempts a minute, and the cap that will be met first at this pace."""
-        rate = scene.pace.per_second(Account.ATTEMPTS, now)
+        rate = max(scene.pace.per_second(slots, now) or 0.0 for slots in (Account.ATTEMPTS, Account.COMBINATION))
         if not rate or scene.stopped:
             return ""
         ends = []

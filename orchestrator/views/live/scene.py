@@ -10,6 +10,7 @@ from orchestrator.budget import Account, Accounts
 from orchestrator.domain.records import Node, Purpose, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.text import short
+from orchestrator.views.campaign.sections.material import slots_of
 from orchestrator.views.live.pace import Pace
 from orchestrator.views.render.model import Point, Step
 
@@ -18,6 +19,7 @@ PROPOSING = "proposing"
 # In the order in which they give way where there is no room.
 _ACCOUNTS = (
     Account.ATTEMPTS,
+    Account.COMBINATION,
     Account.CONTROL,
     Account.USD,
     Account.SECONDS,
@@ -25,6 +27,7 @@ _ACCOUNTS = (
     Account.TUNES,
     Account.MINIMISATION,
 )
+_SLOTS = (Account.ATTEMPTS, Account.COMBINATION)
 _PURPOSES = {
     Purpose.SUBMIT: "running",
     Purpose.TUNE: "tuning",
@@ -112,7 +115,9 @@ def gauges_of(accounts: Accounts, run: Run) -> list[Gauge]:
             continue
         if account is Account.MINIMISATION and not accounts.used(account) and not accounts.held(account):
             continue
-        if limit is not None or account is Account.ATTEMPTS or (account is Account.USD and accounts.used(account)):
+        if account in _SLOTS and account is not slots_of(run):
+            continue
+        if limit is not None or account in _SLOTS or (account is Account.USD and accounts.used(account)):
             cap = None if limit is None else limit - before
             found.append(Gauge(account, accounts.used(account) - before, accounts.held(account), cap))
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Flag, auto
 
 from orchestrator.views.campaign.sections import evidence, money, results, work
+from orchestrator.views.campaign.sections.combination import combination
 from orchestrator.views.campaign.sections.control import control
 from orchestrator.views.campaign.sections.credit import credit
 from orchestrator.views.campaign.sections.material import Material
@@ -34,6 +35,7 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
     work.tier: _EVERYWHERE,
     work.now: _STATUS,
     results.best: _EVERYWHERE,
+    combination: _EVERYWHERE,
     results.change: _REPORT | _ENDING,
     minimal: _EVERYWHERE,
     round_: _ENDING,

@@ -92,6 +92,11 @@ class NodeMaterial:
         return self.state.runs[str(run_of(self.node.id))]
 
 
+def slots_of(run: Run) -> Account:
+    """What its attempts are drawn from."""
+    return Account.COMBINATION if run.combine else Account.ATTEMPTS
+
+
 def typed(task: Path, *words: str) -> str:
     """A command about the task in `task`, to be typed where the present one was."""
     return printable(shlex.join(["blastdoor", *words, *([str(task)] if task != Path() else [])]))

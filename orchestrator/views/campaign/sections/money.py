@@ -10,7 +10,7 @@ from orchestrator.domain.records import Asked, Campaign, Node
 from orchestrator.domain.state import State
 from orchestrator.task import format_size
 from orchestrator.views.campaign import figures
-from orchestrator.views.campaign.sections.material import Material
+from orchestrator.views.campaign.sections.material import Material, slots_of
 from orchestrator.views.render.model import (
     BREAK,
     Block,
@@ -73,15 +73,17 @@ def _units(account: Account, units: int) -> str:
 def cost(it: Material) -> Section:
     """A cap on attempts is one run's and all others are the campaign's, so with several runs both are told."""
     used, losses, runs = it.accounts.used, it.accounts.losses, list(it.state.runs.values())
-    told = [shown(account, used(account)) for account in (Account.ATTEMPTS, Account.USD)]
+    combined = [Account.COMBINATION] if used(Account.COMBINATION) else []
+    told = [shown(account, used(account)) for account in (Account.ATTEMPTS, *combined, Account.USD)]
     told.append(f"{shown(Account.SECONDS, used(Account.SECONDS))} in chambers")
     told.append(f"{figures.duration(it.state.campaign.elapsed_s)} on the clock")
     told += [f"standing: {stood}"] if (stood := standing_line(it.state.campaign)) else []
     told += [f"stall losses: {losses}"] if losses.cost else []
     whole = ", ".join(told)
     if len(runs) > 1:
-        own = used(Account.ATTEMPTS) - runs[-1].before.get(Account.ATTEMPTS.value, 0)
-        mine = f"{shown(Account.ATTEMPTS, own)} in run {runs[-1].number}"
+        slots = slots_of(runs[-1])
+        own = used(slots) - runs[-1].before.get(slots.value, 0)
+        mine = f"{shown(slots, own)} in run {runs[-1].number}"
         whole = f"{mine}; all {len(runs)} runs together: {whole}"
     return Section("cost", line=whole, data={"elapsed_s": it.state.campaign.elapsed_s})
 

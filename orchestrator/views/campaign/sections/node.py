@@ -14,6 +14,7 @@ from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.sections import trials
 from orchestrator.views.campaign.sections.certified import facts_of
+from orchestrator.views.campaign.sections.combination import members
 from orchestrator.views.campaign.sections.evidence import growth, released
 from orchestrator.views.campaign.sections.material import NodeMaterial, node_record
 from orchestrator.views.campaign.sections.minimal import of_node
@@ -190,6 +191,7 @@ SECTIONS: Sequence[Callable[[NodeMaterial], Section]] = (
     drafts,
     review,
     verdict,
+    members,
     certified,
     trials.channel,
     trials.trials,

@@ -1,0 +1,77 @@
+"""What a combination stage stands on, and whether it was worth it."""
+
+from orchestrator.domain.headline import Headline, headline
+from orchestrator.domain.records import Node, Run
+from orchestrator.domain.state import State
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.sections.material import Material, NodeMaterial
+from orchestrator.views.render.model import Figure, Part, Quote, Section, Table, Words, facts
+
+
+def combination(it: Material) -> Section:
+    """The pool, and the best combination beside the best base; nothing for a run that is no such stage."""
+    run = it.run
+    if run.combine is None:
+        return Section("combination", "Combination", data={})
+    base = best_base(it.state, run)
+    data = {"base_run": run.combine.base, "best_base": base.id if base else None, "beats_base": _beats(it, base)}
+    data["members"] = [member.model_dump(mode="json") for member in run.pool]
+    if not run.pool:
+        line: list[Part] = [f"the pool of run {run.combine.base} is not frozen yet"]
+    else:
+        line = [f"of {', '.join(member.node for member in run.pool)}", *_compared(it, base)]
+    return Section("combination", "Combination", line, [_table(it)] if run.pool else [], {"combination": data})
+
+
+def best_base(state: State, run: Run) -> Node | None:
+    """What a combination has to beat: the champion of the base stage."""
+    return state.champion(state.runs[str(run.combine.base)]) if run.combine else None
+
+
+def members(it: NodeMaterial) -> Section:
+    """What a node of such a stage stands on."""
+    run = it.run
+    if not run.pool:
+        return Section("members", "members", data={})
+    base = best_base(it.state, run)
+    found = headline(it.state, base, run.cohort) if base else None
+    names = ", ".join(member.node for member in run.pool)
+    rows: dict[str, Words] = {"pool": f"{names} of run {run.combine.base if run.combine else ''}"}
+    if base and found:
+        rows["best base"] = [f"{base.id} ", Quote(figures.headline(found, it.metrics), 400)]
+    listed = [member.model_dump(mode="json") for member in run.pool]
+    return Section("members", "members", "", facts(rows), {"members": listed})
+
+
+def _pair(it: Material, base: Node | None) -> tuple[Headline, Headline] | None:
+    """The best combination and the best base, where they may be compared."""
+    cohort, winner = it.run.cohort, it.winner
+    mine = headline(it.state, winner, cohort) if winner else None
+    other = headline(it.state, base, cohort) if base else None
+    return (mine, other) if mine and other and mine.cohort == other.cohort else None
+
+
+def _beats(it: Material, base: Node | None) -> bool | None:
+    pair = _pair(it, base)
+    return it.ranking.better(pair[0].metrics, pair[1].metrics) if pair else None
+
+
+def _compared(it: Material, base: Node | None) -> list[Part]:
+    if base is None or it.winner is None:
+        return []
+    pair = _pair(it, base)
+    if pair is None:
+        return [f"; not comparable with the best base {base.id}: they were measured in different cohorts"]
+    verb = "beats" if _beats(it, base) else "does not beat"
+    values = (Quote(figures.headline(found, it.metrics), 400) for found in pair)
+    return [f"; {it.winner.id} with ", next(values), f" {verb} the best base, {base.id} with ", next(values)]
+
+
+def _table(it: Material) -> Table:
+    rows: list[list[Words]] = []
+    for member in it.run.pool:
+        found = headline(it.state, it.state.nodes[member.node], it.run.cohort)
+        told: Words = Quote(figures.headline(found, it.metrics), 400) if found else ""
+        apart = "" if member.distance is None else figures.score(member.distance)
+        rows.append([member.node, told, Figure(member.distance, apart), member.commit[:12]])
+    return Table(["member", "score", "distance", "commit"], rows)
