@@ -15,7 +15,8 @@ import click
 from orchestrator.change import File, Tree, difference
 from orchestrator.domain.headline import headline
 from orchestrator.domain.node import path_to, run_of
-from orchestrator.domain.records import Node
+from orchestrator.domain.records import Node, PoolMember
+from orchestrator.domain.verdict import Mode
 from orchestrator.ledger import write_head
 from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import json_text
@@ -58,6 +59,8 @@ def _files(reading: Reading, node: Node) -> Tree:
     found |= {f"outputs/{name}": File(data) for name, data in outputs.items()}
     traces = reading.artifacts.get_files(stored.traces) if stored and stored.traces else {}
     found |= {f"judge/{name}": File(data) for name, data in traces.items()}
+    for member in state.runs[str(run_of(node.id))].pool:
+        found |= _member(reading, member)
     diff = difference(tree_of(reading, root), candidate)
     found["change.diff"] = File(diff.encode("utf-8", "surrogateescape"))
     found["params.json"] = _json(node.params)
@@ -65,6 +68,15 @@ def _files(reading: Reading, node: Node) -> Tree:
     found["fingerprint.json"] = _json(trial.fingerprint if trial else {})
     found["artifact.json"] = _json(_manifest(reading, node, found))
     return Tree(found)
+
+
+def _member(reading: Reading, member: PoolMember) -> dict[str, File]:
+    """What a combination needs to be made again: a member, and what it left on the development data."""
+    place = f"members/{member.node}"
+    tree = tree_of(reading, reading.state.nodes[member.node])
+    left = reading.artifacts.get_files(member.outputs[Mode.SUBMIT])
+    found = {f"{place}/candidate/{path}": file for path, file in tree.items()}
+    return found | {f"{place}/outputs/{name}": File(data) for name, data in left.items()}
 
 
 def _manifest(reading: Reading, node: Node, files: dict[str, File]) -> dict[str, Any]:
@@ -81,6 +93,7 @@ def _manifest(reading: Reading, node: Node, files: dict[str, File]) -> dict[str,
         "outputs_let_go": bool(node.submitted and state.trials[node.submitted].let_go),
         "metrics": dict(found.metrics) if (found := headline(state, node)) else {},
         "repeats": found.runs if found else 0,
+        "members": [member.node for member in state.runs[str(run_of(node.id))].pool],
         "path": {name: state.nodes[name].description for name in path_to(node.id)},
         "sha256": {name: hashlib.sha256(file.data).hexdigest() for name, file in sorted(files.items())},
     }

@@ -1,12 +1,27 @@
 """A combination stage: its pool is chosen, frozen and delivered, and the same loop runs combinations of it."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.verdict import Mode
+from orchestrator.ledger import Fenced, Ledger
+from orchestrator.loop.pool import deliver
+from orchestrator.loop.workbench import PoolFailed
+from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
-from tests.orchestrator.loop.scripted import Point, scripted, write_task
+from orchestrator.wiring.opening import CannotOpen
+from orchestrator.wiring.site import Site
+from sandbox import Input, Job, Refused, Unavailable
+from tests.orchestrator.loop.script import HELD, Script, failing
+from tests.orchestrator.loop.scripted import HELDOUT, Point, Scripted, make_site, scripted, write_task
 
 POINTS: list[Point] = [{"value": value} for value in (3, 1, 7, 5)]
 COMBINE = """
@@ -20,34 +35,378 @@ command = ["combination"]
 file = "params.json"
 [combine.parameters.space]
 value = {type = "int", low = 1, high = 20}
-
-[budget]
-combination = 3
 """
+BUDGET = "[budget]\ncombination = 6\n"
+INPUTS = '[inputs]\ndata = "dev/data.txt"\n'
 
 
-def write_both(folder: Path, *more: str, combine: str = COMBINE) -> Path:
-    write_task(folder, *more, combine)
+def write_both(folder: Path, *more: str) -> Path:
+    write_task(folder, *more, COMBINE, BUDGET)
     (folder / "combine").mkdir()
     (folder / "combine" / "params.json").write_text('{"value": 2}\n')
     return folder
 
 
-async def test_one_line_through(tmp_path: Path) -> None:
-    """The best of run 1 are frozen, and a combination is a node of run 2 with the judge of the base stage."""
-    folder = write_both(tmp_path / "task")
-    async with scripted(folder, None, *POINTS) as base:
-        await base.run()
+class Delivered:
+    """A site that keeps what was put into its store, and what each chamber was given of it."""
 
+    def __init__(self) -> None:
+        self.stored: dict[str, dict[str, bytes]] = {}
+        self.given: list[tuple[str, dict[str, str]]] = []
+        self.script = Script(on_open=self._opened)
+        usual = make_site(self.script)
+
+        def add_input(name: str, path: Path) -> Input:
+            if name != "pool":
+                return usual.add_input(name, path)
+            files = {it.relative_to(path).as_posix(): it.read_bytes() for it in path.rglob("*") if it.is_file()}
+            digest = f"{len(self.stored) + 2:064x}"
+            self.stored[digest] = files
+            return Input(name=name, digest=digest)
+
+        self.site: Site = replace(usual, add_input=add_input)
+
+    async def _opened(self, job: Job) -> None:
+        self.given.append((job.command[0], {item.name: item.digest for item in job.inputs}))
+
+    def pools(self, command: str, *, held: bool) -> list[dict[str, bytes]]:
+        """What the chambers of a command got, on the held-out split or the other."""
+        of_split = [got for name, got in self.given if name == command and (got.get("data") == HELD) == held]
+        return [self.stored[got["pool"]] for got in of_split]
+
+
+async def base_stage(folder: Path, *points: Point, **flags: Any) -> None:
+    async with scripted(folder, None, *(points or POINTS), **flags) as session:
+        await session.run()
+
+
+async def test_pool_is_frozen_and_combined(tmp_path: Path) -> None:
+    """The best of run 1 are frozen, and a combination is a node of run 2, judged and compared as the bases are, with
+    an account of its own.
+    """
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder)
     async with scripted(folder, None, {"value": 9}, {"value": 8}, how=How.COMBINE) as stage:
         finished = await stage.run()
-        state = stage.bench.state
+        state, accounts = stage.bench.state, stage.bench.book.accounts
         (frozen,) = stage.of(e.PoolFrozen)
         assert [member.node for member in frozen.members] == ["1.3", "1.4", "1.1"]
         assert state.run.pool == frozen.members
+        assert [member.commit for member in frozen.members] == [state.nodes[it].commit for it in ("1.3", "1.4", "1.1")]
         assert state.nodes["2"].ending is Ending.SCORED
-        assert finished.champion
-        assert finished.champion.id == "2.1"
-        assert state.nodes["2.1"].verdict.cohort == state.nodes["1.3"].verdict.cohort
-        accounts = stage.bench.book.accounts
+        assert finished.champion == state.nodes["2.1"]
+        cohorts = {state.nodes[name].verdict.cohort for name in ("2.1", "1.3") if state.nodes[name].verdict}  # type: ignore[union-attr]
+        assert len(cohorts) == 1
         assert (accounts.used(Account.ATTEMPTS), accounts.used(Account.COMBINATION)) == (4, 2)
+
+
+async def test_what_a_combination_gets(tmp_path: Path) -> None:
+    """Every chamber of a combination has what the members left, by their names; no judge has it, and no scores and no
+    code of theirs are in it.
+    """
+    folder, seen = write_both(tmp_path / "task", INPUTS), Delivered()
+    await base_stage(folder)
+    async with scripted(folder, seen.script, {"value": 9}, how=How.COMBINE, site=seen.site) as stage:
+        await stage.run()
+    pools = seen.pools("combination", held=False)
+    assert len(pools) >= 2
+    for pool in pools:
+        assert json.loads(pool["members.json"]) == {"members": ["1.3", "1.4", "1.1"]}
+        assert set(pool) == {"members.json", "1.3/answer.json", "1.4/answer.json", "1.1/answer.json"}
+        assert json.loads(pool["1.3/answer.json"]) == {"value": 7}
+    assert all("pool" not in got for name, got in seen.given if name == "judge")
+
+
+async def test_held_out_split_of_a_pool(tmp_path: Path) -> None:
+    """T18: members are run once on the held-out data, for the combination's account; what they left there goes to
+    held-out trials alone, whose chamber differs in nothing else from one that counts.
+    """
+    folder, seen = write_both(tmp_path / "task", HELDOUT), Delivered()
+    points = [{**point, "held": int(point["value"]) * 10} for point in POINTS]
+    await base_stage(folder, *points)
+    flags = {"how": How.COMBINE, "site": seen.site}
+    async with scripted(folder, seen.script, {"value": 9, "held": 99}, **flags) as stage:
+        await stage.run()
+        assert stage.bench.state.nodes["2.1"].kept
+        ended = stage.of(e.MemberEnded)
+        assert [(it.node, it.split) for it in ended] == [("1.3", "heldout"), ("1.4", "heldout"), ("1.1", "heldout")]
+        assert stage.bench.book.accounts.used(Account.COMBINATION) == 3 + 1
+        stored = {it.outputs for it in ended}
+        trials = stage.bench.state.trials.values()
+        assert not stored & {it.outputs for it in trials if it.node.startswith("2")}
+        jobs = stage.bench.jobs
+        assert jobs.pool
+        usual, held = (jobs.trial(mode) for mode in (Mode.SUBMIT, Mode.HELDOUT))
+        assert [it.name for it in usual.inputs] == [it.name for it in held.inputs] == ["data", "pool"]
+        assert usual.env == held.env
+    (held_pool, *more), dev = seen.pools("combination", held=True), seen.pools("combination", held=False)
+    assert all(pool == held_pool for pool in more)
+    assert all(pool["members.json"] == held_pool["members.json"] for pool in dev)
+    assert {*held_pool} == {*dev[0]}
+    assert [name for name, got in seen.given if name == "trial" and got["data"] == HELD] == ["trial"] * 3
+
+
+async def test_member_that_fails_elsewhere(tmp_path: Path) -> None:
+    """One that leaves nothing on the held-out data is no member; the next one takes its place."""
+    folder = write_both(tmp_path / "task", HELDOUT)
+    await base_stage(folder, {"value": 3}, {"value": 1}, {"value": 7, "held do": "failed"}, {"value": 5})
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+        # 1.3 was refused on the held-out split already, where it failed.
+        assert [member.node for member in stage.bench.state.run.pool] == ["1.4", "1.1", "1.2"]
+
+
+async def test_never_in_a_pool(tmp_path: Path) -> None:
+    """T26: what tampered, failed, is no solution, is too good to be believed or was refused by a guard is no member."""
+    guard = '[[guards]]\nname = "sound"\ncommand = ["guard"]\n'
+    metric = '[[metrics]]\nname = "score"\nceiling = 10\n'
+    folder = write_both(tmp_path / "task", metric, guard)
+    bad: list[Point] = [
+        {"value": 8, "do": "tampered"},
+        {"value": 8, "do": "failed"},
+        {"value": 8, "judge": "no solution"},
+        {"value": 12},
+        {"value": 9},
+    ]
+    script = Script(unsound=(9,))
+    async with scripted(folder, script, *bad, {"value": 3}, {"value": 4}) as session:
+        await session.run()
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+        assert [member.node for member in stage.bench.state.run.pool] == ["1.7", "1.6", "1"]
+
+
+@pytest.mark.parametrize(
+    ("points", "told"),
+    [
+        ([{"value": 8, "do": "failed"}], "has one valid member"),
+        ([{"value": 0}], "has one valid member"),
+    ],
+)
+async def test_too_few_members(tmp_path: Path, points: list[Point], told: str) -> None:
+    """A pool of one is refused with a line, before anything is written; what is there stays as it was. What leaves the
+    very same as another is no second one.
+    """
+    folder = write_both(tmp_path / "task")
+    async with scripted(folder, None, *points) as session:
+        await session.run()
+        head = session.bench.book.ledger.head()
+    with pytest.raises(CannotOpen, match=rf"a pool needs 2 members, and run 1 {told}.*resume --attempts"):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE):
+            pass
+    async with scripted(folder, None, {"value": 3}, how=How.RESUME, attempts=2) as session:
+        assert session.bench.book.ledger.read(after=head.seq)
+        await session.run()
+
+
+async def test_no_valid_member(tmp_path: Path) -> None:
+    """Where no node is a solution there is nothing to combine."""
+    folder = write_both(tmp_path / "task")
+    (folder / "workspace" / "params.json").write_text('{"value": 0, "judge": "no solution"}\n')
+    with pytest.raises(Exception, match="baseline"):
+        await base_stage(folder)
+    with pytest.raises(CannotOpen, match="run 1 has no valid member"):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE):
+            pass
+
+
+async def test_members_of_other_cohorts(tmp_path: Path) -> None:
+    """Only what was measured in the run's present cohort is compared, and so combined; the line tells of the others."""
+    folder = write_both(tmp_path / "task", '[[metrics]]\nname = "score"\nbinds = ["cpu"]\n')
+    script = Script()
+    async with scripted(folder, script, *POINTS) as session:
+        session.when(e.AttemptEnded, lambda it: setattr(script, "cpu", "new") if it.node == "1.2" else None)
+        await session.run()
+        measured = [it.id for it in session.bench.state.nodes.values() if session.bench.state.run.cohort in it.verdicts]
+        assert "1.2" not in measured
+    async with scripted(folder, Script(cpu="new"), {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+        assert {member.node for member in stage.bench.state.run.pool} <= set(measured)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('[inputs]\npool = "dev"\n', r"inputs\.pool: is where combinations find their pool"),
+        ("", r"combine\.workspace: .* is not a folder"),
+    ],
+)
+async def test_task_that_cannot_combine(tmp_path: Path, more: str, told: str) -> None:
+    """What [combine] lacks is said with its key when the task is read."""
+    folder = write_task(tmp_path / "task", more, COMBINE)
+    with pytest.raises(TaskError, match=told):
+        await base_stage(folder)
+
+
+@pytest.mark.parametrize("mode", ["relay", "shared"])
+async def test_judges_without_outputs(tmp_path: Path, mode: str) -> None:
+    """A judge that gets no outputs of candidates leaves nothing to combine, and that is said in one line."""
+    folder = write_both(tmp_path / "task")
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text().replace('command = ["judge"]', f'command = ["judge"]\nmode = "{mode}"'))
+    with pytest.raises(TaskError, match=rf'combine: .*judge\.mode = "{mode}" the judge gets no outputs'):
+        await base_stage(folder)
+
+
+async def test_no_attempts_for_it(tmp_path: Path) -> None:
+    """Without budget.combination and --attempts there is nothing that the stage could do; neither is the base's."""
+    folder = write_both(tmp_path / "task")
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text().replace("combination = 6", "attempts = 4"))
+    await base_stage(folder)
+    with pytest.raises(TaskError, match="budget.combination is 0"):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE):
+            pass
+    with pytest.raises(TaskError, match="budget.combination is 0"):
+        async with scripted(folder, None, {"value": 9}, how=How.NEW_RUN, combine=True):
+            pass
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE, attempts=1) as stage:
+        assert (await stage.run()).reason == "1 of 1 attempt is used"
+
+
+async def test_no_room_for_members(tmp_path: Path) -> None:
+    """Where less is left than the members need on the held-out data, a line names the cap, and a resume goes on."""
+    folder = write_both(tmp_path / "task", HELDOUT)
+    await base_stage(folder)
+    with pytest.raises(PoolFailed, match=r"no room to run 1\.1 for the pool.*2 of 2 combination attempts"):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE, attempts=2) as stage:
+            await stage.run()
+    async with scripted(folder, None, {"value": 9}, how=How.RESUME, attempts=4) as stage:
+        await stage.run()
+        assert len(stage.of(e.MemberEnded)) == 1
+        assert stage.bench.state.nodes["2.1"].ending is Ending.SCORED
+
+
+async def test_provider_that_fails(tmp_path: Path) -> None:
+    """A chamber that cannot be had for a member costs no slot; the stage ends, and a resume goes on with it."""
+    folder = write_both(tmp_path / "task", HELDOUT)
+    await base_stage(folder)
+    with pytest.raises(Unavailable, match="resume goes on"):
+        async with scripted(folder, failing(1), {"value": 9}, how=How.COMBINE) as stage:
+            await stage.run()
+    async with scripted(folder, None, {"value": 9}, how=How.RESUME) as stage:
+        assert stage.bench.book.accounts.used(Account.COMBINATION) == 0
+        await stage.run()
+        assert len(stage.bench.state.run.pool) == 3
+
+
+def _said(session: Scripted) -> tuple[Any, ...]:
+    state, accounts = session.bench.state, session.bench.book.accounts
+    pool = [(it.node, sorted(it.outputs.items())) for it in state.run.pool]
+    champion = state.champion()
+    used = (accounts.used(Account.ATTEMPTS), accounts.used(Account.COMBINATION))
+    return pool, champion.id if champion else None, used, sorted(state.nodes), dict(accounts.holds)
+
+
+def _numbers(events: list[e.Event]) -> Iterator[tuple[str, int]]:
+    """The last event of each kind before the first combination is judged, and its number."""
+    found = {event.kind: number for number, event in enumerate(events, 1)}
+    yield from found.items()
+
+
+async def test_killed_at_each_kind_of_event(tmp_path: Path) -> None:
+    """A stage that dies after an event of each kind, its ledger taken from it, comes to the same pool, champion and
+    accounts once it is resumed.
+    """
+    calm = write_both(tmp_path / "calm", HELDOUT)
+    await base_stage(calm)
+    points: list[Point] = [{"value": 9}, {"value": 8}]
+    async with scripted(calm, None, *points, how=How.COMBINE) as stage:
+        await stage.run()
+        expected, numbers = _said(stage), dict(_numbers(stage.events))
+    assert {"member intended", "member ended", "pool frozen", "trial intended"} <= numbers.keys()
+    for kind, number in numbers.items():
+        folder = write_both(tmp_path / str(number), HELDOUT)
+        await base_stage(folder)
+        async with scripted(folder, None, *points, how=How.COMBINE) as stage:
+            left = number
+
+            def die(_: e.Event, __: str, stage: Scripted = stage) -> None:
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    with Ledger.open(stage.bench.book.ledger.where) as other:
+                        other.seize("another")
+
+            stage.bench.book.observers.append(die)
+            if kind != "session ended":
+                with pytest.raises(Fenced):
+                    await stage.run()
+            else:
+                await stage.run()
+        async with scripted(folder, None, *points, how=How.RESUME) as stage:
+            await stage.run()
+            assert _said(stage) == expected, kind
+
+
+async def test_stopped_while_a_member_runs(tmp_path: Path) -> None:
+    """Ctrl-C ends a member's chamber, takes no slot for it, and a resume runs it again."""
+    folder = write_both(tmp_path / "task", HELDOUT)
+    await base_stage(folder, *(({**point, "held do": "wait"}) for point in POINTS))
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        stage.stop_at(e.MemberIntended, 1)
+        assert (await stage.run()).reason == "Ctrl-C"
+        (ended,) = stage.of(e.MemberEnded)
+        assert ended.interrupted
+        assert not stage.bench.book.accounts.holds
+        assert stage.bench.book.accounts.used(Account.COMBINATION) == 0
+
+
+async def test_pool_is_never_let_go(tmp_path: Path) -> None:
+    """What members left stays, whatever the budget for outputs says; that of others goes."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder, *({**point, "leaves": 3000} for point in POINTS))
+    wide = [{"value": value, "leaves": 3000} for value in (3, 4, 5)]
+    async with scripted(folder, None, *wide, how=How.COMBINE, artifacts=9_000) as stage:
+        await stage.run()
+        assert stage.of(e.OutputsLetGo)
+        for member in stage.bench.state.run.pool:
+            assert stage.bench.artifacts.get_files(member.outputs["submit"])
+
+
+async def test_outputs_that_were_let_go(tmp_path: Path) -> None:
+    """A member whose outputs were let go is run again on the development data, for one slot."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder, *({**point, "leaves": 3000} for point in POINTS), artifacts=9_000)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        assert any(it.let_go for it in stage.bench.state.trials.values())
+        await stage.run()
+        again = stage.of(e.MemberEnded)
+        assert [it.split for it in again] == ["submit"] * len(again) != []
+        assert stage.bench.book.accounts.used(Account.COMBINATION) == len(again) + 1
+
+
+async def test_hostile_names(tmp_path: Path) -> None:
+    """T14: a name that leaves its folder is refused again when it becomes an input, though no harvest lets it in."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+        bench, run = stage.bench, stage.bench.state.run
+        for name in ("../../escape", "/escape", "a/../../escape"):
+            evil = bench.artifacts.keep_files({name: b"x"}).digest
+            members = (run.pool[0].model_copy(update={"outputs": {"submit": evil}}),)
+            with pytest.raises(Refused, match="unsafe"):
+                deliver(bench.artifacts, members, bench.jobs, folder, lambda *_: Input(name="pool", digest="0" * 64))
+        assert not list(folder.rglob("escape"))
+
+
+async def test_stage_after_a_changed_judge(tmp_path: Path) -> None:
+    """A pool is not combined under another judge than it was chosen by; [combine] itself may come later."""
+    folder = write_task(tmp_path / "task")
+    await base_stage(folder)
+    file = folder / "blastdoor.toml"
+    with pytest.raises(TaskError, match="add \\[combine\\]"):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE):
+            pass
+    file.write_text(file.read_text() + COMBINE + BUDGET)
+    (folder / "combine").mkdir()
+    (folder / "combine" / "params.json").write_text('{"value": 2}\n')
+    (folder / "judge" / "judge.txt").write_text("another\n")
+    with pytest.raises(CannotOpen, match="the files of judge"):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE):
+            pass
+    (folder / "judge" / "judge.txt").write_text("one that is scripted\n")
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+        assert stage.bench.state.nodes["2.1"].kept
