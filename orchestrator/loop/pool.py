@@ -184,7 +184,7 @@ def _set_aside(bench: Workbench, pooling: Pooling, node: str, split: str) -> Ite
     walls = [Walls(task.limits, bool(task.trial.build), away=True)]
     amounts = Amounts.exact({Account.COMBINATION: 1}) + usage(worst_of_walls(bench.door.tariff, walls, away=True))
     if shortage := bench.book.accounts.shortage(amounts):
-        raise PoolFailed(f"the caps leave no room to run {node} for the pool on another split ({shortage}); raise them")
+        raise PoolFailed(f"the caps leave no room to run {node} for the pool (split {split}): {shortage}")
     intent = e.MemberIntended(run=bench.state.run.number, node=node, split=split)
     bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()), intent)
     spent: list[Spent] = []
