@@ -326,8 +326,8 @@ class Flags(UserOptions):
 
     def of_a_stage(self) -> Self:
         """What holds for the combination stage as well, which has attempts and a search of its own."""
-        caps = ("usd", "tokens", "seconds", "wall", "stall_losses", "artifacts", "rate")
-        both = (*options_of(Scope.SITE), "seed", *caps)
+        caps = ("usd", "tokens", "seconds", "wall", "stall_losses", "artifacts", "rate", "minimisation")
+        both = (*options_of(Scope.SITE), "seed", "minimise", *caps)
         return type(self)(**{name: getattr(self, name) for name in both})
 
     def but(self, **said: Any) -> Self:

@@ -129,7 +129,7 @@ class Campaign:
 
     async def _fill_pool(self) -> str | None:
         """Before a combination stage begins; the reason where the session is to end meanwhile."""
-        if (pooling := self._bench.pooling) is None:
+        if (pooling := self._bench.pooling) is None or pooling.delivered:
             return None
         work = asyncio.create_task(fill_pool(self._bench, pooling))
         try:

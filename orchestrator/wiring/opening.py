@@ -25,7 +25,7 @@ from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.loop.models import Models
 from orchestrator.loop.money import worst_of_attempt, worst_of_search
 from orchestrator.loop.pool import candidates as candidates_of_pool
-from orchestrator.loop.pool import refuse_too_few
+from orchestrator.loop.pool import fill_pool, refuse_too_few
 from orchestrator.loop.purse import CampaignPurse
 from orchestrator.loop.shelf import Shelf
 from orchestrator.loop.width import Shape, shape, side_by_side
@@ -157,6 +157,8 @@ async def open_campaign(
                 site.paid_by(bench.purse)
                 stack.callback(bench.purse.close)
             await bench.shelf.open()
+            if bench.pooling and book.state.run.pool:
+                await fill_pool(bench, bench.pooling)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
             book.observers += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:

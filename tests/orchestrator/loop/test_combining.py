@@ -120,7 +120,7 @@ async def test_what_a_combination_gets(tmp_path: Path) -> None:
 
 
 async def test_held_out_split_of_a_pool(tmp_path: Path) -> None:
-    """T18: members are run once on the held-out data, for the combination's account; what they left there goes to
+    """Members are run once on the held-out data, for the combination's account; what they left there goes to
     held-out trials alone, whose chamber differs in nothing else from one that counts.
     """
     folder, seen = write_both(tmp_path / "task", HELDOUT), Delivered()
@@ -159,7 +159,7 @@ async def test_member_that_fails_elsewhere(tmp_path: Path) -> None:
 
 
 async def test_never_in_a_pool(tmp_path: Path) -> None:
-    """T26: what tampered, failed, is no solution, is too good to be believed or was refused by a guard is no member."""
+    """What tampered, failed, is no solution, is too good to be believed or was refused by a guard is no member."""
     guard = '[[guards]]\nname = "sound"\ncommand = ["guard"]\n'
     metric = '[[metrics]]\nname = "score"\nceiling = 10\n'
     folder = write_both(tmp_path / "task", metric, guard)
@@ -371,7 +371,7 @@ async def test_outputs_that_were_let_go(tmp_path: Path) -> None:
 
 
 async def test_hostile_names(tmp_path: Path) -> None:
-    """T14: a name that leaves its folder is refused again when it becomes an input, though no harvest lets it in."""
+    """A name that leaves its folder is refused again when it becomes an input, though no harvest lets it in."""
     folder = write_both(tmp_path / "task")
     await base_stage(folder)
     async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
@@ -404,3 +404,13 @@ async def test_stage_after_a_changed_judge(tmp_path: Path) -> None:
     async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
         await stage.run()
         assert stage.bench.state.nodes["2.1"].kept
+
+
+async def test_winner_is_taken_apart_with_its_pool(tmp_path: Path) -> None:
+    """A frozen pool is there as soon as the campaign is opened, also for those that open it without a search."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+    async with scripted(folder, None, {"value": 9}, how=How.RESUME) as stage:
+        assert [it.name for it in stage.bench.jobs.trial(Mode.SUBMIT).inputs] == ["pool"]
