@@ -100,6 +100,8 @@ class Proposing:
         free = self._bench.models is None and self._bench.at_once == 1
         if node.role is not Role.SEARCH or (free and not alike):
             return []
+        if free:
+            return [e.OffersCounted(node=node.id, offered=0, distinct=0, refused=0, alike=alike)]
         refused = sum(draft.refused is not None for draft in drafts)
         new = len(drafts) - refused
         return [e.OffersCounted(node=node.id, offered=offered, distinct=new, refused=refused, alike=alike)]

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from orchestrator.domain import events as e
-from orchestrator.domain.frontier import merits_of
 from orchestrator.domain.goodput import comparable
-from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import order_of, run_of
 from orchestrator.domain.records import Node, Role
 from orchestrator.domain.state import State
 from orchestrator.population import Member, ParentRule
-from orchestrator.population.base import standing_of
+from orchestrator.population.base import member_of, standing_of
 
 
 class _Island:
@@ -111,21 +109,15 @@ class Population:
                 self._islands[island].add(member, own=island in (node.island, *node.migrated))
 
     def _homes(self, node: Node) -> Iterator[int]:
+        if node.role is Role.MINIMISED and node.parent:  # what is left of it is where it was
+            node = self._state.nodes[node.parent]
         if node.island == 0:
             yield from self._islands
         else:
             yield from (it for it in (node.island, *node.migrated) if it in self._islands)
 
     def _member(self, node: Node) -> Member | None:
-        """None for a control, and for one that may not be ranked in the run's present cohort."""
-        run = self._state.run
-        if node.role is Role.CONTROL or run_of(node.id) != run.number:
-            return None
-        verdict, found = comparable(node, run), headline(self._state, node, run.cohort)
-        if verdict is None or found is None or self._ranking.missing(found.metrics):
-            return None
-        standing = standing_of(self._ranking, found.metrics)
-        return Member(node.id, node.number, standing, merits_of(verdict), verdict.metrics)
+        return member_of(self._state, self._ranking, node, self._state.run)
 
     def _former(self, island: int) -> Member | None:
         """An island of which nothing was measured in the present cohort goes on with what was best of it before: its

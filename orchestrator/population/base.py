@@ -4,8 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from orchestrator.domain.frontier import merits_of
+from orchestrator.domain.goodput import comparable
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking, Rule
-from orchestrator.domain.node import order_of
+from orchestrator.domain.node import order_of, run_of
+from orchestrator.domain.records import Node, Role, Run
+from orchestrator.domain.state import State
 from orchestrator.task import ArchiveSpec
 
 Place = tuple[tuple[float, ...], tuple[int, ...]]
@@ -50,3 +55,16 @@ class ParentRule(Protocol):
 def standing_of(ranking: Ranking, metrics: Mapping[str, float]) -> tuple[float, ...]:
     """Under Pareto the metrics from left to right: what dominates another comes before it there, too."""
     return ranking.merits(metrics) if ranking.rule is Rule.PARETO else ranking.standing(metrics)
+
+
+def member_of(state: State, ranking: Ranking, node: Node, run: Run) -> Member | None:
+    """None for a control, and for one that may not be ranked in the run's present cohort. Where scores are noisy, the
+    repeats of its test count.
+    """
+    if node.role is Role.CONTROL or run_of(node.id) != run.number:
+        return None
+    verdict, found = comparable(node, run), headline(state, node, run.cohort)
+    if verdict is None or found is None or ranking.missing(found.metrics):
+        return None
+    standing = standing_of(ranking, found.metrics)
+    return Member(node.id, node.number, standing, merits_of(verdict), verdict.metrics)

@@ -122,6 +122,10 @@ class _Drawing:
             text.append(" best", "bold green")
         if node.role in (Role.CONTROL, Role.INJECTED, Role.BASELINE, Role.MINIMISED):
             text.append(f" [{node.role}]", "cyan")
+        if node.island:
+            arrow = "→" if self._layout.unicode else ">"
+            copied = "".join(f"{arrow}{it}" for it in node.migrated)
+            text.append(f" [island {node.island}{copied}]", "cyan")
         if look in (KEPT, DISCARDED, CONTROL, SUSPECT) and (found := headline(self._state, node, self._run.cohort)):
             text.append(f" {figures.headline(found, self._metrics)}", "green" if best else "")
             self._screened |= found.screened

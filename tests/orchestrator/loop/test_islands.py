@@ -8,6 +8,10 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Node, Role
+from orchestrator.views.campaign.sections.material import Material
+from orchestrator.views.campaign.sections.population import population
+from orchestrator.views.campaign.tree import Layout, tree
+from orchestrator.views.render.model import Table, raw
 from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
 
@@ -51,6 +55,37 @@ async def test_each_island_builds_on_its_own_best(tmp_path: Path) -> None:
     champion = session.bench.state.champion()
     assert champion
     assert champion.number == 9
+
+
+async def test_islands_are_shown(tmp_path: Path) -> None:
+    """The tree marks a node's island and where it was copied to; the report has a row for each island."""
+    session = await run_on(write_task(tmp_path / "task"), islands=2, migrate=4)
+    bench = session.bench
+    drawn = tree(bench.state, bench.ranking.metrics, Layout(unicode=False)).plain
+    assert "[island 1>2]" in drawn
+    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
+    assert raw(found.brief) == "2 islands"
+    [table] = found.body
+    assert isinstance(table, Table)
+    best = max(searched(session), key=lambda node: node.verdict.metrics["score"] if node.verdict else 0)
+    assert [raw(cell) for cell in table.rows[0]][:4] == ["1", "6", best.id, "score=8"]
+    assert len(table.rows) == 2
+
+
+async def test_the_archive_is_shown(tmp_path: Path) -> None:
+    """Cells are counted and listed with their best; one population without any says nothing."""
+    points: list[Point] = [{**point, "tasks": f"{at % 2},{at % 3}"} for at, point in enumerate(RISING)]
+    session = await run_on(write_task(tmp_path / "task"), points, selection="archive")
+    bench = session.bench
+    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
+    assert raw(found.brief).startswith("branches start by the rule archive, ")
+    [table] = found.body
+    assert isinstance(table, Table)
+    assert len(table.rows) > 2
+    plain = (await run_on(write_task(tmp_path / "plain"))).bench
+    said = population(Material(plain.state, plain.book.accounts, plain.state.run, plain.ranking, plain.task))
+    assert raw(said.brief) == ""
+    assert not said.body
 
 
 async def test_one_island_is_what_it_was(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from orchestrator.views.campaign.sections.credit import credit
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.campaign.sections.minimal import minimal
 from orchestrator.views.campaign.sections.playbook import playbook
+from orchestrator.views.campaign.sections.population import population
 from orchestrator.views.campaign.sections.pruning import pruning
 from orchestrator.views.campaign.sections.rounds import round_
 from orchestrator.views.render.model import Section
@@ -43,6 +44,7 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
     work.requests: _STATUS,
     work.steering: _LOOKED_UP,
     results.frontier: _LOOKED_UP,
+    population: _LOOKED_UP,
     results.nodes: _LOOKED_UP,
     results.every_node: _REPORT,
     results.path: _REPORT,

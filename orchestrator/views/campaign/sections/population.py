@@ -1,0 +1,59 @@
+"""Where branches start, what each island has found, which cells of the archive are filled, and what was not run."""
+
+import json
+from collections.abc import Sequence
+
+from orchestrator.population.archive import Archive
+from orchestrator.population.base import Member, ParentContext, member_of
+from orchestrator.views.campaign import figures
+from orchestrator.views.campaign.sections.material import Material
+from orchestrator.views.render.model import Block, Figure, Part, Prose, Quote, Section, Table, Words, join
+
+_ROWS = 20
+
+
+def population(it: Material) -> Section:
+    """Nothing where there is one population whose branches start at the champion, and every change was run."""
+    rule, alike = _rule(it), it.state.campaign.alike
+    members = [member for node in it.nodes if (member := member_of(it.state, it.ranking, node, it.run))]
+    islands = _islands(it, members)
+    cells = _cells(it, members) if rule == "archive" else []
+    told: list[list[Part]] = [[f"{it.run.islands} islands"]] if islands else []
+    told += [["branches start by the rule ", Quote(rule)]] if rule != "champion" else []
+    told += [[f"{figures.plural(len(cells), 'cell')} filled"]] if rule == "archive" else []
+    told += [[f"{figures.plural(alike, 'change')} too much like others to be run"]] if alike else []
+    body: list[Block] = [Table(["island", "attempts", "best", "metrics", "copied here"], islands)] if islands else []
+    body += [Table(["cell", "best", "metrics"], cells[:_ROWS])] if cells else []
+    body += [Prose(f"{len(cells) - _ROWS} more cells are filled.")] if len(cells) > _ROWS else []
+    data = {"rule": rule, "islands": it.run.islands, "cells": len(cells), "alike": alike}
+    return Section("population", "Populations" if told else "", join(told, ", "), body, {"population": data})
+
+
+def _rule(it: Material) -> str:
+    return str(json.loads(it.run.options).get("selection") or it.task.search.selection or "champion")
+
+
+def _islands(it: Material, members: Sequence[Member]) -> list[list[Words]]:
+    rows: list[list[Words]] = []
+    for island in range(1, it.run.islands + 1) if it.run.islands > 1 else ():
+        own = [node for node in it.nodes if node.island == island]
+        brought = [node.id for node in it.nodes if island in node.migrated]
+        names = {*(node.id for node in own), *brought}
+        best = max((one for one in members if one.node in names), key=lambda one: one.place, default=None)
+        attempts = Figure(len(own), f"{len(own):,}")
+        rows.append([str(island), attempts, *_place(it, best), figures.few(brought) if brought else ""])
+    return rows
+
+
+def _cells(it: Material, members: Sequence[Member]) -> list[list[Words]]:
+    baseline = next((member for member in members if member.node == it.run.root), None)
+    archive = Archive(ParentContext(it.task.search.archive, baseline))
+    for member in members:
+        archive.add(member)
+    return [[", ".join(map(str, cell)), *_place(it, best)] for cell, best in sorted(archive.cells.items())]
+
+
+def _place(it: Material, best: Member | None) -> list[Words]:
+    if best is None:
+        return ["", ""]
+    return [best.node, Quote(figures.metrics(best.metrics, it.metrics))]
