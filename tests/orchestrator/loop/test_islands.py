@@ -15,6 +15,7 @@ from orchestrator.views.render.model import Table, raw
 from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
 
+GRID = "[search.archive.features]\nscore = {low = 0, high = 12, bins = 6}\n"
 # The first of each pair is tried on island 1, the second on island 2.
 RISING: list[Point] = [{"value": value, "number": at} for at, value in enumerate((5, 3, 6, 4, 2, 7, 1, 1, 8, 2, 1, 1))]
 
@@ -75,7 +76,7 @@ async def test_islands_are_shown(tmp_path: Path) -> None:
 async def test_the_archive_is_shown(tmp_path: Path) -> None:
     """Cells are counted and listed with their best; one population without any says nothing."""
     points: list[Point] = [{**point, "tasks": f"{at % 2},{at % 3}"} for at, point in enumerate(RISING)]
-    session = await run_on(write_task(tmp_path / "task"), points, selection="archive")
+    session = await run_on(write_task(tmp_path / "task", GRID), points, selection="archive")
     bench = session.bench
     found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
     assert raw(found.brief).startswith("branches start by the rule archive, ")
@@ -114,7 +115,7 @@ async def test_a_resume_goes_on_alike(tmp_path: Path, rule: str) -> None:
     points: list[Point] = [{**point, "tasks": f"{at % 3},{at % 5}"} for at, point in enumerate(RISING)]
     seen = []
     for name, stops in (("one", []), ("two", [4, 8])):
-        folder, how = write_task(tmp_path / name), How.START
+        folder, how = write_task(tmp_path / name, GRID), How.START
         flags: dict[str, Any] = {"attempts": 12, "depth": 2, "islands": 2, "migrate": 3, "selection": rule}
         for at in [*stops, None]:
             async with scripted(folder, None, *points, how=how, branching=True, **flags) as session:
