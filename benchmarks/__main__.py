@@ -19,6 +19,7 @@ from benchmarks import (
     latency,
     ledger,
     loaded,
+    meta,
     modal,
     operators,
     packing,
@@ -61,6 +62,7 @@ def main() -> int:
         "modal": modal.measure,
         "skypilot": skypilot.measure,
         "channels": channels.measure,
+        "meta": lambda: meta.measure(chosen.seeds or 40),
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

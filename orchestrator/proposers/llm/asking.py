@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.domain.proposal import Proposal
 from orchestrator.llm.line import Answer, Line, NoAnswer
 from orchestrator.offload import offload
-from orchestrator.proposers.base import Barred, Stalled, Unanswered
+from orchestrator.proposers.base import Barred, Brief, Stalled, Unanswered
 from orchestrator.proposers.llm.context import Context
 from orchestrator.proposers.llm.words import quoted
 from orchestrator.text import short
@@ -34,12 +34,15 @@ Read = Callable[[Answer], Sequence[Offer]]
 
 @dataclass(frozen=True)
 class Conversation:
-    """`wanted` says in a few words what an answer has to hold, for one that holds none."""
+    """`wanted` says in a few words what an answer has to hold, for one that holds none. `model` is whom to ask, None
+    for the preferred one.
+    """
 
     line: Line
     context: Context
     max_tokens: int
     wanted: str
+    model: str | None = None
 
     async def proposals(self, read: Read) -> list[Proposal]:
         """Those that would be taken first. Raises Stalled where the provider failed, Unanswered where nothing came."""
@@ -61,7 +64,9 @@ class Conversation:
 
     async def _ask(self, messages: Sequence[dict[str, Any]]) -> Answer:
         try:
-            return await self.line.ask(system=self.context.system, messages=messages, max_tokens=self.max_tokens)
+            return await self.line.ask(
+                system=self.context.system, messages=messages, max_tokens=self.max_tokens, model=self.model
+            )
         except NoAnswer as error:
             fault = Unanswered if error.charged else Barred if self.line.barred else Stalled
             raise fault(str(error)) from error
@@ -81,6 +86,13 @@ class Conversation:
         wrong = [it for it in offers if it.why][:_SHOWN]
         listed = "\n".join(f"- {quoted(it.said, 200)}: {short(it.why or '', _REASON)}" for it in wrong)
         return f"{cut}These were not taken:\n{listed}\nSend these again, corrected, and only these, in the same form."
+
+
+def chosen_model(brief: Brief) -> str | None:
+    """Where the search learns and several may be asked; else the line's own, the preferred one."""
+    if brief.line is None or not brief.chooser.learns or len(brief.line.models) < 2:
+        return None
+    return brief.chooser.choose("model", dict.fromkeys(brief.line.models, 1.0))
 
 
 def _made(offers: Sequence[Offer]) -> list[Proposal]:

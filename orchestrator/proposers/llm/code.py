@@ -10,7 +10,7 @@ from orchestrator.llm.line import Answer
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief
 from orchestrator.proposers.llm import prompts
-from orchestrator.proposers.llm.asking import CUT, Conversation, Offer
+from orchestrator.proposers.llm.asking import CUT, Conversation, Offer, chosen_model
 from orchestrator.proposers.llm.context import Context, Fixed, Telling
 from orchestrator.proposers.llm.modes import Mode, choose
 from orchestrator.proposers.llm.results import result
@@ -23,6 +23,7 @@ _HEADER_LINE = 1_000
 _DESCRIPTION = 200
 _MODEL = 64
 _PROMPTS = {Mode.DRAFT: prompts.DRAFT, Mode.IMPROVE: prompts.IMPROVE, Mode.DEBUG: prompts.DEBUG}
+_USUAL = 3.0  # weight of what is done where nothing is learnt, beside the other
 _CUT_OFF = "the answer was cut off in the middle of it; send it again, shorter"
 
 
@@ -46,7 +47,7 @@ class LlmCode:
         if brief.line is None:
             raise AssertionError("the proposer llm was asked without a line to a model")
         mode, context = await offload(self._context, brief)
-        talk = Conversation(brief.line, context, self._spec.max_output, "change")
+        talk = Conversation(brief.line, context, self._spec.max_output, "change", chosen_model(brief))
         found = await talk.proposals(lambda answer: self._offers(answer, brief, mode))
         return found[: brief.count]
 
@@ -56,7 +57,13 @@ class LlmCode:
         telling = Telling(self.fixed(brief), brief, self._policy, self._metrics, self._spec.context)
         asked = self._question(brief, mode, result(failed, self._metrics) if failed else "")
         sibling = failed.node if failed and failed.node != brief.parent else None
-        return mode, telling.context(asked, failed=sibling, others=self._spec.others)
+        return mode, telling.context(asked, failed=sibling, others=self._shows_others(brief))
+
+    def _shows_others(self, brief: Brief) -> bool:
+        """What else was tried inspires, or leads all in one direction: where the search learns, it learns which."""
+        if not self._spec.others or not brief.chooser.learns or not brief.past.ended:
+            return self._spec.others
+        return brief.chooser.choose("inspirations", {"others": _USUAL, "none": 1.0}) == "others"
 
     def fixed(self, brief: Brief | None = None) -> Fixed:
         system = prompts.prompt(brief.playbook if brief else None, prompts.SYSTEM)

@@ -9,6 +9,7 @@ from orchestrator.proposers.base import Brief, Tried
 # What a person could mend. A tampered or pruned one is not wanted again.
 _MENDABLE = {Ending.BUILD_FAILED, Ending.FAILED, Ending.TIMED_OUT, Ending.OUT_OF_MEMORY, Ending.INVALID}
 _DEBUGS_IN_A_ROW = 2
+_WEIGHT = 3.0  # of the usual mode, beside the other that is sensible
 
 
 class Mode(StrEnum):
@@ -18,7 +19,19 @@ class Mode(StrEnum):
 
 
 def choose(brief: Brief) -> tuple[Mode, Tried | None]:
-    """The same for the same past. With the one that went wrong, where that is what is wanted."""
+    """The same for the same past and chooser. With the one that went wrong, where that is what is wanted.
+
+    Where the search learns, it may also improve what it would mend or begin anew: both are sensible there.
+    """
+    mode, failed = _usual(brief)
+    fails = brief.lineage and brief.lineage[-1].ending in _MENDABLE
+    if not brief.chooser.learns or mode is Mode.IMPROVE or fails:
+        return mode, failed
+    chosen = brief.chooser.choose("mode", {mode: _WEIGHT, Mode.IMPROVE: 1.0})
+    return (mode, failed) if chosen == mode else (Mode.IMPROVE, None)
+
+
+def _usual(brief: Brief) -> tuple[Mode, Tried | None]:
     siblings = _siblings(brief)
     last = next(siblings, None)
     if last and _can_be_mended(brief, last) and not _tried_enough(last, siblings):

@@ -11,7 +11,7 @@ from orchestrator.llm.line import Answer
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief
 from orchestrator.proposers.llm import prompts
-from orchestrator.proposers.llm.asking import Conversation, Offer
+from orchestrator.proposers.llm.asking import Conversation, Offer, chosen_model
 from orchestrator.proposers.llm.context import Fixed, Telling
 from orchestrator.proposers.llm.rules import FRAMES, about_task, points_contract
 from orchestrator.proposers.space import shown_point
@@ -49,7 +49,7 @@ class LlmParams:
             raise AssertionError("the proposer llm-params was asked without a line to a model")
         telling = Telling(self.fixed(brief), brief, self._policy, self._metrics, self._spec.context, files=False)
         context = await offload(telling.context, self._question(brief))
-        talk = Conversation(brief.line, context, self._spec.max_output, "JSON object with points")
+        talk = Conversation(brief.line, context, self._spec.max_output, "JSON object with points", chosen_model(brief))
         found = await talk.proposals(lambda answer: self._offers(answer, brief))
         return found[: brief.count]
 

@@ -17,8 +17,8 @@ from orchestrator.proposers.operators.files import Target, editable_texts
 from orchestrator.proposers.operators.hints import Donor, Hints, pick
 from orchestrator.proposers.operators.lines import Page
 from orchestrator.proposers.operators.meaning import is_python, means_else
-from orchestrator.proposers.operators.memory import FIRST_FACTOR, Memory
-from orchestrator.proposers.operators.numbers import FIRST_STEP, LEAST_STEP, MOST_STEP
+from orchestrator.proposers.operators.memory import Memory
+from orchestrator.proposers.operators.numbers import LEAST_STEP, MOST_STEP
 from orchestrator.proposers.operators.table import ON_CODE, ON_LINES, OnCode, OnLines
 
 DRAWS = 80  # for one proposal, and twenty more for each further one
@@ -177,9 +177,7 @@ class Drawing:
 
 
 def _step(chooser: Chooser, memory: Memory, path: str, kind: str) -> float:
-    if not chooser.learns:
-        return memory.step(path, kind)
-    return chooser.knob(f"step of {kind}", FIRST_FACTOR if kind == "factor" else FIRST_STEP, LEAST_STEP, MOST_STEP)
+    return chooser.knob(f"step of {kind}", memory.step(path, kind), LEAST_STEP, MOST_STEP)
 
 
 def _file(brief: Brief, node: str, path: str) -> bytes | None:

@@ -21,6 +21,7 @@ class Asked:
     system: tuple[str, ...]
     messages: tuple[Mapping[str, Any], ...]
     max_tokens: int
+    model: str | None = None
 
     @property
     def last(self) -> str:
@@ -57,8 +58,8 @@ class ScriptedLine:
         model: str | None = None,
         thinking: int | None = None,
     ) -> Answer:
-        del model, thinking
-        self.asked.append(Asked(tuple(system), tuple(messages), max_tokens))
+        del thinking
+        self.asked.append(Asked(tuple(system), tuple(messages), max_tokens, model))
         entry = self._entries.pop(0)
         if isinstance(entry, Exception):
             raise entry

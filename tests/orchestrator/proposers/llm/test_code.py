@@ -1,12 +1,15 @@
 """Changes to code by a model: what is read of its answer, what is told back, and what it costs when nothing comes."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from orchestrator.change import Tree, apply_text
 from orchestrator.domain.ending import Ending
 from orchestrator.llm.line import NoAnswer, Unusable
+from orchestrator.meta.chooser import Learnt, Meta
+from orchestrator.meta.policy import Learning
 from orchestrator.proposers import Stalled, Unanswered
 from orchestrator.proposers.base import Playbook
 from orchestrator.proposers.llm import LlmCode
@@ -186,6 +189,30 @@ async def test_half_a_character_does_not_lose_the_answer() -> None:
     """What cannot be written down is replaced; the rest of the answer counts."""
     [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD.replace("use sum", "use \ud800 sum"))))
     assert found.description == "use ? sum"
+
+
+async def test_a_search_that_learns_chooses() -> None:
+    """Which of several models is asked, in which mode, and with or without what else was tried: each is drawn and
+    noted. Without learning, the preferred model is asked as ever, and nothing is drawn.
+    """
+    past = Past(tried(1, "a loop", 5.0), trees={"1": TREE})
+    meta, seen = Meta(Learnt(Learning.GRADIENT)), set()
+    for number in range(1, 30):
+        line = ScriptedLine(GOOD)
+        line.models = ("claude-one", "claude-two")
+        chooser = meta.chooser((), 1, number, 0)
+        brief = replace(brief_of(TASK, line, past=past), step=1, chooser=chooser)
+        (made,) = await code().propose(brief)
+        assert chooser.drawn
+        arms = {slot: arm.option for slot, arm in chooser.drawn.arms.items()}
+        assert (line.asked[0].model, made.operator) == (arms["model"], arms["mode"])
+        assert ("a loop" in line.asked[0].text) == (arms["inspirations"] == "others")
+        seen |= set(arms.values())
+    assert seen == {"claude-one", "claude-two", "draft", "improve", "others", "none"}
+    line = ScriptedLine(GOOD)
+    brief = brief_of(TASK, line, past=past)
+    await code().propose(brief)
+    assert (line.asked[0].model, brief.chooser.drawn) == (None, None)
 
 
 def test_headings() -> None:
