@@ -7,7 +7,7 @@ the medians of repeats. A campaign without any is the worst result there is, and
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_low
 
 from orchestrator.domain.goodput import in_order
 from orchestrator.domain.headline import headline
@@ -124,7 +124,7 @@ def versus(pairs: Sequence[Pair], scale: Scale, attempts: int, target: float | N
     target_is = "as asked" if target is not None else "the task's" if scale.target is not None else ""
     target = target if target is not None else scale.target
     if target is None and usable:
-        merits = [median(scale.merit(of.final) for of in side) for side in _sides(usable)]
+        merits = [median_low([scale.merit(of.final) for of in side]) for side in _sides(usable)]
         target = scale.of_merit(min(merits)) if math.isfinite(min(merits)) else None
         target_is = "what the worse side reaches in half of its campaigns"
     means = [(scale.merit(it.a.mean(attempts)), scale.merit(it.b.mean(attempts))) for it in usable]
