@@ -11,30 +11,8 @@ from typing import Any
 
 STEPS = 60_000
 _MOST = 10_000_000
-_NAMES = tuple(
-    [
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "dict",
-        "enumerate",
-        "float",
-        "int",
-        "len",
-        "list",
-        "max",
-        "min",
-        "reversed",
-        "round",
-        "set",
-        "sorted",
-        "str",
-        "sum",
-        "tuple",
-        "zip",
-    ]
-)
+_NAMES = ("abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "len", "list")
+_MORE = ("max", "min", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip")
 
 
 class Broken(Exception):
@@ -47,7 +25,7 @@ class Running:
     def __init__(self, source: str, steps: int = STEPS) -> None:
         self.steps = 0
         self._most = steps
-        names = {name: getattr(builtins, name) for name in _NAMES}
+        names = {name: getattr(builtins, name) for name in (*_NAMES, *_MORE)}
         self._names: dict[str, Any] = {
             "__builtins__": {**names, "range": self._range},
             "_tick": self._tick,
