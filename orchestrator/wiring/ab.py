@@ -57,8 +57,10 @@ class Asked(BaseModel):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What a person asked for; a resume that asks for anything must ask for the same."""
-        return {"seeds": list(self.seeds), "target": self.target, "both": self.options, **self.sides}
+        """What a person asked for, as it is read back; a resume that asks for anything must ask for the same."""
+        said = {"seeds": self.seeds, "target": self.target, "both": self.options, **self.sides}
+        found: dict[str, Any] = json.loads(json.dumps(said))
+        return found
 
     @property
     def attempts(self) -> int | None:

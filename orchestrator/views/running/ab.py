@@ -1,6 +1,7 @@
 """`blastdoor ab`: two ways to search, each on the same seeds and the same budget, one campaign after the other."""
 
 import asyncio
+import json
 import random
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -43,11 +44,14 @@ from orchestrator.wiring.opening import CannotOpen
 from orchestrator.wiring.planning import Plan, plan_campaign
 
 _PAIRS = 10
-# Nobody can be asked in the middle of a comparison.
-_ALONE = {"review": False, "ask": False}
+# A comparison is of the search alone: nobody can be asked in the middle, and nothing comes after it.
+_OFF = {"review": False, "ask": False, "combine": False, "minimise": False}
+_OF_THE_SEARCH = {"width", "patience", "rate"}
 # The budget is the same for both, and so is the place.
-_SHARED = {"attempts", "usd", "wall", "tokens", "seconds", "tunes", "stall_losses", "artifacts", "seed"}
-_SHARED |= {name for name, option in OPTIONS.items() if option.scope is Scope.SITE}
+_SHARED = {name for name, it in OPTIONS.items() if it.scope is not Scope.RUN} - _OF_THE_SEARCH - _OFF.keys() | {"seed"}
+_OF_A_SIDE = [name for name in OPTIONS if name not in _SHARED and name not in _OFF]
+# A flag of that name says both sides here; a side may still have the option.
+_OTHERWISE = ("arms",)
 
 
 @click.command("ab")
@@ -59,7 +63,7 @@ _SHARED |= {name for name, option in OPTIONS.items() if option.scope is Scope.SI
 )
 @click.option("--target", type=float, help="Value to count attempts to; defaults to the task's own target.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to keep it; defaults to .blastdoor/ab in TASK.")
-@run_flags(Scope.RUN, Scope.CAP, but=tuple(_ALONE))
+@run_flags(Scope.RUN, Scope.CAP, but=(*_OFF, *_OTHERWISE))
 @site_options()
 @click.option("--dry-run", is_flag=True, help="Show what would run and what it could cost; run nothing.")
 @json_option
@@ -80,6 +84,8 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
     _refuse_changed(asked, plans, task)
     if not asked.values:
         asked = asked.model_copy(update={"values": {side: _values(plans[side]) for side in SIDES}})
+    for warning in load_task(task).warnings:
+        say(f"warning: {warning}")
     _say_total(asked, plans)
     if given["dry_run"]:
         return Exit.OK
@@ -103,7 +109,8 @@ def _asked(task: Path, folder: Path, given: Mapping[str, Any]) -> Asked:
     """What is on record, or what is asked for now. Raises UsageError for both at once that differ."""
     before = read_asked(folder)
     sides = _sides(given)
-    both = {name: given[name] for name in OPTIONS if given.get(name) is not None and name != "seed"}
+    shared = [name for name in OPTIONS if name not in (*_OTHERWISE, "seed")]
+    both = {name: given[name] for name in shared if given.get(name) is not None}
     said_anything = sides or both or any(given[name] is not None for name in ("seeds", "target", "seed"))
     if before and not said_anything:
         return before
@@ -170,23 +177,25 @@ def _set(texts: Sequence[str], side: str) -> dict[str, Any]:
             near = get_close_matches(name, OPTIONS, n=1)
             meant = f"did you mean {near[0]}?" if near else f"options are {', '.join(_OF_A_SIDE)}"
             raise click.UsageError(f"--{side}: there is no option {printable(name)}; {meant}")
-        if name in _SHARED or name in _ALONE:
-            why = "nobody can be asked in a comparison" if name in _ALONE else "both sides have the same"
-            flag = "leave it out" if name in _ALONE else f"say --{name.replace('_', '-')} for both"
-            raise click.UsageError(f"--{side}: {name} cannot differ, since {why}; {flag}")
+        if name in _OFF:
+            raise click.UsageError(
+                f"--{side}: {name} is off in a comparison, which is of the search alone; leave it out"
+            )
+        if name in _SHARED:
+            flag = name.replace("_", "-")
+            raise click.UsageError(f"--{side}: {name} cannot differ between the sides; say --{flag} for both")
         found[name] = value_of(name, text, f"--{side}")
     return found
 
 
-_OF_A_SIDE = [name for name in OPTIONS if name not in _SHARED and name not in _ALONE]
-
-
 def _flags(asked: Asked, side: str, seed: int) -> Flags:
-    return Flags(**{**asked.options, **asked.sides[side], **_ALONE, "seed": seed})
+    return Flags(**{**asked.options, **asked.sides[side], **_OFF, "seed": seed})
 
 
 def _values(plan: Plan) -> dict[str, Any]:
-    return {name: value for name, value in plan.options.values.items() if name != "seed"}
+    """As they are read back."""
+    found: dict[str, Any] = json.loads(json.dumps({**plan.options.values, "seed": None}))
+    return found
 
 
 def _refuse_changed(asked: Asked, plans: Mapping[str, Plan], task: Path) -> None:

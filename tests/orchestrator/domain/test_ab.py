@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from orchestrator.domain.ab import Outcome, Pair, Scale, median_of, versus
-from orchestrator.domain.metric import Goal
+from orchestrator.domain.ab import Outcome, Pair, Scale, median_of, outcome_of, versus
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Goal, Metric, Ranking, Rule
+from orchestrator.domain.records import Role
 from orchestrator.domain.signed_rank import difference_of
 from tests.chance import at_most
+from tests.orchestrator.views.campaign.builder import Story
 
 HIGHER, LOWER = Scale("score", Goal.HIGHER), Scale("seconds", Goal.LOWER)
 
@@ -111,6 +114,28 @@ def test_the_area() -> None:
     assert stair.mean(10) == pytest.approx((2 * 0 + 4 * 1 + 4 * 3) / 10)
     assert stair.mean(2) == 0.0
     assert Outcome().mean(10) is None
+
+
+def test_what_a_campaign_came_to() -> None:
+    """What it kept, after as many attempts as were charged until then: failures cost, refunds and controls do not."""
+    story = Story().open()
+    story.baseline(1.0)
+    story.attempt(value=0.5)
+    story.attempt(ending=Ending.FAILED)
+    story.attempt(ending=Ending.INFRASTRUCTURE)
+    story.attempt(value=9.0, role=Role.CONTROL)
+    story.attempt(value=2.0, kept=True)
+    story.attempt(value=1.5)
+    found = outcome_of(story.state, Ranking([Metric()]), 7)
+    assert (found.steps, found.attempts, found.usd) == (((0, 1.0), (3, 2.0)), 4, 7)
+    assert found.final == 2.0
+    weighted = outcome_of(story.state, Ranking([Metric(goal=Goal.LOWER, weight=2.0)], Rule.WEIGHTED), 0)
+    assert weighted.steps == ((0, -2.0), (3, -4.0))
+
+
+def test_a_campaign_without_a_baseline() -> None:
+    """Has nothing to show."""
+    assert outcome_of(Story().open().state, Ranking([Metric()]), 0).final is None
 
 
 def test_every_sign_is_counted() -> None:

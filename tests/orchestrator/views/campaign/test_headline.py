@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.ab import outcome_of
 from orchestrator.domain.headline import LEGEND, Headline, headline
+from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
 from orchestrator.loop import metrics_file
 from orchestrator.loop.campaign import Finished
 from orchestrator.views.cli import cli
 from orchestrator.views.running.summary import show_summary, summary_record
+from orchestrator.wiring.reading import read_campaign
 from tests.clicking import runner
 from tests.orchestrator.loop.noise import noisy, scripted_scores
 from tests.orchestrator.loop.script import Script
@@ -89,6 +92,13 @@ async def test_json(folder: Path) -> None:
         assert (node["headline"]["metrics"]["score"], node["headline"]["screened"]) == (3.0, False)
         assert node["headline"]["runs"] > 0
     assert (nodes["1.2"]["headline"]["runs"], nodes["1.2"]["headline"]["screened"]) == (0, True)
+
+
+async def test_a_comparison_takes_the_repeats(folder: Path) -> None:
+    """Of a campaign that is compared with another, what its repeats came to, never the lucky first run."""
+    with read_campaign(folder) as reading:
+        found = outcome_of(reading.state, Ranking([spec.metric() for spec in reading.task.metrics]), 0)
+    assert found.steps == ((0, 0.0), (1, 3.0))
 
 
 async def test_csv(folder: Path, tmp_path: Path) -> None:

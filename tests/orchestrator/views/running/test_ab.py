@@ -205,6 +205,15 @@ def test_a_task_that_does_not_work(folder: Path, script: Script) -> None:
     assert sorted(asked.ended) == ["01a", "01b"]
 
 
+def test_what_is_compared_is_the_search(folder: Path) -> None:
+    """Review, questions, combinations and minimising are off, whatever the task says; a side may have arms."""
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text() + "[search]\nreview = true\nask = true\n")
+    words = ("--a", "proposer=hybrid arms=random,operators", "--b", "", "--seeds", "1", "--attempts", "1")
+    assert told("ab", folder, *words)["open"] == 0
+    assert told("ab", folder, *words)["sides"]["a"]["arms"] == "random,operators"
+
+
 def test_another_comparison_needs_another_folder(folder: Path, tmp_path: Path) -> None:
     """A resume that asks for anything else is refused in one line that names both ways out; so is a changed task."""
     assert told("ab", folder, *ASKED)["open"] == 0
@@ -231,9 +240,9 @@ def test_another_comparison_needs_another_folder(folder: Path, tmp_path: Path) -
         (["--a", "", "--b", "width=0"], "--b: width: 0 is not in the range x>=1"),
         (["--a", "", "--b", "selection=best"], '--b: selection: must be "champion", "tasks"'),
         (["--a", "tpe", "--b", ""], "--a: tpe has no value; write it like proposer=tpe"),
-        (["--a", "attempts=3", "--b", ""], "attempts cannot differ, since both sides have the same; say --attempts"),
-        (["--a", "backend=modal", "--b", ""], "backend cannot differ, since both sides have the same; say --backend"),
-        (["--a", "review=on", "--b", ""], "review cannot differ, since nobody can be asked"),
+        (["--a", "attempts=3", "--b", ""], "attempts cannot differ between the sides; say --attempts"),
+        (["--a", "backend=modal", "--b", ""], "backend cannot differ between the sides; say --backend"),
+        (["--a", "review=on", "--b", ""], "review is off in a comparison"),
         (["--arms", "off"], "--arms takes two names with a comma between them"),
         (["--arms", "off,magic"], "--b: meta: 'magic' is not one of 'off', 'lift', 'gradient'"),
         (["--arms", "off,gradient", "--a", "width=2"], "--arms says both sides already"),
