@@ -82,6 +82,11 @@ class Learnt:
 class Meta:
     """All that was learnt in one run by one proposer. What it looks at once it does not look at again."""
 
+    _seen: int
+    _last: Result | None
+    _credit: Credit
+    _policy: Policy
+
     def __init__(self, learnt: Learnt | None = None, tuning: Tuning = USUAL) -> None:
         self._learnt = learnt or Learnt()
         self._tuning = tuning
@@ -112,7 +117,7 @@ class Meta:
 
     def _forget(self) -> None:
         self._seen = 0
-        self._last: Result | None = None
+        self._last = None
         self._credit = Credit(self._learnt.credit, self._learnt.price, self._tuning)
         by_lift = self._learnt.learning is Learning.LIFT
-        self._policy: Policy = LiftPolicy(self._tuning) if by_lift else GradientPolicy(self._tuning)
+        self._policy = LiftPolicy(self._tuning) if by_lift else GradientPolicy(self._tuning)

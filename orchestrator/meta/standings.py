@@ -60,8 +60,19 @@ def standings(ended: Sequence[Result], learnt: Learnt, tuning: Tuning = USUAL) -
     for (slot, arm), lift in sums[Crediting.LIFT].items():
         lineage = sums[Crediting.LINEAGE][slot, arm]
         share = view.odds(slot, priors[slot])[arm] if view and slot in view.logits else None
-        means = (it.advantages / (tuning.trust + it.weight) for it in (lift, lineage))
-        arms.append(ArmStanding(slot, arm, lift.attempts, lift.better, *means, lift.usd, lift.seconds, share))
+        arms.append(
+            ArmStanding(
+                slot=slot,
+                arm=arm,
+                attempts=lift.attempts,
+                better=lift.better,
+                lift=lift.advantages / (tuning.trust + lift.weight),
+                lineage=lineage.advantages / (tuning.trust + lineage.weight),
+                usd=lift.usd,
+                seconds=lift.seconds,
+                share=share,
+            )
+        )
     first = {name: knob.at_first for it in ended if it.drawn for name, knob in it.drawn.knobs.items()}
     knobs = [
         KnobStanding(name, sum(name in it.drawn.knobs for it in ended if it.drawn), at, exp(view.mean(name, at)))
