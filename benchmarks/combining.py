@@ -1,0 +1,336 @@
+"""What a combination stage brings over a search that goes on flat, at the same number of trials, on held-out data.
+
+No chambers: bases, combinations and judges are called in this process, the search and the choice of the pool are the
+product's own. Two problems. *Digits* are the images of `examples/digits`: bases are five kinds of model, written with
+numpy since scikit-learn is no dependency; combinations weigh their votes. *Portfolio* is the very code of
+`examples/portfolio` on instances that are drawn anew for each seed; combinations choose, and mend nothing, since bases
+could do that as well. Development and held-out data are drawn anew, too.
+
+A trial is one run of a base or of a combination; running the pool on the held-out data counts as one for each member.
+All ways choose by the development score and are compared by the held-out score of what they chose.
+"""
+
+import asyncio
+import importlib.util
+import json
+import os
+import random
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from benchmarks.chance import of_mean
+from benchmarks.figure import Figure
+from benchmarks.samplers import ONE, Grown, proposed
+from orchestrator.domain.pool import choose, shortlist
+from orchestrator.domain.proposal import Value
+from orchestrator.domain.records import Node, Role, Run
+from orchestrator.domain.tier import USUAL
+from orchestrator.domain.verdict import Mode, Verdict
+from orchestrator.proposers.samplers import make_sampler
+from orchestrator.proposers.space import random_point
+from orchestrator.task import Choice, Float, Int, Parameter
+
+SEEDS, TRIALS = 20, 60
+POOL, DIVERSITY = 5, 0.5
+BASES = 35  # of all trials, for the first of the two stages
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DEV, HELD = "dev", "held"
+ROUNDS = 100_000
+
+Point = Mapping[str, Value]
+
+
+class Scored(NamedTuple):
+    score: float
+    tasks: dict[str, float]
+
+
+class Problem(ABC):
+    """One seed of it."""
+
+    bases: ClassVar[Mapping[str, Parameter]]
+    combinations: ClassVar[Mapping[str, Parameter]]
+
+    @abstractmethod
+    def base(self, point: Point, split: str) -> bytes:
+        """What a base leaves."""
+
+    @abstractmethod
+    def combination(self, point: Point, members: Sequence[bytes], split: str) -> bytes: ...
+
+    @abstractmethod
+    def score(self, left: bytes, split: str) -> Scored: ...
+
+
+class Digits(Problem):
+    bases: ClassVar[Mapping[str, Parameter]] = {
+        "model": Choice(values=("neighbours", "centroids", "bayes", "linear", "features")),
+        "pixels": Float(low=0.3, high=1.0),
+        "draw": Int(low=1, high=20),
+        "strength": Float(low=1e-2, high=1e3, log=True),
+        "neighbours": Int(low=1, high=15, step=2),
+        "width": Int(low=50, high=400, step=50),
+    }
+    combinations: ClassVar[Mapping[str, Parameter]] = {f"weight{at}": Int(low=0, high=4) for at in range(POOL)}
+
+    def __init__(self, seed: int) -> None:
+        folder = EXAMPLES / "digits"
+        train = np.loadtxt(folder / "inputs/train/images.csv", delimiter=",")
+        rows = np.loadtxt(folder / "inputs/test/images.csv", delimiter=",")
+        labels = np.loadtxt(folder / "judge/gold/labels.csv", delimiter=",").astype(int)
+        self._learn, self._known = train[:, :-1] / 16, train[:, -1].astype(int)
+        halves = np.array_split(np.random.default_rng(seed).permutation(len(rows)), 2)
+        self._rows = {split: rows[half] / 16 for split, half in zip((DEV, HELD), halves, strict=True)}
+        self._labels = {split: labels[half] for split, half in zip((DEV, HELD), halves, strict=True)}
+
+    def base(self, point: Point, split: str) -> bytes:
+        chance = np.random.default_rng(int(point["draw"]))
+        seen = chance.random(self._learn.shape[1]) < float(point["pixels"])
+        seen[32] = True
+        learn, rows = self._learn[:, seen], self._rows[split][:, seen]
+        model = getattr(self, f"_{point['model']}")
+        return _lines(model(point, learn, rows, chance).argmax(axis=1))
+
+    def _neighbours(self, point: Point, learn: Any, rows: Any, _: Any) -> Any:
+        apart = (learn**2).sum(axis=1)[None] - 2 * rows @ learn.T
+        near = np.argsort(apart, axis=1)[:, : int(point["neighbours"])]
+        return np.eye(10)[self._known[near]].sum(axis=1) + 1e-3 * np.eye(10)[self._known[near[:, 0]]]
+
+    def _centroids(self, point: Point, learn: Any, rows: Any, _: Any) -> Any:
+        middle, pull = learn.mean(axis=0), 1 / (1 + float(point["strength"]) / 100)
+        centres = np.stack([pull * learn[self._known == it].mean(axis=0) + (1 - pull) * middle for it in range(10)])
+        return -((rows[:, None, :] - centres[None]) ** 2).sum(axis=2)
+
+    def _bayes(self, point: Point, learn: Any, rows: Any, _: Any) -> Any:
+        found = []
+        for digit in range(10):
+            mine = learn[self._known == digit]
+            spread = mine.var(axis=0) + 1e-3 * float(point["strength"]) + 1e-4
+            found.append(-(((rows - mine.mean(axis=0)) ** 2) / spread + np.log(spread)).sum(axis=1))
+        return np.stack(found, axis=1)
+
+    def _linear(self, point: Point, learn: Any, rows: Any, _: Any) -> Any:
+        return _ridge(learn, np.eye(10)[self._known], rows, float(point["strength"]))
+
+    def _features(self, point: Point, learn: Any, rows: Any, chance: Any) -> Any:
+        mix = chance.normal(size=(learn.shape[1], int(point["width"])))
+        shift = chance.normal(size=int(point["width"]))
+        learnt, asked = (np.maximum(it @ mix + shift, 0) for it in (learn, rows))
+        return _ridge(learnt, np.eye(10)[self._known], asked, float(point["strength"]))
+
+    def combination(self, point: Point, members: Sequence[bytes], split: str) -> bytes:
+        del split
+        votes = sum(
+            (int(point[f"weight{at}"]) + 1e-3 * (at == 0)) * np.eye(10)[_labels(left)]
+            for at, left in enumerate(members)
+        )
+        return _lines(np.asarray(votes).argmax(axis=1))
+
+    def score(self, left: bytes, split: str) -> Scored:
+        right, wanted = _labels(left) == self._labels[split], self._labels[split]
+        return Scored(float(right.mean()), {str(it): float(right[wanted == it].mean()) for it in range(10)})
+
+
+class Portfolio(Problem):
+    bases: ClassVar[Mapping[str, Parameter]] = {
+        "rule": Choice(values=("first", "best", "worst", "last")),
+        "order": Choice(values=("given", "falling", "rising", "thirds", "pairs")),
+        "noise": Float(low=0.0, high=0.6),
+        "draw": Int(low=1, high=20),
+    }
+    combinations: ClassVar[Mapping[str, Parameter]] = {
+        "choice": Choice(values=("first", "fullest")),
+        "members": Int(low=1, high=POOL),
+    }
+
+    def __init__(self, seed: int) -> None:
+        drawn = _loaded("make_data")
+        self._pack, self._portfolio = _loaded("workspace/pack"), _loaded("combine/portfolio")
+        # Those of the example itself are seeds 1 and 2.
+        self._instances = {split: drawn.instances(random.Random(f"{seed}/{split}")) for split in (DEV, HELD)}
+
+    def base(self, point: Point, split: str) -> bytes:
+        packed = self._pack.packed
+        found = {it["name"]: packed(it["sizes"], it["capacity"], point, it["name"]) for it in self._instances[split]}
+        return json.dumps(found).encode()
+
+    def combination(self, point: Point, members: Sequence[bytes], split: str) -> bytes:
+        pool, point = [json.loads(left) for left in members], {**point, "emptied": 0, "rounds": 0}
+        found = {it["name"]: self._portfolio.chosen(it, pool, point) for it in self._instances[split]}
+        return json.dumps(found).encode()
+
+    def score(self, left: bytes, split: str) -> Scored:
+        bins = json.loads(left)
+        full = {
+            it["name"]: sum(it["sizes"]) / (len(bins[it["name"]]) * it["capacity"]) for it in self._instances[split]
+        }
+        return Scored(statistics.fmean(full.values()), full)
+
+
+class Tried(NamedTuple):
+    """A base, or a combination of these bases."""
+
+    point: Point
+    members: tuple[Point, ...]
+    left: bytes
+    scored: Scored
+
+
+class Search:
+    """One campaign's trials. Bases are proposed by tpe, as in the example, combinations at random."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self.problem, self._seed = problem, seed
+        self._draw = random.Random(seed)
+        self._tpe, self._past = make_sampler("tpe", dict(problem.bases), ONE), Grown()
+        self.tried: list[Tried] = []
+
+    @property
+    def bases(self) -> list[Tried]:
+        return [it for it in self.tried if not it.members]
+
+    async def base(self) -> None:
+        point = await proposed(self._tpe, self._past, self._seed)
+        left = self.problem.base(point, DEV)
+        self.tried.append(Tried(point, (), left, self.problem.score(left, DEV)))
+        self._past.add(point, self.tried[-1].scored.score)
+
+    def combination(self, members: Sequence[Tried]) -> None:
+        point = random_point(dict(self.problem.combinations), self._draw)
+        left = self.problem.combination(point, [it.left for it in members], DEV)
+        points = tuple(it.point for it in members)
+        self.tried.append(Tried(point, points, left, self.problem.score(left, DEV)))
+
+    def some(self, of: Sequence[Tried]) -> list[Tried]:
+        return self._draw.sample(list(of), POOL)
+
+    def held(self) -> float:
+        """Of the best on development data, the first of several."""
+        best = max(self.tried, key=lambda it: it.scored.score)
+        left = [self.problem.base(point, HELD) for point in best.members or (best.point,)]
+        whole = self.problem.combination(best.point, left, HELD) if best.members else left[0]
+        return self.problem.score(whole, HELD).score
+
+
+async def flat(search: Search) -> float:
+    """Bases alone."""
+    for _ in range(TRIALS):
+        await search.base()
+    return search.held()
+
+
+async def mixed(search: Search) -> float:
+    """After ten bases, every other trial combines five of the ten best so far, drawn anew each time. What it chose is
+    run on the held-out data at the end, which takes as many trials as it has members.
+    """
+    for number in range(TRIALS - POOL):
+        if number < 10 or number % 2:
+            await search.base()
+        else:
+            search.combination(search.some(sorted(search.bases, key=lambda it: -it.scored.score)[:10]))
+    return search.held()
+
+
+async def layered(search: Search, diversity: float = DIVERSITY) -> float:
+    """Bases, a frozen pool, combinations of it."""
+    for _ in range(BASES):
+        await search.base()
+    members = pooled(search.bases, diversity)
+    for _ in range(TRIALS - BASES - len(members)):
+        search.combination(members)
+    return search.held()
+
+
+async def best_only(search: Search) -> float:
+    """The same with a pool that is chosen by merit alone."""
+    return await layered(search, 0.0)
+
+
+def pooled(bases: Sequence[Tried], diversity: float) -> list[Tried]:
+    """Chosen as a campaign chooses; what left the same is left out."""
+    found: dict[str, Tried] = {}
+    for it in sorted(bases, key=lambda it: -it.scored.score):
+        if it.left not in [other.left for other in found.values()]:
+            found[f"1.{len(found) + 1}"] = it
+    run = Run(
+        number=1, task="", digests={}, seed=0, proposer="", control=None, width=1, depth=1, why="", root="1", cohort="c"
+    )
+    nodes = [
+        Node(id=name, parent="1", role=Role.SEARCH, number=1, verdicts={"c": _verdict(it.scored)})
+        for name, it in found.items()
+    ]
+    outputs = {name: {"left": it.left} for name, it in found.items()}
+    chosen = choose(shortlist(nodes, run, POOL), run, outputs, POOL, diversity)
+    return [found[it.node] for it in chosen]
+
+
+PROBLEMS: dict[str, type[Any]] = {"digits": Digits, "portfolio": Portfolio}
+WAYS = {"flat": flat, "mixed": mixed, "layered": layered, "layered, by merit alone": best_only}
+
+
+def _one(name: str, seed: int) -> dict[str, float]:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    problem = PROBLEMS[name](1000 + seed)
+    return {way: asyncio.run(search(Search(problem, seed))) for way, search in WAYS.items()}
+
+
+def chance_of(differences: Sequence[float]) -> float:
+    """One-sided: how likely so large a mean is where signs are a matter of luck."""
+    values = np.asarray(differences)
+    signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(ROUNDS, len(values)))
+    return float(((signs @ values) >= values.sum() - 1e-12).sum() + 1) / (ROUNDS + 1)
+
+
+async def measure(seeds: int = SEEDS) -> list[Figure]:
+    figures = []
+    with ProcessPoolExecutor() as pool:
+        for name in PROBLEMS:
+            found = list(pool.map(_one, [name] * seeds, range(seeds)))
+            figures += _figures(name, found)
+    return figures
+
+
+def _figures(name: str, found: Sequence[Mapping[str, float]]) -> list[Figure]:
+    means = {way: statistics.fmean(it[way] for it in found) for way in WAYS}
+    figures = [Figure(f"combining, {name}: held-out score, {way}", mean, "") for way, mean in means.items()]
+    for way, other, goal in (("layered", "flat", "<= 0.01"), ("layered", "mixed", ""), ("mixed", "flat", "")):
+        gains = [it[way] - it[other] for it in found]
+        low, high = of_mean(gains)
+        told = f"combining, {name}: {way} above {other} on held-out data"
+        figures.append(Figure(f"{told} ({low:.4f} to {high:.4f})", statistics.fmean(gains), ""))
+        figures.append(Figure(f"{told}, p of {len(gains)} seeds", chance_of(gains), "", goal))
+    return figures
+
+
+def _ridge(learn: Any, wanted: Any, rows: Any, strength: float) -> Any:
+    one, other = (np.hstack([it, np.ones((len(it), 1))]) for it in (learn, rows))
+    return other @ np.linalg.solve(one.T @ one + strength * np.eye(one.shape[1]), one.T @ wanted)
+
+
+def _lines(labels: Any) -> bytes:
+    return "".join(f"{label}\n" for label in labels).encode()
+
+
+def _labels(left: bytes) -> Any:
+    return np.array(left.split(), dtype=int)
+
+
+def _verdict(scored: Scored) -> Verdict:
+    return Verdict(metrics={"score": scored.score}, tasks=scored.tasks, tier=USUAL, mode=Mode.SUBMIT, cohort="c")
+
+
+def _loaded(name: str) -> ModuleType:
+    """A program of the example, which is trusted here."""
+    spec = importlib.util.spec_from_file_location(Path(name).name, EXAMPLES / "portfolio" / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
