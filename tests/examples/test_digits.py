@@ -1,6 +1,8 @@
 """The digits example: right answers are counted, everything else is refused, and the labels are out of reach."""
 
 import csv
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -155,3 +157,22 @@ async def test_in_the_baked_image(tmp_path: Path) -> None:
             assert 0.4 < share < 0.7, "the baseline is a poor reader"
     finally:
         await backend.close()
+
+
+@pytest.mark.parametrize(
+    ("params", "right"),
+    [({"rule": "vote"}, "112"), ({"rule": "weights", "w1": 0, "w2": 0, "w3": 1}, "312")],
+)
+def test_members_vote(params: dict[str, object], right: str, tmp_path: Path) -> None:
+    """The second stage is a task, too: what the members said is counted, by weights where there are any."""
+    assert load_task(FOLDER).combination().parameters
+    for name, said in {"1.1": "122", "1.2": "111", "1.3": "312"}.items():
+        (tmp_path / "pool" / name).mkdir(parents=True)
+        (tmp_path / "pool" / name / "predictions.csv").write_text(lines(list(said)))
+    (tmp_path / "pool/members.json").write_text(json.dumps({"members": ["1.1", "1.2", "1.3"]}))
+    (tmp_path / "params.json").write_text(json.dumps(params))
+    code = f"import combine, pathlib; combine.main(pathlib.Path({str(tmp_path)!r}))"
+    environment = os.environ | {"BLASTDOOR_OUT": str(tmp_path), "PYTHONPATH": str(FOLDER / "combine")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "predictions.csv").read_text() == lines(list(right))

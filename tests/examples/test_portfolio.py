@@ -1,0 +1,119 @@
+"""The portfolio example: packings are counted, what is none is refused, and a pool is combined instance by instance."""
+
+import importlib.util
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from orchestrator.task import load_task
+from tests.examples.judging import EXAMPLES, judged
+from tests.started import completed
+
+FOLDER = EXAMPLES / "portfolio"
+DEV = FOLDER / "inputs/dev/instances.json"
+PARAMS = json.loads((FOLDER / "workspace/params.json").read_text())
+
+
+def program(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(name).name, FOLDER / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+INSTANCES: list[dict[str, Any]] = json.loads(DEV.read_text())
+
+
+def packings(**params: object) -> dict[str, list[list[int]]]:
+    pack = program("workspace/pack")
+    return {it["name"]: pack.packed(it["sizes"], it["capacity"], PARAMS | params, it["name"]) for it in INSTANCES}
+
+
+def test_task_file_is_good() -> None:
+    """Both stages are read without a warning, and each baseline names every parameter of its space."""
+    task = load_task(FOLDER)
+    assert task.warnings == ()
+    stage = task.combination()
+    assert task.parameters
+    assert stage.parameters
+    assert set(task.parameters.space) == set(PARAMS)
+    assert set(stage.parameters.space) == set(json.loads((FOLDER / "combine/params.json").read_text()))
+    assert (stage.judge, stage.metrics, stage.heldout) == (task.judge, task.metrics, task.heldout)
+    assert (stage.budget.attempts, stage.budget.patience, stage.search.proposer) == (20, 15, "random")
+
+
+def test_data_can_be_drawn_again() -> None:
+    """Development and held-out instances are what the program draws, and differ."""
+    drawn = [program("make_data").instances(random.Random(seed)) for seed in (1, 2)]
+    assert drawn == [INSTANCES, json.loads((FOLDER / "inputs/held/instances.json").read_text())]
+
+
+def test_fullness_is_counted(tmp_path: Path) -> None:
+    """Every heuristic leaves packings, and a score for each instance."""
+    result = judged("portfolio", {"packings.json": json.dumps(packings(order="falling"))}, tmp_path, str(DEV))
+    assert 0.85 < result["score"] < 0.95
+    assert set(result["tasks"]) == {it["name"] for it in INSTANCES}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ([[0], [0]], "every item once"),
+        ([list(range(60))], "holds too much"),
+        ([[]], "no list of bins"),
+        ([[True], [1]], "every item once"),
+        (None, "no list of bins"),
+    ],
+)
+def test_no_packing(wrong: object, why: str, tmp_path: Path) -> None:
+    """An item twice, a bin that holds too much, an empty bin: no solution, and the judge says why."""
+    left = {**packings(), "uniform-1": wrong}
+    result = judged("portfolio", {"packings.json": json.dumps(left)}, tmp_path, str(DEV))
+    assert result["valid"] is False
+    assert why in result["notes"]
+
+
+def test_best_of_each_instance() -> None:
+    """The fullest of the members' packings is taken for each instance; one that is none is passed over."""
+    portfolio = program("combine/portfolio")
+    pool = [packings(order="falling"), packings(order="thirds"), {name: [["x"], None] for name in packings()}]
+    params = {"choice": "fullest", "members": 3, "emptied": 0, "rounds": 0}
+    for instance in INSTANCES:
+        name = instance["name"]
+        assert len(portfolio.chosen(instance, pool, params)) == min(len(pool[0][name]), len(pool[1][name]))
+        mended = portfolio.chosen(instance, pool, params | {"emptied": 4, "rounds": 5})
+        assert portfolio.is_packing(mended, instance["sizes"], instance["capacity"])
+
+
+@pytest.mark.docker
+def test_both_stages(tmp_path: Path) -> None:
+    """`run --combine` searches bases, freezes two of them, runs those on the held-out instances, and combines them: one
+    command, from which `replay` and `export` go on.
+    """
+    folder = shutil.copytree(FOLDER, tmp_path / "task")
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text().replace("pool = 5", "pool = 2").replace("combination = 20", "combination = 4"))
+    environment = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
+
+    def told(*words: str | Path) -> Any:
+        ran = completed(*words, env=environment)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    summary = told("run", "--combine", "--attempts", "3", "--proposer", "random", "--json", folder)
+    stage = summary["combination"]
+    assert len(stage["members"]) == 2
+    assert {split for it in stage["members"] for split in it["outputs"]} == {"submit", "heldout"}
+    assert stage["beats_base"] is not None
+    assert summary["best"]["id"].startswith("2")
+    assert told("replay", "best", "--json", folder)
+    assert completed("export", "--artifact", tmp_path / "winner", "best", folder, env=environment).returncode == 0
+    assert {it.name for it in (tmp_path / "winner/members").iterdir()} == {it["node"] for it in stage["members"]}
