@@ -3,10 +3,8 @@
 A change is compared with those of the same parent. All of it comes from drafts on record, so a resume knows the same.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from orchestrator.domain import events as e
 from orchestrator.domain.metric import Ranking
@@ -14,15 +12,11 @@ from orchestrator.domain.node import order_of, run_of
 from orchestrator.domain.records import Draft, LikenessRecord, Node, Phase, was_or_will_be_run
 from orchestrator.domain.state import State
 from orchestrator.population.likeness import Sketch, alike, read
+from orchestrator.population.threshold import Threshold
 
 # Two that share most of what they change share one of these, whatever else there is.
 _PROBES = 8
 _MOST_COMPARED = 128
-_LEVELS: Final = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
-_LEAST_PAIRS = 8
-_LEAST_SHARE = 0.8
-_SURE = 1.28  # one side of 90 %
-_LET_THROUGH = 10  # one in so many, to go on learning
 
 
 @dataclass
@@ -51,10 +45,9 @@ class Novelty:
     def __init__(self, state: State, ranking: Ranking, threshold: float | None) -> None:
         self._state = state
         self._ranking = ranking
-        self._said = threshold
+        self.threshold = Threshold(threshold)
         self._families: dict[str, _Family] = {}
         self._waiting: dict[str, list[str]] = {}
-        self.pairs: dict[float, list[int]] = {level: [0, 0] for level in _LEVELS}
         for node in sorted(state.nodes.values(), key=lambda node: order_of(node.id)):
             if run_of(node.id) == state.campaign.run:
                 for draft in state.drafts(node.id):
@@ -70,24 +63,6 @@ class Novelty:
         elif isinstance(event, e.AttemptEnded):
             self._end(event.node)
 
-    @property
-    def threshold(self) -> float:
-        """As it was said, or the least at which so much alike has meant the same score, by what is known so far."""
-        if self._said is not None:
-            return self._said
-        found, same, pairs = 1.0, 0, 0
-        for level, (alike_here, here) in self.pairs.items():
-            if here > 1 and alike_here < _LEAST_SHARE * here:
-                break
-            same, pairs = same + alike_here, pairs + here
-            if pairs >= _LEAST_PAIRS and _at_least(same, pairs) >= _LEAST_SHARE:
-                found = level
-        return found
-
-    @property
-    def learns(self) -> bool:
-        return self._said is None
-
     def nearest(self, parent: str, sketch: Sketch, *, but: str) -> tuple[str, float]:
         """The draft of another node that a change of this parent is most like, and how much; of equals the newest."""
         best = ("", 0.0)
@@ -98,9 +73,7 @@ class Novelty:
         return best
 
     def refuses(self, found: LikenessRecord) -> bool:
-        if found.alike < self.threshold:
-            return False
-        return not self.learns or found.alike == 1.0 or int(found.form[:8], 16) % _LET_THROUGH != 0
+        return self.threshold.refuses(found.alike, found.form)
 
     def _add(self, draft: Draft) -> None:
         if draft.likeness:
@@ -119,17 +92,11 @@ class Novelty:
             if self._state.nodes[twin].phase is not Phase.ENDED:
                 self._waiting.setdefault(twin, []).append(other)
             elif str(self._state.nodes[twin].promoted) == number:
-                self._count(found.likeness.alike, same=self._same(node, self._state.nodes[twin]))
+                self.threshold.count(found.likeness.alike, same=self._same(node, self._state.nodes[twin]))
 
     def _measured(self, node: Node) -> Draft | None:
         charged = node.ending is not None and node.ending.charged
         return self._state.draft(f"{node.id}#{node.promoted}") if charged and node.promoted else None
-
-    def _count(self, share: float, *, same: bool) -> None:
-        level = next((level for level in _LEVELS if share >= level), None)
-        if level:
-            counts = self.pairs[level]
-            counts[0], counts[1] = counts[0] + same, counts[1] + 1
 
     def _same(self, node: Node, twin: Node) -> bool:
         """Where scores are noisy no two are the same: then it is enough that nothing came of it."""
@@ -140,10 +107,3 @@ class Novelty:
         if self._ranking.missing(node.verdict.metrics) or self._ranking.missing(twin.verdict.metrics):
             return False
         return self._ranking.merits(node.verdict.metrics) == self._ranking.merits(twin.verdict.metrics)
-
-
-def _at_least(same: int, pairs: int) -> float:
-    """The lower end of what the share may be (Wilson)."""
-    share, spread = same / pairs, _SURE**2 / pairs
-    half = _SURE * math.sqrt(share * (1 - share) / pairs + spread / pairs / 4)
-    return (share + spread / 2 - half) / (1 + spread)

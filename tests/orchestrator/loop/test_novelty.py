@@ -164,14 +164,14 @@ async def test_a_threshold_is_learnt(tmp_path: Path) -> None:
     folder = write(tmp_path / "same")
     session = await run_on(folder, *variants(30, same=True), novelty="learn")
     assert session.bench.novelty
-    assert 0.7 <= session.bench.novelty.threshold < 1.0
+    assert 0.7 <= session.bench.novelty.threshold.value < 1.0
     assert 8 <= len(tried(session)) < 25
     async with scripted(folder, None, act(), how=How.RESUME) as again:
         assert again.bench.novelty
-        assert again.bench.novelty.pairs == session.bench.novelty.pairs
+        assert again.bench.novelty.threshold.pairs == session.bench.novelty.threshold.pairs
     unlike = await run_on(write(tmp_path / "unlike"), *variants(11, same=False), novelty="learn")
     assert unlike.bench.novelty
-    assert unlike.bench.novelty.threshold == 1.0
+    assert unlike.bench.novelty.threshold.value == 1.0
     assert len(tried(unlike)) == 12
 
 
