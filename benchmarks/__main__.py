@@ -25,6 +25,7 @@ from benchmarks import (
     modal,
     operators,
     packing,
+    populations,
     pruning,
     relay,
     samplers,
@@ -67,6 +68,7 @@ def main() -> int:
         "skypilot": skypilot.measure,
         "channels": channels.measure,
         "meta": lambda: meta.measure(chosen.seeds or 40),
+        "populations": lambda: populations.measure(chosen.seeds or 20),
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

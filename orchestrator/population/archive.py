@@ -8,11 +8,12 @@ from orchestrator.task import ArchiveSpec, FeatureSpec
 
 Cell = tuple[int, ...]
 MOST_CELLS = 1024
-_MOST_TASKS = 64
+_AXES = 4
 
 
 class Archive:
-    """Over features that the task names, or else over its tasks: worse, like or better than the baseline in each.
+    """Over features that the task names, or else over its tasks: worse, like or better than the baseline in each. More
+    than four tasks are put together in four groups, in which most of them are.
 
     Of more cells than are kept, those stay whose best stands highest.
     """
@@ -54,7 +55,10 @@ def _bin(feature: FeatureSpec, value: float) -> int:
 
 
 def _beside(tasks: Mapping[str, float], baseline: Mapping[str, float]) -> Cell | None:
-    common = sorted(tasks.keys() & baseline.keys())[:_MOST_TASKS]
+    common = sorted(tasks.keys() & baseline.keys())
     if not common:
         return None
-    return tuple((tasks[name] > baseline[name]) - (tasks[name] < baseline[name]) for name in common)
+    signs = [(tasks[name] > baseline[name]) - (tasks[name] < baseline[name]) for name in common]
+    size = -(-len(signs) // _AXES)
+    sums = [sum(signs[at : at + size]) for at in range(0, len(signs), size)]
+    return tuple((it > 0) - (it < 0) for it in sums)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from orchestrator.domain.frontier import merits_of
@@ -28,7 +29,7 @@ class Member:
     tasks: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def place(self) -> Place:
         """The greatest is the best; of several that stand alike, the first one is."""
         return self.standing, tuple(-part for part in order_of(self.node))

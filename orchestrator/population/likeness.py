@@ -21,7 +21,7 @@ MOST_BYTES = 512 << 10
 _SECONDS = 5.0
 
 Sketch = tuple[int, ...]
-Shingles = set[tuple[str, ...]]
+Shingles = frozenset[tuple[str, ...]]
 
 
 # The form of what differs from the root in writing alone.
@@ -42,7 +42,7 @@ def likeness(root: Tree, parent: Tree, tree: Tree) -> Likeness:
         before, after = reader.exact(path, root.get(path)), reader.exact(path, tree.get(path))
         if before != after:
             form.update(f"{len(path)} {path!r} {after}\n".encode())
-    shingles: Shingles = set()
+    shingles: set[tuple[str, ...]] = set()
     for path in _differing(parent, tree):
         old, new = reader.shingles(path, parent.get(path), tree.get(path))
         shingles |= {("+", path, *it) for it in new - old} | {("-", path, *it) for it in old - new}
@@ -91,17 +91,16 @@ class _Reader:
 
     def shingles(self, path: str, before: File | None, after: File | None) -> tuple[Shingles, Shingles]:
         """Names that were there before stay as they are, so that a new one does not shift all others."""
-        text = self._text(before) if before else ""
-        kept = names_in(path, text) if text else frozenset()
-        old, new = (self._words(path, file, kept) for file in (before, after))
-        return _shingles(old), _shingles(new)
+        old = self._text(before) if before else ""
+        kept = _names(path, old) if old else frozenset()
+        return (
+            _of_file(before, _plain(path, old) if old is not None else None),
+            _of_file(after, self._changed(path, after, kept)),
+        )
 
-    def _words(self, path: str, file: File | None, kept: frozenset[str]) -> tuple[str, ...]:
-        if file is None:
-            return ()
-        text = self._text(file)
-        mode = ("x",) if file.executable else ()
-        return (*mode, *(tokens(path, text, kept) if text is not None else (hashlib.sha256(file.data).hexdigest(),)))
+    def _changed(self, path: str, file: File | None, kept: frozenset[str]) -> Shingles | None:
+        text = self._text(file) if file else ""
+        return _shingles(tokens(path, text, kept)) if text is not None else None
 
     def _text(self, file: File) -> str | None:
         self._left -= len(file.data)
@@ -119,8 +118,26 @@ def _exact(path: str, text: str) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
+@lru_cache(maxsize=16)
+def _names(path: str, text: str) -> frozenset[str]:
+    return names_in(path, text)
+
+
+@lru_cache(maxsize=16)
+def _plain(path: str, text: str) -> Shingles:
+    return _shingles(tokens(path, text, None))
+
+
+def _of_file(file: File | None, found: Shingles | None) -> Shingles:
+    """With its mode; one that cannot be read is its bytes."""
+    if file is None:
+        return frozenset()
+    mode = frozenset([("executable",)] if file.executable else [])
+    return mode | (found if found is not None else frozenset([(hashlib.sha256(file.data).hexdigest(),)]))
+
+
 def _shingles(words: Sequence[str]) -> Shingles:
     """Every few that stand together, those at both ends, too: so a single token makes as many as any other."""
     edge = ("",) * (_SHINGLE - 1)
     line = (*edge, *words, *edge) if words else ()
-    return {line[at : at + _SHINGLE] for at in range(len(line) - _SHINGLE + 1)}
+    return frozenset(line[at : at + _SHINGLE] for at in range(len(line) - _SHINGLE + 1))

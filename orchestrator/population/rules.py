@@ -41,19 +41,20 @@ class BestAtTasks:
 
 
 class Tournament:
-    """The best of three that are drawn blindly: the better, the likelier, and everyone but the last two may win."""
+    """The best of three of the best: the better, the likelier, and all of them but the last two may win."""
 
     def __init__(self) -> None:
-        self._members: list[tuple[tuple[int, ...], Member]] = []
+        self._best: list[Member] = []
 
     def add(self, member: Member) -> None:
-        bisect.insort(self._members, (order_of(member.node), member), key=lambda it: it[0])
+        bisect.insort(self._best, member, key=lambda it: it.place)
+        del self._best[:-_POOL]
 
     def draw(self, seed: str) -> str | None:
-        if not self._members:
+        if not self._best:
             return None
-        players = _dice(seed).sample(self._members, min(_PLAYERS, len(self._members)))
-        return max((member for _, member in players), key=lambda member: member.place).node
+        players = _dice(seed).sample(range(len(self._best)), min(_PLAYERS, len(self._best)))
+        return self._best[max(players)].node
 
 
 class Novelty:

@@ -104,7 +104,7 @@ def test_an_archive_is_bounded() -> None:
     spec = ArchiveSpec(features={"x": FeatureSpec(low=0, high=40, bins=40), "y": FeatureSpec(low=0, high=40, bins=40)})
     given = [
         Member(f"1.{at}", at, (float(at % 977),), {}, {"x": float(at % 40), "y": float(at // 40 % 40)})
-        for at in range(1, 3000)
+        for at in range(1, 1500)
     ]
     kept = []
     for order in (given, given[::-1]):
