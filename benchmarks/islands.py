@@ -19,7 +19,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.folding import fold
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import child_of
-from orchestrator.domain.records import Node, Phase, Role
+from orchestrator.domain.records import Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode, Verdict
@@ -101,10 +101,11 @@ def _sphere(genes: Genes) -> dict[str, float]:
 
 def _rastrigin(genes: Genes) -> dict[str, float]:
     """A bowl full of dents."""
-    return {
-        str(at): 1 / (1 + ((it - 1) ** 2 + 5 * (1 - math.cos(2 * math.pi * (it - 1)))) / 5)
-        for at, it in enumerate(genes)
-    }
+
+    def part(away: float) -> float:
+        return 1 / (1 + (away**2 + 5 * (1 - math.cos(2 * math.pi * away))) / 5)
+
+    return {str(at): part(it - 1) for at, it in enumerate(genes)}
 
 
 def _ackley(genes: Genes) -> dict[str, float]:
@@ -162,13 +163,29 @@ class Search:
         self._rng = random.Random(f"{landscape.name}/{seed}")
         self.state = State()
         self._tell(e.CampaignOpened(campaign="c", name="c", version="0"))
-        told = dict(task="t", digests={}, seed=seed, proposer="p", control=None, width=1, depth=_DEPTH, why="")
-        more = dict(options="{}", lower_tier=False, before={}, islands=arm.islands, migrate=migrate)
-        self._tell(e.RunStarted.model_validate({"run": 1, **told, **more}))
+        self._tell(
+            e.RunStarted(
+                run=1,
+                task="t",
+                digests={},
+                seed=seed,
+                proposer="p",
+                control=None,
+                width=1,
+                depth=_DEPTH,
+                why="",
+                options="{}",
+                lower_tier=False,
+                before={},
+                islands=arm.islands,
+                migrate=migrate,
+            )
+        )
         self._tell(e.CohortOpened(run=1, cohort=_COHORT, why=""))
         self.genes = {"1": landscape.start(self._rng)}
         self.best = -math.inf
-        self._measure("1", None, Role.BASELINE, 0, 0, 0)
+        self._tell(e.AttemptOpened(node="1", parent=None, role=Role.BASELINE, number=1))
+        self._measure("1")
         self._population = Population(self.state, _RANKING, arm.make)
 
     def _tell(self, event: e.Event) -> None:
@@ -197,15 +214,11 @@ class Search:
                     island=opening.island,
                 )
             )
-            self._measure(name, opening.parent, Role.SEARCH, number, opening.branch, opening.step)
+            self._measure(name)
             self._population.on_event(e.AttemptEnded(node=name, ending=Ending.SCORED), _AT)
         return self.best
 
-    def _measure(self, name: str, parent: str | None, role: Role, number: int, branch: int, step: int) -> None:
-        if name not in self.state.nodes:
-            self.state.new(
-                "node", name, Node(id=name, parent=parent, role=role, number=number, branch=branch, step=step)
-            )
+    def _measure(self, name: str) -> None:
         tasks = self._landscape.tasks(self.genes[name])
         score = statistics.fmean(tasks.values())
         verdict = Verdict(metrics={"score": score}, tasks=tasks, tier=Tier.DATA, mode=Mode.SUBMIT, cohort=_COHORT)
@@ -226,9 +239,8 @@ def measure(seeds: int, attempts: int = 400) -> list[Figure]:
         for name, scores in found.items():
             if name != "champion":
                 gains = [mine - its for mine, its in zip(scores, plain, strict=True)]
-                figures.append(
-                    Figure(f"{landscape.name}: {name} beyond champion{_interval(gains)}", statistics.fmean(gains), "")
-                )
+                said = f"{landscape.name}: {name} beyond champion{_interval(gains)}"
+                figures.append(Figure(said, statistics.fmean(gains), ""))
     return figures
 
 

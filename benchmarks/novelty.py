@@ -1,8 +1,8 @@
 """What novelty saves: a search whose proposer repeats itself in other words, as models do, with and without it.
 
 Programs, changes and their forms are real text, compared by the loop's own code. An idea adds some lines to a small
-program; its gain was drawn beforehand. Offers repeat ideas, write them otherwise each time, and vary a line of them that
-does nothing.
+program; its gain was drawn beforehand. Offers repeat ideas, write them otherwise each time, and vary a line of them
+that does nothing.
 """
 
 import random
