@@ -41,7 +41,8 @@ class Scale:
         return value if self.goal is Goal.HIGHER else -value
 
     def of_merit(self, merit: float) -> float:
-        return merit if self.goal is Goal.HIGHER else -merit
+        # Not -merit, which makes a minus of nothing.
+        return merit if self.goal is Goal.HIGHER else 0.0 - merit
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,11 @@ def test_better_follows_the_goal(scale: Scale, sign: int) -> None:
     assert found.typical == pytest.approx(sign * 0.4)
 
 
+def test_nothing_has_no_sign() -> None:
+    """Where lower is better, no difference is not shown as a minus."""
+    assert math.copysign(1.0, LOWER.of_merit(0.0)) == 1.0
+
+
 def test_a_failed_campaign_loses_its_pair() -> None:
     """It is worse than any score; two failures of one pair are a tie, and none is dropped."""
     found = versus(pairs_of((1.0, None), (None, None), (1.0, 2.0)), HIGHER, 10).final
