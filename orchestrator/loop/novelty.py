@@ -16,7 +16,7 @@ from orchestrator.population.threshold import Threshold
 
 # Two that share most of what they change share one of these, whatever else there is.
 _PROBES = 8
-_MOST_COMPARED = 128
+_MOST_COMPARED = 64
 
 
 @dataclass

@@ -67,6 +67,6 @@ class _Numbering(ast.NodeVisitor):
                     others.add(node.name)
         own -= others
         numbers: dict[str, str] = {}
-        for name in names:
-            if name.id in own:
-                name.id = numbers.setdefault(name.id, f"_{len(numbers)}_")
+        for found in names:
+            if found.id in own:
+                found.id = numbers.setdefault(found.id, f"_{len(numbers)}_")

@@ -184,3 +184,10 @@ def test_every_setting_in_the_environment(monkeypatch: pytest.MonkeyPatch, name:
     written, value = sample(OPTIONS[name].kind)
     monkeypatch.setenv(f"BLASTDOOR_{name.upper()}", written)
     assert getattr(Settings(), name) == value
+
+
+@pytest.mark.parametrize("said", ["2", "0", "-1", "nan", "much"])
+def test_a_share_that_is_none(said: str) -> None:
+    """One line says how to write it."""
+    with pytest.raises(ValidationError, match=f'"{said}" is no share; write "off" or "learn", or a number like 0.95'):
+        Flags(novelty=said)

@@ -128,6 +128,20 @@ async def test_a_resume_goes_on_alike(tmp_path: Path, rule: str) -> None:
     assert seen[0] == seen[1]
 
 
+async def test_a_stop_at_a_migration(tmp_path: Path) -> None:
+    """What was copied is on record before anything is opened on it: it is neither lost nor done twice."""
+    whole = await run_on(write_task(tmp_path / "one"), islands=2, migrate=4)
+    folder = write_task(tmp_path / "two")
+    async with scripted(folder, None, *RISING, branching=True, depth=1, attempts=12, islands=2, migrate=4) as session:
+        session.stop_at(e.Migrated, 1)
+        await session.run()
+        moved = len(session.of(e.Migrated))
+    async with scripted(folder, None, *RISING, how=How.RESUME, branching=True) as session:
+        await session.run()
+    assert moved + len(session.of(e.Migrated)) == len(whole.of(e.Migrated))
+    assert parents(session) == parents(whole)
+
+
 async def test_a_run_keeps_its_islands(tmp_path: Path) -> None:
     """What the task file says later does not count for a run that goes on, and a note says so."""
     folder = write_task(tmp_path / "task", "[search]\nislands = 3\n")

@@ -157,7 +157,7 @@ def test_large_changes_are_sketched() -> None:
     ids=lambda it: repr(it[:6]),
 )
 @pytest.mark.parametrize("path", ["a.py", "a.js"])
-def test_hostile_text_costs_little(path: str, hostile: bytes) -> None:
+def test_t82_hostile_text_costs_little(path: str, hostile: bytes) -> None:
     """Whatever a change holds is read in processor time that grows with its bytes, and raises nothing."""
     root, tree = Tree.of({path: "x = 1\n"}), Tree.of({path: hostile})
     began = time.thread_time()
