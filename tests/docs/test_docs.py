@@ -11,7 +11,7 @@ import pytest
 
 import reference
 from orchestrator.budget import Account
-from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
+from orchestrator.choices import AGENTS, PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import FIELDS
 from orchestrator.domain.verdict import Mode
@@ -218,7 +218,7 @@ def test_judge_in_a_shell() -> None:
     assert shipped in fences(JUDGES, "sh")
 
 
-@pytest.mark.parametrize("kind", [PROPOSERS, AGENTS, PRUNERS], ids=lambda kind: kind.group)
+@pytest.mark.parametrize("kind", [PROPOSERS, AGENTS, PARENTS, PRUNERS], ids=lambda kind: kind.group)
 def test_names_to_choose_from(kind: Kind) -> None:
     """The page on the task file has every name that is built in."""
     assert set(kind.built_in) <= {span.strip('"') for span in spans(TASK)}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.choices import AGENTS, PROPOSERS, PRUNERS
+from orchestrator.choices import AGENTS, PARENTS, PROPOSERS, PRUNERS
 from orchestrator.registry import ChoiceError, Kind, listed
 from tests.plugins import COUNTING, PROPOSER, Packages
 
@@ -15,7 +15,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind in (PROPOSERS, AGENTS, PRUNERS) for name in kind.built_in]
+    ("kind", "name"), [(kind, name) for kind in (PROPOSERS, AGENTS, PARENTS, PRUNERS) for name in kind.built_in]
 )
 def test_what_is_built_in_is_there(kind: Kind, name: str) -> None:
     """Every declared name leads to code of ours."""
