@@ -30,11 +30,10 @@ from orchestrator.minimise.pieces import Pieces
 from orchestrator.minimise.search import Part, Search
 from orchestrator.offload import offload
 
-# Where scores are noisy: so many blocks at most for one selection, at this probability that one which is as good is
-# called worse. That costs a smaller result. The other error is made up for: what is found at the end is tested anew,
-# with all the repeats that the task allows.
-_BLOCKS = 6
-_LEVEL = 0.1
+# Where scores are noisy: the probability at most that a selection which is as good as the winner is called worse. That
+# leaves ballast in; a lower one would let through what is worse. What is left at the end gets twice the blocks.
+_LEVEL = 0.2
+_AT_THE_END = 2
 # A run that landed on other hardware, or a winner's that came to nothing, is run again, so often at most for each.
 _TRIES = 3
 _NAMED = 3
@@ -90,10 +89,13 @@ class Minimising:
         whole = await bench.tree(self._winner.id)
         pieces = await offload(Pieces, bench.root, whole, bench.task.parameters)
         self._look_back(whole)
-        search = Search(pieces.levels, bench.probes)
-        short = ""
+        search, short = Search(pieces.levels, bench.probes, pieces.rows), ""
         try:
             await self._ask(search, pieces)
+            while not await self._stands(await offload(pieces.tree, search.kept)):
+                # One answer was wrong. It is known now, so that the search goes another way from there on.
+                search = Search(pieces.levels, bench.probes, pieces.rows)
+                await self._ask(search, pieces)
         except (_UsedUp, CanNotCompare) as error:
             short = str(error)
         minimal = await offload(self._told, search, pieces, short)
@@ -179,6 +181,14 @@ class Minimising:
         fits = (count for count in range(wanted, 1, -1) if not accounts.shortage(sum([one] * count, Amounts())))
         return next(fits, 1)
 
+    async def _stands(self, tree: Tree | None) -> bool:
+        """Whether what is left stands a longer look, where scores are noisy: it was chosen because it looked well."""
+        if not self._bench.certify.noisy or tree is None or tree.digest not in self._drafts:
+            return True
+        found = await self._probe(self._drafts[tree.digest], tree, self._bench.certify.blocks * _AT_THE_END)
+        self._known[tree.digest] = found
+        return found.keeps
+
     def _draft_of(self, tree: Tree, description: str) -> int:
         if tree.digest not in self._drafts:
             bench, number = self._bench, self._node.drafts + 1
@@ -189,9 +199,9 @@ class Minimising:
             self._drafts[tree.digest] = number
         return self._drafts[tree.digest]
 
-    async def _probe(self, draft: int, tree: Tree) -> _Measured:
+    async def _probe(self, draft: int, tree: Tree, blocks: int = 0) -> _Measured:
         """Run a selection until it is known whether it keeps the score, and then its guards."""
-        while (found := self._of_draft(self._node, draft)) is None:
+        while (found := self._of_draft(self._node, draft, blocks)) is None:
             mine = not self._bench.certify.noisy or self._is_its_turn(draft)
             await self._run(draft, tree if mine else await self._bench.tree(self._winner.id), mine=mine)
             await self._have_winner_in(draft)
@@ -201,16 +211,21 @@ class Minimising:
         return found
 
     async def _run(self, draft: int, tree: Tree, *, mine: bool) -> None:
-        """One trial and its judging, paid for from the pool. On Free the hold stays open: the attempt closes it."""
+        """One trial and its judging. On Free the hold stays open: the attempt closes it.
+
+        The first run of a selection is paid for from the pool; repeats use no slot, as those of a candidate.
+        """
         bench = self._bench
+        is_first = not any(_counts(it) for it in bench.state.trials_of(self._name) if it.draft == draft)
+        slot = self._slot if is_first else Amounts()
         purpose, subject = (Purpose.MINIMISE, "") if mine else (Purpose.REFERENCE, self._winner.id)
-        hold = self._reserve(f"minimise-{draft}", self._slot + worst_of_trial(bench, Mode.SUBMIT))
+        hold = self._reserve(f"minimise-{draft}", slot + worst_of_trial(bench, Mode.SUBMIT))
         trial = next((it for it in self._trials(draft, purpose) if it.ended and not it.ending and not it.judged), None)
         if trial is None:
             trial = bench.state.trials[await run_trial(bench, self._name, purpose, draft, tree, subject=subject)]
         if trial.ending is None:
             await judge_trial(bench, trial.id)
-        self._settle(hold, self._slot)
+        self._settle(hold, slot)
 
     async def _passes(self, draft: int, tree: Tree, name: str) -> bool:
         """Guards cost as much as a trial, so only what keeps the score is looked at. One at a time for a node."""
@@ -244,15 +259,15 @@ class Minimising:
             return
         await measure_in(bench, self._winner.id, trial.verdict.cohort)
 
-    def _of_draft(self, node: Node, draft: int) -> _Measured | None:
-        """What its trials say; None where they do not say enough yet."""
+    def _of_draft(self, node: Node, draft: int, blocks: int = 0) -> _Measured | None:
+        """What its trials say; None where they do not say enough yet. `blocks`, if not as many as a test has."""
         state = self._bench.state
         mine = [it for it in _of(state.trials_of(node.id), Purpose.MINIMISE, draft) if _counts(it)]
         bad = next((fate for it in mine if (fate := _fate(it))), None)
         if bad is not None:
             return _Measured(False, fate=bad)
         if self._bench.certify.noisy:
-            return self._tested(draft, mine)
+            return self._tested(draft, mine, blocks or self._bench.certify.blocks)
         verdicts = [it.verdict for it in mine if it.verdict and it.verdict.cohort in self._winner.verdicts]
         return self._against_winner(verdicts[-1]) if verdicts else None
 
@@ -262,15 +277,16 @@ class Minimising:
         found = tolerate(verdict, bar, bench.ranking, lower_tier=bench.state.run.lower_tier)
         return _Measured(found.kept, verdict.metrics, "" if found.kept else "worse")
 
-    def _tested(self, draft: int, mine: Sequence[Trial]) -> _Measured | None:
+    def _tested(self, draft: int, mine: Sequence[Trial], most: int) -> _Measured | None:
+        """The evidence may be looked at as often as one likes, and more blocks may follow: see certify."""
         blocks, cohort = self._blocks(draft), self._cohort
-        found = look_at_blocks(blocks, _LEVEL, _BLOCKS, both=True)
+        found = look_at_blocks(blocks, _LEVEL, max(most, len(blocks)), both=True)
         scores = [it.verdict.metrics for it in mine if it.verdict and it.verdict.cohort == cohort]
         middle = {name: sorted(it[name] for it in scores)[len(scores) // 2] for name in (scores[0] if scores else ())}
         if found.stand is not Stand.OPEN:
             return _Measured(found.stand is not Stand.WORSE, middle, found.words)
         runs = len(self._trials(draft, Purpose.MINIMISE)) + len(self._trials(draft, Purpose.REFERENCE))
-        if runs >= _TRIES * 2 * EACH * _BLOCKS:
+        if runs >= _TRIES * 2 * EACH * most:
             return _Measured(False, middle, "it could not be measured beside the winner")
         return None
 

@@ -70,6 +70,7 @@ class Pieces:
         self.most = most
         self.all = tuple(_pieces(old, new, parameters))
         cut = _cut(self.all)
+        self.rows = _parts(self.all, lambda it: it.edit.row)
         fitting = [level for level in cut if len(level) <= most]
         self.coarse = len(fitting) < len(cut)
         code = fitting or cut[:1]
@@ -194,16 +195,20 @@ def _cut(pieces: tuple[Piece, ...]) -> list[list[Part]]:
     """Ways to cut the code into parts, from coarse to fine; one that cuts like the one before it is left out."""
     levels: list[list[Part]] = []
     for cut in _CUTS:
-        parts: dict[object, set[int]] = {}
-        for at, piece in enumerate(pieces):
-            if isinstance(piece, Splice):
-                parts.setdefault((piece.path, cut(piece)), set()).add(at)
-            elif isinstance(piece, Whole):
-                parts[at] = {at}
-        level = [frozenset(part) for part in parts.values()]
+        level = _parts(pieces, cut)
         if level and level not in levels:
             levels.append(level)
     return levels
+
+
+def _parts(pieces: tuple[Piece, ...], cut: _Cut) -> list[Part]:
+    parts: dict[object, set[int]] = {}
+    for at, piece in enumerate(pieces):
+        if isinstance(piece, Splice):
+            parts.setdefault((piece.path, cut(piece)), set()).add(at)
+        elif isinstance(piece, Whole):
+            parts[at] = {at}
+    return [frozenset(part) for part in parts.values()]
 
 
 def _spliced(data: bytes, splices: Iterable[Value | Splice]) -> bytes:

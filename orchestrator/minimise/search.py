@@ -3,20 +3,23 @@
 Probabilistic, after Wang et al. (ESEC/FSE 2021): each part has a probability that it is needed, and the parts that are
 left out together are those of which the most can be expected to go. A miss makes all of them more likely to be needed,
 by Bayes' rule, so that groups get smaller until a single part is left out. Coarse parts first, then finer ones. At
-the end every part that is left was left out alone, and missed: no single one can go.
+the end every part that is left was left out alone, and every two of one line together, and missed: none of them can go.
 
 Deterministic in what it is answered. So one that is begun again, and answered from the record, asks the same questions
 and goes on where the record ends.
 """
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from itertools import combinations
 
 Part = frozenset[int]
 Questions = Generator[list[Part], list[bool], None]
 
 # How likely a part is needed before anything is known of it.
 _AT_FIRST = 0.25
+# A line with more parts than this was written anew: its pairs are too many.
+_OF_A_ROW = 6
 # Below one, so that it is left out alone before it counts as needed.
 _ALMOST = 0.999
 
@@ -24,11 +27,13 @@ _ALMOST = 0.999
 class Search:
     """`levels` are ways to cut the whole into parts, from coarse to fine; the last one says which single parts count.
 
-    `kept` is the smallest selection so far that is as good as the whole.
+    `rows` are lines: two parts of one, like a pair of brackets, may be able to go together and not alone. `kept` is the
+    smallest selection so far that is as good as the whole.
     """
 
-    def __init__(self, levels: Sequence[Sequence[Part]], width: int = 1) -> None:
+    def __init__(self, levels: Sequence[Sequence[Part]], width: int = 1, rows: Sequence[Part] = ()) -> None:
         self._levels = levels
+        self._rows = rows
         self._width = max(1, width)
         self._whole: Part = frozenset().union(*(part for level in levels for part in level))
         self.kept = self._whole
@@ -37,7 +42,11 @@ class Search:
         """Yields selections, at most `width` at once, and is sent whether each of them is as good as the whole."""
         for level in self._levels:
             yield from self._at(level)
-        yield from self._one_by_one()
+        before: Part | None = None
+        while before != self.kept:
+            yield from self._leave_out(self.parts)
+            before = self.kept
+            yield from self._leave_out(self._pairs)
 
     def parts(self) -> list[Part]:
         """What is left, cut as finely as it is cut."""
@@ -86,9 +95,14 @@ class Search:
             waiting = waiting[size:]
         return groups
 
-    def _one_by_one(self) -> Questions:
-        """Until no single part can go: what was needed beside others may not be needed without them."""
-        while parts := self.parts()[::-1]:
+    def _pairs(self) -> list[Part]:
+        """Two parts of one line."""
+        of_rows = ([part for part in self.parts() if part <= row] for row in self._rows)
+        return [one | two for parts in of_rows if len(parts) <= _OF_A_ROW for one, two in combinations(parts, 2)]
+
+    def _leave_out(self, groups: Callable[[], list[Part]]) -> Questions:
+        """Until none of them can go: what was needed beside others may not be needed without them."""
+        while parts := groups()[::-1]:
             for at in range(0, len(parts), self._width):
                 batch = parts[at : at + self._width]
                 found = yield [self.kept - part for part in batch]

@@ -56,6 +56,14 @@ def test_few_questions(needed: Part, width: int) -> None:
     assert sorted(search.gone(), key=min) == [part for part in singles(40) if not part <= needed]
 
 
+def test_two_of_a_line() -> None:
+    """Two parts of one line that can only go together, like brackets, go."""
+    rows: list[Part] = [frozenset({0, 1, 2}), frozenset({3, 4})]
+    search = Search([singles(5)], rows=rows)
+    asked(search, lambda part: 1 in part and (0 in part) == (2 in part) and (3 in part) == (4 in part))
+    assert search.kept == frozenset({1})
+
+
 def test_all_is_needed() -> None:
     search = Search([singles(8)])
     assert asked(search, lambda part: len(part) == 8) <= 16
