@@ -6,7 +6,7 @@ measured: after a crash it is begun again, and asks the same questions, which th
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.budget import Account, Amounts
@@ -71,6 +71,7 @@ class Minimising:
         self._name = node
         self._known: dict[str, _Measured] = {}
         self._drafts: dict[str, int] = {}
+        self._ids: dict[tuple[str, int], list[str]] = {}
         self._one_guard = asyncio.Lock()
 
     @property
@@ -110,9 +111,11 @@ class Minimising:
     def _look_back(self, whole: Tree) -> None:
         """What is on record already: the winner itself, the candidates of this run, and earlier selections."""
         bench, state = self._bench, self._bench.state
-        self._known, self._drafts = {whole.digest: _Measured(True)}, {}
+        self._known, self._drafts, self._ids = {whole.digest: _Measured(True)}, {}, {}
         own = [node for node in state.nodes.values() if run_of(node.id) == state.campaign.run]
         for node in own:
+            for trial in state.trials_of(node.id) if node.role is Role.MINIMISED else ():
+                self._ids.setdefault((node.id, trial.draft), []).append(trial.id)
             for draft in state.drafts(node.id):
                 if node.id == self._name and draft.tree:
                     self._drafts[draft.tree] = draft.number
@@ -216,13 +219,14 @@ class Minimising:
         The first run of a selection is paid for from the pool; repeats use no slot, as those of a candidate.
         """
         bench = self._bench
-        is_first = not any(_counts(it) for it in bench.state.trials_of(self._name) if it.draft == draft)
+        is_first = not any(map(_counts, self._trials(self._name, draft)))
         slot = self._slot if is_first else Amounts()
         purpose, subject = (Purpose.MINIMISE, "") if mine else (Purpose.REFERENCE, self._winner.id)
         hold = self._reserve(f"minimise-{draft}", slot + worst_of_trial(bench, Mode.SUBMIT))
-        trial = next((it for it in self._trials(draft, purpose) if it.ended and not it.ending and not it.judged), None)
+        trial = next((it for it in self._trials(self._name, draft, purpose) if _waits_for_judge(it)), None)
         if trial is None:
             trial = bench.state.trials[await run_trial(bench, self._name, purpose, draft, tree, subject=subject)]
+            self._ids.setdefault((self._name, draft), []).append(trial.id)
         if trial.ending is None:
             await judge_trial(bench, trial.id)
         self._settle(hold, slot)
@@ -235,7 +239,7 @@ class Minimising:
             if name not in guarded:
                 guard = next(it for it in bench.state.guards_of(self._name) if it.name == name)
                 hold = self._reserve(f"guard-{draft}", worst_of_guard(bench, guard))
-                outputs = next(iter(self._trials(draft, Purpose.MINIMISE))).outputs
+                outputs = self._trials(self._name, draft, Purpose.MINIMISE)[-1].outputs
                 await check_tree(bench, e.GuardIntended(node=self._name, guard=name, draft=draft), guard, tree, outputs)
                 self._settle(hold, Amounts())
             return bench.state.drafts(self._name)[draft - 1].guarded[name]
@@ -254,15 +258,15 @@ class Minimising:
 
     async def _have_winner_in(self, draft: int) -> None:
         """The winner is measured again where a selection was measured on something else. Raises CanNotCompare."""
-        bench, trial = self._bench, (self._trials(draft, Purpose.MINIMISE) or [None])[-1]
+        bench = self._bench
+        trial = next(reversed(self._trials(self._name, draft, Purpose.MINIMISE)), None)
         if bench.certify.noisy or trial is None or trial.verdict is None or not trial.verdict.valid:
             return
         await measure_in(bench, self._winner.id, trial.verdict.cohort)
 
     def _of_draft(self, node: Node, draft: int, blocks: int = 0) -> _Measured | None:
         """What its trials say; None where they do not say enough yet. `blocks`, if not as many as a test has."""
-        state = self._bench.state
-        mine = [it for it in _of(state.trials_of(node.id), Purpose.MINIMISE, draft) if _counts(it)]
+        mine = [it for it in self._trials(node.id, draft, Purpose.MINIMISE) if _counts(it)]
         bad = next((fate for it in mine if (fate := _fate(it))), None)
         if bad is not None:
             return _Measured(False, fate=bad)
@@ -285,8 +289,7 @@ class Minimising:
         middle = {name: sorted(it[name] for it in scores)[len(scores) // 2] for name in (scores[0] if scores else ())}
         if found.stand is not Stand.OPEN:
             return _Measured(found.stand is not Stand.WORSE, middle, found.words)
-        runs = len(self._trials(draft, Purpose.MINIMISE)) + len(self._trials(draft, Purpose.REFERENCE))
-        if runs >= _TRIES * 2 * EACH * most:
+        if len(self._trials(self._name, draft)) >= _TRIES * 2 * EACH * most:
             return _Measured(False, middle, "it could not be measured beside the winner")
         return None
 
@@ -296,10 +299,14 @@ class Minimising:
 
     def _blocks(self, draft: int) -> list[Block]:
         """The runs of a draft and of the winner beside it, in the order of their turns."""
-        state, ranking = self._bench.state, self._bench.ranking
-        of_draft = [it for it in state.trials_of(self._name) if it.draft == draft and it.verdict and it.verdict.valid]
-        told = [it for it in of_draft if it.verdict and it.verdict.cohort == self._cohort]
-        sides = [(it.purpose is Purpose.MINIMISE, ranking.standing(it.verdict.metrics)) for it in told if it.verdict]
+        ranking, cohort = self._bench.ranking, self._cohort
+        purposes = (Purpose.MINIMISE, Purpose.REFERENCE)
+        told = [(it.purpose, it.verdict) for it in self._trials(self._name, draft, *purposes) if it.verdict]
+        sides = [
+            (purpose is Purpose.MINIMISE, ranking.standing(verdict.metrics))
+            for purpose, verdict in told
+            if verdict.valid and verdict.cohort == cohort
+        ]
         blocks = (sides[at : at + 2 * EACH] for at in range(0, len(sides), 2 * EACH))
         return [Block(*(tuple(it for mine, it in block if mine is side) for side in (False, True))) for block in blocks]
 
@@ -309,8 +316,10 @@ class Minimising:
         present, first = self._bench.state.run.cohort, self._winner.verdict
         return present if present in self._winner.verdicts else first.cohort if first else ""
 
-    def _trials(self, draft: int, purpose: Purpose) -> list[Trial]:
-        return _of(self._bench.state.trials_of(self._name), purpose, draft)
+    def _trials(self, node: str, draft: int, *purposes: Purpose) -> list[Trial]:
+        """Those of a draft, in their order."""
+        found = (self._bench.state.trials[name] for name in self._ids.get((node, draft), ()))
+        return [it for it in found if not purposes or it.purpose in purposes]
 
     def _told(self, search: Search, pieces: Pieces, short: str) -> Minimal:
         """In a thread: what is left, with the score without each part, and what went."""
@@ -326,8 +335,8 @@ class Minimising:
         return Minimal(kept=tuple(kept), dropped=tuple(dropped), complete=not short, why=why)
 
 
-def _of(trials: Iterable[Trial], purpose: Purpose, draft: int) -> list[Trial]:
-    return [it for it in trials if it.purpose is purpose and it.draft == draft]
+def _waits_for_judge(trial: Trial) -> bool:
+    return trial.ended and trial.ending is None and not trial.judged
 
 
 def _counts(trial: Trial) -> bool:
