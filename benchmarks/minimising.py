@@ -214,7 +214,7 @@ async def measure(seeds: int = SEEDS) -> list[Figure]:
 
 def _figures(name: str, noise: float, found: Sequence[Told]) -> list[Figure]:
     shares = [it.dropped / it.useless for it in found if it.useless]
-    low, high = of_mean(shares)
+    mean, (low, high) = statistics.fmean(shares), of_mean(shares)
     worse = sum(it.loss > 1e-9 for it in found)
     sees_all = noise < _SEEN  # the smallest useful part is worth 1
     told = [
