@@ -220,7 +220,7 @@ def _figures(name: str, noise: float, found: Sequence[Told]) -> list[Figure]:
     told = [
         Figure(
             f"minimise, {name}: share of ballast removed ({low:.2f} to {high:.2f})",
-            statistics.fmean(shares),
+            mean,
             "",
             "" if noise else ">= 1",
         ),
