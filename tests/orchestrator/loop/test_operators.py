@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,26 @@ async def test_a_step_that_went_wrong_is_not_built_on(tmp_path: Path) -> None:
     async with scripted(folder, Script(), *wrong, branching=True, depth=5, width=1) as session:
         await session.run()
         assert [node.parent for node in session.bench.state.nodes.values() if node.parent] == ["1", "1", "1"]
+
+
+@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize("kind", [e.AttemptOpened, e.Proposed, e.JudgingEnded])
+async def test_a_search_that_learns_outlives_a_kill(tmp_path: Path, kind: type[e.Event]) -> None:
+    """What is on disk at any moment, as after kill -9, goes on with the very draws of a campaign that nobody killed."""
+    flags: dict[str, Any] = {"proposer": "operators", "attempts": 20, "seed": 5, "meta": "gradient", "width": 1}
+    task, copy, seen = code_task(tmp_path / "task"), tmp_path / "copy", 0
+
+    def take(_: e.Event) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 14:
+            shutil.copytree(task, copy)
+
+    async with scripted(task, Reading(), credit="lineage", **flags) as session:
+        session.when(kind, take)
+        await session.run()
+        whole = history(session.bench.state)
+    async with scripted(copy, Reading(), how=How.RESUME) as session:
+        await session.run()
+        assert history(session.bench.state) == whole
+    assert any(knob for *_, drawn in whole for knob in getattr(drawn, "knobs", ()))
