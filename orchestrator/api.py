@@ -17,12 +17,14 @@ from pydantic import ValidationError
 from orchestrator.domain.headline import Headline
 from orchestrator.loop.book import Observer
 from orchestrator.loop.campaign import Finished
+from orchestrator.loop.workbench import PoolFailed
 from orchestrator.proposers import Proposer
 from orchestrator.run_options import OPTIONS, Flags
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.opening import open_campaign, site_of_campaign
+from orchestrator.wiring.combining import combines_next
+from orchestrator.wiring.opening import CannotOpen, open_campaign, site_of_campaign
 from orchestrator.wiring.reading import Reading, read_campaign
 from orchestrator.wiring.sites import open_site
 
@@ -59,7 +61,7 @@ async def search(
 
     Args:
         task: The folder with the task's `blastdoor.toml`.
-        how: Start a campaign, resume one, or begin the next run in it.
+        how: Start a campaign, resume one, begin the next run in it, or combine the best of what it has.
         settings: In place of the user's own.
         observer: Is called with every event and its time, after the event is on disk. One that raises ends the session.
         proposer: One by its name, or an instance: it stands in the ledger under its `name`, or that of its class, and a
@@ -76,13 +78,26 @@ async def search(
     settings = settings or Settings()
     instance = None if isinstance(proposer, str) else proposer
     said = _flags({"proposer": proposer if isinstance(proposer, str) else None, **flags})
+    finished = await _session(Path(task), how, said, settings, observer, instance)
+    may_combine = said.combine or how is How.RESUME
+    if may_combine and not finished.gave_up and combines_next(Path(task), settings):
+        finished = await _session(Path(task), How.COMBINE, said.of_a_stage(), settings, observer, None)
+    return finished
+
+
+async def _session(
+    task: Path, how: How, flags: Flags, settings: Settings, observer: Observer | None, proposer: Proposer | None
+) -> Finished:
     async with (
-        open_site(settings, site_of_campaign(Path(task), how, said, settings, instance)) as site,
-        open_campaign(Path(task), site, how=how, flags=said, settings=settings, proposer=instance) as opened,
+        open_site(settings, site_of_campaign(task, how, flags, settings, proposer)) as site,
+        open_campaign(task, site, how=how, flags=flags, settings=settings, proposer=proposer) as opened,
     ):
         if observer:
             opened.bench.book.observers.append(observer)
-        return await opened.campaign.run()
+        try:
+            return await opened.campaign.run()
+        except PoolFailed as error:
+            raise CannotOpen(str(error)) from error
 
 
 def _flags(given: dict[str, Any]) -> Flags:

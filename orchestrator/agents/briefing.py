@@ -29,6 +29,7 @@ measures what you hand in."""
 
 _TUNE = """\
 `blastdoor tune` runs what is in the workspace now against a cheaper target, in tune mode, and prints its score{left}.
+The program sees $BLASTDOOR_MODE: tune then, submit where it counts. It may leave out what is expensive while it tunes.
 """
 _SUBMIT = """\
 `blastdoor submit "what you changed and why, in one line"` hands in what is in the workspace now, and ends your work.

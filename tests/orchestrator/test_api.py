@@ -12,6 +12,7 @@ from orchestrator.wiring.opening import CannotOpen
 from orchestrator.wiring.site import Site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Proposing, make_site, write_task
+from tests.orchestrator.loop.test_combining import BUDGET, COMBINE
 
 
 @pytest.fixture
@@ -50,3 +51,20 @@ async def test_by_name(folder: Path) -> None:
     assert finished.reason == "1 of 1 attempt is used"
     with pytest.raises(CannotOpen, match="run 1 was begun with the proposer grid, not random; go on with that one, or"):
         await search(folder, how=How.RESUME, proposer="random")
+
+
+async def test_combinations_follow(folder: Path) -> None:
+    """With `combine`, the same call goes on with combinations of what it found, and so does a resume of its run."""
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text() + COMBINE + BUDGET)
+    (folder / "combine").mkdir()
+    (folder / "combine" / "params.json").write_text('{"value": 2}\n')
+    with pytest.raises(CannotOpen, match="a pool needs 2 members"):
+        await search(folder, proposer="random", attempts=2, combine=True, rate=1e6, wall="1ms")
+    finished = await search(folder, how=How.RESUME, attempts=2, wall="1h")
+    assert finished.champion
+    with read_campaign(folder) as campaign:
+        run = campaign.state.run
+        assert run.combine
+        assert (run.number, run.combine.base) == (2, 1)
+        assert finished.champion.id.startswith("2")
