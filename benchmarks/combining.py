@@ -98,7 +98,7 @@ class Digits(Problem):
 
     def base(self, point: Point, split: str) -> bytes:
         chance = np.random.default_rng(int(point["draw"]))
-        seen = chance.random(self._learn.shape[1]) < float(point["pixels"])
+        seen = np.less(chance.random(self._learn.shape[1]), float(point["pixels"]))
         seen[32] = True
         learn, rows = self._learn[:, seen], self._rows[split][:, seen]
         model = getattr(self, f"_{point['model']}")

@@ -228,9 +228,9 @@ def _put(into: dict[str, Any], name: str, value: Any, *, absent: bool | None = N
 
 
 def _what_of(old: Tree, new: Tree, whole: Whole) -> tuple[str, str]:
-    if len(whole.paths) > 1:
-        return whole.paths
-    path = whole.paths[0]
+    path, *moved_to = whole.paths
+    if moved_to:
+        return path, moved_to[0]
     return "a file" if path in old else "", "another file" if path in old and path in new else "a file" * (path in new)
 
 

@@ -84,7 +84,11 @@ def test_no_packing(wrong: object, why: str, tmp_path: Path) -> None:
 def test_best_of_each_instance() -> None:
     """The fullest of the members' packings is taken for each instance; one that is none is passed over."""
     portfolio = program("combine/portfolio")
-    pool = [packings(order="falling"), packings(order="thirds"), {name: [["x"], None] for name in packings()}]
+    pool: list[dict[str, Any]] = [
+        packings(order="falling"),
+        packings(order="thirds"),
+        {name: [["x"], None] for name in packings()},
+    ]
     params = {"choice": "fullest", "members": 3, "emptied": 0, "rounds": 0}
     for instance in INSTANCES:
         name = instance["name"]

@@ -49,7 +49,7 @@ def unseen(params: dict[str, Any], train: list[list[int]], folds: int = 3) -> li
     """What it answers for each training row when it has not learnt from that row: a combination can learn from this
     how far to trust it.
     """
-    found = {}
+    found: dict[int, int] = {}
     for fold in range(folds):
         asked = range(fold, len(train), folds)
         learnt = [row for at, row in enumerate(train) if at % folds != fold]

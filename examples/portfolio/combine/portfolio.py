@@ -47,7 +47,7 @@ def mended(bins: Bins, sizes: list[int], capacity: int, params: dict[str, Any], 
 def chosen(instance: dict[str, Any], pool: list[dict[str, Any]], params: dict[str, Any]) -> Bins:
     sizes, capacity = instance["sizes"], instance["capacity"]
     offered = [it.get(instance["name"]) for it in pool[: params["members"]]]
-    good: list[Bins] = [bins for bins in offered if is_packing(bins, sizes, capacity)]
+    good: list[Bins] = [bins for bins in offered if bins and is_packing(bins, sizes, capacity)]
     if not good:
         return [[item] for item in range(len(sizes))]
     bins = good[0] if params["choice"] == "first" else min(good, key=len)

@@ -19,7 +19,7 @@ def fullness(instance: dict[str, Any], bins: Any) -> float:
         raise BadOutput(f"{name} does not have every item once")
     if any(sum(sizes[item] for item in one) > capacity for one in bins):
         raise BadOutput(f"{name} has a bin that holds too much")
-    return sum(sizes) / (len(bins) * capacity)
+    return float(sum(sizes) / (len(bins) * capacity))
 
 
 with judging():

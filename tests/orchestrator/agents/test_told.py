@@ -74,7 +74,15 @@ def test_rules() -> None:
     """Paths, tools, how many tunes are left, time and caps are all in the rules; what is hidden is not."""
     policy = task().policy()
     said = rules_of(policy, replace(BRIEF, tune=_tune, tunes=7), 540.0, ALLOWANCE, "/work/src/workspace")
-    for words in ("solve.py, lib/*.py", "blastdoor tune", "7 are left", "$BLASTDOOR_MODE", "blastdoor submit", "9 minutes", "$0.5"):
+    for words in (
+        "solve.py, lib/*.py",
+        "blastdoor tune",
+        "7 are left",
+        "$BLASTDOOR_MODE",
+        "blastdoor submit",
+        "9 minutes",
+        "$0.5",
+    ):
         assert words in said
     assert "100,000 tokens" in said
     assert "secret" not in said

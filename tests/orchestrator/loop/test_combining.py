@@ -126,8 +126,7 @@ async def test_held_out_split_of_a_pool(tmp_path: Path) -> None:
     folder, seen = write_both(tmp_path / "task", HELDOUT), Delivered()
     points = [{**point, "held": int(point["value"]) * 10} for point in POINTS]
     await base_stage(folder, *points)
-    flags = {"how": How.COMBINE, "site": seen.site}
-    async with scripted(folder, seen.script, {"value": 9, "held": 99}, **flags) as stage:
+    async with scripted(folder, seen.script, {"value": 9, "held": 99}, how=How.COMBINE, site=seen.site) as stage:
         await stage.run()
         assert stage.bench.state.nodes["2.1"].kept
         ended = stage.of(e.MemberEnded)

@@ -14,8 +14,12 @@ def combination(it: Material) -> Section:
     if run.combine is None:
         return Section("combination", "Combination", data={})
     base = best_base(it.state, run)
-    data = {"base_run": run.combine.base, "best_base": base.id if base else None, "beats_base": _beats(it, base)}
-    data["members"] = [member.model_dump(mode="json") for member in run.pool]
+    data = {
+        "base_run": run.combine.base,
+        "best_base": base.id if base else None,
+        "beats_base": _beats(it, base),
+        "members": [member.model_dump(mode="json") for member in run.pool],
+    }
     if not run.pool:
         line: list[Part] = [f"the pool of run {run.combine.base} is not frozen yet"]
     else:
