@@ -42,7 +42,9 @@ class View:
 
 def mixed(logits: Mapping[str, float], prior: Mapping[str, float], floor: float) -> dict[str, float]:
     whole = sum(prior.values())
-    weights = {name: weight * exp(logits.get(name, 0.0)) for name, weight in prior.items()}
+    # Beside the largest: however far a logit has gone, its exponential is a number.
+    most = max(logits.get(name, 0.0) for name in prior)
+    weights = {name: weight * exp(logits.get(name, 0.0) - most) for name, weight in prior.items()}
     learnt = sum(weights.values())
     return {name: (1.0 - floor) * weights[name] / learnt + floor * prior[name] / whole for name in prior}
 

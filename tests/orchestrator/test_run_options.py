@@ -32,6 +32,7 @@ from orchestrator.wiring.options import Options
 
 # Flags that are called like an option and mean something else, each on purpose.
 OF_ANOTHER_MEANING = {
+    ("ab", "--arms"),  # the two sides of a comparison
     ("attack", "--runtime"),  # of several, one after the other
     ("chart", "--width"),  # of a picture
     ("doctor", "--runtime"),

@@ -72,7 +72,7 @@ def test_nothing_is_learnt_from_few_results(learning: Learning) -> None:
 
 
 @BOTH
-def test_another_past_is_learnt_anew(learning: Learning) -> None:
+def test_another_past_is_learnt_again(learning: Learning) -> None:
     """One that saw the past grow, one that sees it at once and one that saw another before draw alike."""
     grown, other = Meta(Learnt(learning)), Meta(Learnt(learning))
     past = search(grown, only("b"), 40, [])
@@ -153,3 +153,11 @@ def test_a_fork_keeps_its_choices_to_itself() -> None:
     assert other.drawn
     assert set(other.drawn.arms) == {"proposer", "operator"}
     assert not other.drawn.knobs
+
+
+@pytest.mark.parametrize("far", [1_000.0, -1_000.0])
+def test_odds_of_far_logits(far: float) -> None:
+    """However far a logit has gone, all options keep a probability, and they sum up to one."""
+    odds = View({"slot": {"a": far, "b": 0.0}}, {}, USUAL.floor, USUAL.spread).odds("slot", PRIOR)
+    assert sum(odds.values()) == pytest.approx(1.0)
+    assert all(it >= USUAL.floor * PRIOR[name] / 4 for name, it in odds.items())
