@@ -272,18 +272,18 @@ def _circles(it: Running) -> float | None:
     return float(sum(r for _, _, r in found))
 
 
-def program(name: str, source: str, judge: Callable[[Running], float | None], target: float) -> Program:
+def judged(name: str, source: str, judge: Callable[[Running], float | None], target: float) -> Program:
     return Program(name, source + BESIDE, _running(judge), target)
 
 
 REAL: Sequence[Program] = (
-    program("sort", SORT, _sorted, -9.0),
-    program("bins", BINS, _packed, 0.94),
+    judged("sort", SORT, _sorted, -9.0),
+    judged("bins", BINS, _packed, 0.94),
     # Long enough by itself.
     Program("parser", PARSER, _running(_parsed), 0.3),
 )
-TUNING: Sequence[Program] = (program("scheduler", SCHEDULER, _scheduled, 0.9),)
-PACKING: Sequence[Program] = (program("circles", CIRCLES, _circles, 1.13),)
+TUNING: Sequence[Program] = (judged("scheduler", SCHEDULER, _scheduled, 0.9),)
+PACKING: Sequence[Program] = (judged("circles", CIRCLES, _circles, 1.13),)
 _TARGETS = {"numbers": 0.3, "edges": 0.75}
 EXPRESSION: Sequence[Program] = tuple(
     Program(it.name, it.source + BESIDE, it.score, _TARGETS[it.name]) for it in EXPRESSIONS if it.name in _TARGETS

@@ -8,9 +8,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+# Loaded where it is used: commands that only name a comparison do not wait for it.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # What an interval leaves out, half of it on either side.
 LEFT_OUT = 0.05
@@ -35,6 +38,8 @@ def difference_of(differences: Sequence[float]) -> Difference | None:
     """None without any. A difference may be infinite; two opposite ones have the mean 0."""
     if not differences:
         return None
+    import numpy as np
+
     means = sorted(_mean(*two) for two in itertools.combinations_with_replacement(differences, 2))
     cut = _cut(len(differences))
     found = np.array(differences, dtype=float)
@@ -49,8 +54,10 @@ def difference_of(differences: Sequence[float]) -> Difference | None:
     )
 
 
-def chance_of_less(differences: npt.NDArray[np.float64]) -> float:
+def chance_of_less(differences: "npt.NDArray[np.float64]") -> float:
     """How likely differences are above nothing as little as these, were either sign as likely. Exact with ties, too."""
+    import numpy as np
+
     order = np.abs(differences)
     # Twice the average rank: whole numbers, ties included.
     ranks = np.array([2 * int((order < it).sum()) + int((order == it).sum()) + 1 for it in order])
@@ -58,8 +65,10 @@ def chance_of_less(differences: npt.NDArray[np.float64]) -> float:
     return float(_chances(ranks[differences != 0])[: above + 1].sum())
 
 
-def _chances(ranks: npt.NDArray[np.int_]) -> npt.NDArray[np.float64]:
+def _chances(ranks: "npt.NDArray[np.int_]") -> "npt.NDArray[np.float64]":
     """Of every sum of those ranks whose sign is plus."""
+    import numpy as np
+
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1.0
     for rank in ranks:
@@ -70,6 +79,8 @@ def _chances(ranks: npt.NDArray[np.int_]) -> npt.NDArray[np.float64]:
 
 def _cut(count: int) -> int:
     """How many of the sorted means lie outside the interval on either side, plus one; 0 where even all do not do."""
+    import numpy as np
+
     tail = np.cumsum(_chances(np.arange(1, count + 1)))
     return int((tail <= LEFT_OUT / 2).sum())
 

@@ -20,7 +20,7 @@ DEV = FOLDER / "inputs/dev/instances.json"
 PARAMS = json.loads((FOLDER / "workspace/params.json").read_text())
 
 
-def program(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(Path(name).name, FOLDER / f"{name}.py")
     assert spec
     assert spec.loader
@@ -33,7 +33,7 @@ INSTANCES: list[dict[str, Any]] = json.loads(DEV.read_text())
 
 
 def packings(**params: object) -> dict[str, list[list[int]]]:
-    pack = program("workspace/pack")
+    pack = module_of("workspace/pack")
     return {it["name"]: pack.packed(it["sizes"], it["capacity"], PARAMS | params, it["name"]) for it in INSTANCES}
 
 
@@ -52,7 +52,7 @@ def test_task_file_is_good() -> None:
 
 def test_data_can_be_drawn_again() -> None:
     """Development and held-out instances are what the program draws, and differ."""
-    drawn = [program("make_data").instances(random.Random(seed)) for seed in (1, 2)]
+    drawn = [module_of("make_data").instances(random.Random(seed)) for seed in (1, 2)]
     assert drawn == [INSTANCES, json.loads((FOLDER / "inputs/held/instances.json").read_text())]
 
 
@@ -83,7 +83,7 @@ def test_no_packing(wrong: object, why: str, tmp_path: Path) -> None:
 
 def test_best_of_each_instance() -> None:
     """The fullest of the members' packings is taken for each instance; one that is none is passed over."""
-    portfolio = program("combine/portfolio")
+    portfolio = module_of("combine/portfolio")
     pool: list[dict[str, Any]] = [
         packings(order="falling"),
         packings(order="thirds"),

@@ -81,7 +81,7 @@ def test_status_loads_what_it_shows_and_no_more(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize(("word", "says"), [("stauts", "did you mean status?"), ("xyzzy", "commands are accept, ")])
+@pytest.mark.parametrize(("word", "says"), [("stauts", "did you mean status?"), ("xyzzy", "commands are ab, accept, ")])
 def test_a_command_that_there_is_not(blastdoor: "Blastdoor", word: str, says: str) -> None:
     """One line with the nearest, or with all of them."""
     code, stderr = blastdoor(word, "--json")

@@ -28,7 +28,7 @@ def test_help_has_the_names_of_packages(packages: Packages) -> None:
     """Beside those that are built in; one that cannot be loaded does no harm there."""
     packages.install("import nosuchthing")
     said = "".join(blastdoor("run", "--help").output.split())
-    assert "[grid|random|tpe|cmaes|gp|thompson|de|operators|mixed|llm|llm-params|agent|inject|counting]" in said
+    assert "[grid|random|tpe|cmaes|gp|thompson|de|operators|mixed|hybrid|llm|llm-params|agent|inject|counting]" in said
     assert blastdoor("status", "--help").exit_code == 0
 
 
