@@ -55,6 +55,8 @@ class Comparison:
 def compare(state: State, ranking: Ranking, run: Run | None = None) -> Comparison:
     """The best of each at an equal number of attempts. `ahead` is None where one of them has none at all."""
     run = run or state.run
+    if run.control is None:
+        return Comparison(0, None, None, None, None, None)
     proposed, drawn = _attempts(state, run, Role.SEARCH), _attempts(state, run, Role.CONTROL)
     count = min(len(proposed), len(drawn))
     proposed, drawn = proposed[:count], drawn[:count]

@@ -15,7 +15,7 @@ _ROWS = 20
 def population(it: Material) -> Section:
     """Nothing where there is one population whose branches start at the champion, and every change was run."""
     rule, alike = _rule(it), it.state.campaign.alike
-    members = [member for node in it.nodes if (member := member_of(it.state, it.ranking, node, it.run))]
+    members = _members(it) if it.run.islands > 1 or rule == "archive" else []
     islands = _islands(it, members)
     cells = _cells(it, members) if rule == "archive" else []
     told: list[list[Part]] = [[f"{it.run.islands} islands"]] if islands else []
@@ -27,6 +27,10 @@ def population(it: Material) -> Section:
     body += [Prose(f"{len(cells) - _ROWS} more cells are filled.")] if len(cells) > _ROWS else []
     data = {"rule": rule, "islands": it.run.islands, "cells": len(cells), "alike": alike}
     return Section("population", "Populations" if told else "", join(told, ", "), body, {"population": data})
+
+
+def _members(it: Material) -> list[Member]:
+    return [member for node in it.nodes if (member := member_of(it.state, it.ranking, node, it.run))]
 
 
 def _rule(it: Material) -> str:
