@@ -3,9 +3,9 @@
 No chambers: bases, combinations and judges are called in this process; the samplers and the choice of the pool are the
 product's own. Two problems, each searched as its example is. *Digits* are the images of `examples/digits`: bases are
 five kinds of model, written with numpy since scikit-learn is no dependency, that leave a share for each digit;
-combinations weigh the shares. *Portfolio* is the very code of `examples/portfolio` on instances that are drawn anew for
+combinations weigh the shares. *Portfolio* is the very code of `examples/portfolio` on instances that are drawn for
 each seed; combinations choose, and mend nothing, since bases could do that as well. Which data are development and
-which held-out is drawn anew, too.
+which held-out is drawn for each seed, too.
 
 A trial is one run of a base or of a combination; running the pool on the held-out data counts as one for each member.
 All ways choose by the development score and are compared by the held-out score of what they chose.
@@ -249,7 +249,7 @@ async def flat_at_random(search: Search) -> float:
 
 
 async def mixed(search: Search) -> float:
-    """After ten bases, every other trial combines five of the ten best so far, drawn anew each time. What it chose is
+    """After ten bases, every other trial combines five of the ten best so far, drawn again each time. What it chose is
     run on the held-out data at the end, which takes as many trials as it has members.
     """
     for number in range(TRIALS - POOL):

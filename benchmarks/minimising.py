@@ -9,7 +9,7 @@ import random
 import re
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,11 +149,11 @@ class OneWinner:
 def score_of(source: str) -> float:
     """What the program comes to. It is one of ours, so it is run here."""
     found: dict[str, float] = {}
-    exec(compile(source.replace("print(total)", ""), "main.py", "exec"), found)  # noqa: S102
+    exec(compile(source.replace("print(total)", ""), "main.py", "exec"), found)  # noqa: S102  ours, see above
     return float(found["total"])
 
 
-def program(noise: float, chance: random.Random) -> "object":
+def program(noise: float, chance: random.Random) -> Callable[[Guest], Awaitable[int]]:
     async def play(guest: Guest) -> int:
         if guest.job.command[0] == "trial":
             try:
@@ -175,7 +175,7 @@ async def take_apart(seed: int, noise: float, width: int) -> Told | None:
     with tempfile.TemporaryDirectory() as place:
         folder, certify = Path(place), _NOISY if noise else ""
         write_task(folder, _TASK + certify, "{}\n", {"workspace/main.py": made.old})
-        site = fake_site(program(noise, random.Random(seed)), width)  # type: ignore[arg-type]
+        site = fake_site(program(noise, random.Random(seed)), width)
         flags = Flags(attempts=1, minimise=True, width=width, rate=1e6)
         async with open_campaign(folder, site, flags=flags, proposer=OneWinner(made)) as opened:
             await opened.campaign.run()

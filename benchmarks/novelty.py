@@ -39,7 +39,7 @@ class Proposer:
         self.gains = [max(0.0, self._rng.gauss(-0.3, 0.5)) for _ in range(_IDEAS)]
 
     def offer(self, ideas: tuple[int, ...]) -> Offer:
-        """One idea more than the parent has; one that it has already is written anew."""
+        """One idea more than the parent has; one that it has already is written again."""
         idea = self._rng.choices(range(_IDEAS), self._weights)[0]
         idle = self._rng.choice((0, 0, self._rng.randrange(1, 1000)))
         blocks = [_block(it, 0, None) for it in ideas if it != idea]

@@ -4,7 +4,7 @@ Each file needs something else: numbers, signs, an edge, an order of statements.
 """
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.chance import of_mean
@@ -100,7 +100,7 @@ class Memory:
 
     def __init__(self, root: Tree) -> None:
         self.ended: list[Tried] = []
-        self.running: Sequence[Tried] = ()
+        self.running: list[Tried] = []
         self.trees = {"1": root}
         self.known = {root.digest}
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from benchmarks.families.programs import Program
 from benchmarks.families.simulated import Dice, Drawing, Place, tried
+from benchmarks.operators import Memory
 from orchestrator.change import Policy, Tree, apply_text
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
@@ -106,22 +107,6 @@ class DiceWorld:
         return Made(place, -place.gap, usd)
 
 
-class Known:
-    """The past of one search."""
-
-    def __init__(self, root: Tree) -> None:
-        self.ended: list[Tried] = []
-        self.running: list[Tried] = []
-        self.trees = {"1": root}
-        self.known = {root.digest}
-
-    def knows(self, digest: str) -> bool:
-        return digest in self.known
-
-    def tree(self, node: str) -> Tree:
-        return self.trees[node]
-
-
 @dataclass(order=True)
 class _Open:
     at: float
@@ -150,7 +135,7 @@ class _Search:
         self._world, self._seed, self._width = world, seed, width
         self._proposer, self._meta = world.proposer(side), Meta(side.learnt)
         self._made: dict[str, Made] = {"1": world.root}
-        self._past = Known(world.tree(world.root.state))
+        self._past = Memory(world.tree(world.root.state))
         self._best = "1"
         self._times = random.Random(f"times/{seed}")
         self._now = 0.0

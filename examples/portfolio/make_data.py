@@ -1,4 +1,4 @@
-"""Draws the instances anew: four kinds, each of which suits other solvers. The same numbers every time."""
+"""Draws the instances: four kinds, each of which suits other solvers. The same numbers every time."""
 
 import json
 import random

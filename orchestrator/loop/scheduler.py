@@ -101,7 +101,7 @@ class Scheduler:
         return self._catch_up(reason) if reason else self._open_next()
 
     def _take_apart(self) -> str | None:
-        """The winner's node that was begun and not ended, whoever began it; else a new one."""
+        """The winner's node that was begun and not ended, begun by this session or another; else a new one."""
         nodes = self._bench.state.nodes
         begun = [nodes[name] for name in self._bench.state.unfinished if self._is_of_winner(nodes[name])]
         if begun and begun[-1].phase is not Phase.QUARANTINED:

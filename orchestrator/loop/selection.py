@@ -99,7 +99,7 @@ class Population:
 
     def _take(self, name: str) -> None:
         if name == self._state.run.root:
-            self._of = None  # rules may compare with it, so they begin anew
+            self._of = None  # rules may compare with it, so they begin again
         elif self._of == (self._state.run.number, self._state.run.cohort):
             self._add(self._state.nodes[name])
 
@@ -121,7 +121,7 @@ class Population:
 
     def _former(self, island: int) -> Member | None:
         """An island of which nothing was measured in the present cohort goes on with what was best of it before: its
-        children are measured anew.
+        children are measured again.
         """
         run = self._state.run
         for cohort in reversed([it for it in run.champions if it != run.cohort]):

@@ -16,7 +16,7 @@ from orchestrator.python_source import parse_python
 
 # Changes with no more than so many common lines between them are one hunk, as `diff` shows them.
 _NEAR = 6
-# A line of which more tokens than this changed was written anew: it is one edit.
+# A line of which more tokens than this changed was rewritten: it is one edit.
 _TOKENS = 12
 # Of two lines that are versions of each other, so large a share of the words is common.
 _ALIKE = 0.25

@@ -18,7 +18,7 @@ Questions = Generator[list[Part], list[bool], None]
 
 # How likely a part is needed before anything is known of it.
 _AT_FIRST = 0.25
-# A line with more parts than this was written anew: its pairs are too many.
+# A line with more parts than this was rewritten: its pairs are too many.
 _OF_A_ROW = 6
 # Below one, so that it is left out alone before it counts as needed.
 _ALMOST = 0.999

@@ -5,8 +5,6 @@ ledger can know: what was asked for, whose turn it is in each pair, and which ca
 """
 
 import json
-import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +17,7 @@ from orchestrator.domain.ab import Outcome, Pair, Scale, outcome_of
 from orchestrator.domain.metric import Ranking
 from orchestrator.ledger import LedgerError, Missing
 from orchestrator.settings import Settings
-from orchestrator.wiring.ledgers import has_ledger
+from orchestrator.wiring.ledgers import has_ledger, write_durably
 from orchestrator.wiring.reading import AB_FILE as FILE
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 
@@ -119,25 +117,12 @@ def read_asked(folder: Path) -> Asked | None:
 
 
 def write_asked(folder: Path, asked: Asked) -> None:
-    """Whole or not at all, and on disk for good. Raises LedgerError."""
-    path = folder / FILE
-    beside = folder / f".{FILE}.{secrets.token_hex(4)}"
+    """Raises LedgerError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with beside.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(asked.model_dump(mode="json"), indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.rename(path)
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
     except OSError as error:
-        raise LedgerError(f"{path}: {error.strerror}; check rights and free space") from error
-    finally:
-        beside.unlink(missing_ok=True)
+        raise LedgerError(f"{folder}: {error.strerror}; check rights and free space") from error
+    write_durably(folder / FILE, json.dumps(asked.model_dump(mode="json"), indent=1) + "\n")
 
 
 def is_begun(folder: Path, settings: Settings) -> bool:

@@ -171,22 +171,26 @@ def _read_note(folder: Path) -> Note | None:
 
 
 def _write_note(folder: Path, note: Note) -> None:
-    """Whole or not at all, and on disk for good."""
     made = str(note.made).lower()
     text = _TEXT.format(campaign=note.campaign, database=json.dumps(note.database, ensure_ascii=False), made=made)
-    beside = folder / f".{NOTE}.{secrets.token_hex(4)}"
+    write_durably(folder / NOTE, text)
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Whole or not at all, and on disk for good. Raises LedgerError."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with beside.open("x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.rename(folder / NOTE)
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        beside.rename(path)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(directory)
         finally:
             os.close(directory)
     except OSError as error:
-        raise LedgerError(f"{folder / NOTE}: {error.strerror}") from error
+        raise LedgerError(f"{path}: {error.strerror}; check rights and free space") from error
     finally:
         beside.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ class Mode(StrEnum):
 def choose(brief: Brief) -> tuple[Mode, Tried | None]:
     """The same for the same past and chooser. With the one that went wrong, where that is what is wanted.
 
-    Where the search learns, it may also improve what it would mend or begin anew: both are sensible there.
+    Where the search learns, it may also improve what it would mend or begin again: both are sensible there.
     """
     mode, failed = _usual(brief)
     fails = brief.lineage and brief.lineage[-1].ending in _MENDABLE

@@ -3,7 +3,7 @@
 The attempt of number n challenges the member at n modulo the size of the population, and takes its place where it is no
 worse. So the population follows from the attempts that ended, in their order, however many run at a time. A challenger
 goes from its member towards one of the best, and by the difference of two more (DE/current-to-pbest/1/bin); how far and
-in how many parameters is drawn anew each time. When all members are one point, all but the best start again anywhere.
+in how many parameters is drawn again each time. When all members are one point, all but the best start again anywhere.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -309,7 +309,7 @@ async def test_a_population_follows_from_numbers_not_from_the_order_of_endings()
 
 
 async def test_a_population_that_has_settled_starts_again() -> None:
-    """All but the best member are drawn anew."""
+    """All but the best member are drawn again."""
     space: Space = {"x": Float(low=0, high=1)}
     past = Shown([tried(number, {"x": 0.5 + number / 1e6}, (float(number == 3),)) for number in range(1, 9)])
     sampler = make_sampler("de", space, ONE)
