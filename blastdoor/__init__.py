@@ -26,7 +26,7 @@ from orchestrator.proposers import Brief, Exhausted, Proposer, ProposerContext
 from orchestrator.proposers.base import Past, PluginFailed, Stalled, Tried
 from orchestrator.pruning import Decision, Peers, Rule, RuleContext
 from orchestrator.task import Task, TaskError, load_task
-from orchestrator.wiring.opening import CannotOpen
+from orchestrator.wiring.resuming import CannotOpen
 from orchestrator.wiring.site import BackendContext, Provider, Site
 from sandbox import (
     Backend,

@@ -24,8 +24,9 @@ from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.combining import combines_next
-from orchestrator.wiring.opening import CannotOpen, open_campaign, site_of_campaign
+from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import Reading, read_campaign
+from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
 from orchestrator.wiring.sites import open_site
 
 __all__ = ["Finished", "Flags", "Headline", "How", "Reading", "Settings", "read_campaign", "search"]

@@ -8,7 +8,7 @@ from orchestrator.machine.programs import Unprepared
 from orchestrator.proposers import PluginFailed
 from orchestrator.task import TaskError
 from orchestrator.views.exits import Exit
-from orchestrator.wiring.opening import CannotOpen
+from orchestrator.wiring.resuming import CannotOpen
 from sandbox import Lost, Refused, Unavailable
 from sandbox.units import format_size
 

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import api
 from orchestrator.api import How, read_campaign, search
-from orchestrator.wiring.opening import CannotOpen
+from orchestrator.wiring.resuming import CannotOpen
 from orchestrator.wiring.site import Site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Proposing, make_site, write_task

@@ -46,7 +46,8 @@ from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
 from orchestrator.views.judging.sarif import sarif
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.opening import CannotOpen, open_campaign, site_of_campaign
+from orchestrator.wiring.opening import open_campaign
+from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
 from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import open_site
 

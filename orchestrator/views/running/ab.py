@@ -40,8 +40,8 @@ from orchestrator.wiring.ab import (
     write_asked,
 )
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.opening import CannotOpen
 from orchestrator.wiring.planning import Plan, plan_campaign
+from orchestrator.wiring.resuming import CannotOpen
 
 _PAIRS = 10
 # A comparison is of the search alone: nobody can be asked in the middle, and nothing comes after it.

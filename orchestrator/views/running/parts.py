@@ -17,9 +17,9 @@ from orchestrator.task import load_task
 from orchestrator.views.campaign.opening import chosen_node
 from orchestrator.views.campaign.opening import open_campaign as read
 from orchestrator.views.flags import say
-from orchestrator.wiring.opening import parts_of_run, site_of_run
 from orchestrator.wiring.plugins import refuse_missing
 from orchestrator.wiring.reading import Reading, task_folder_of
+from orchestrator.wiring.resuming import parts_of_run, site_of_run
 from orchestrator.wiring.sites import open_site
 
 

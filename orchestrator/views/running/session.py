@@ -29,7 +29,8 @@ from orchestrator.views.live.scene import Caps
 from orchestrator.watch import floor_warnings
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.models import models_lines
-from orchestrator.wiring.opening import CannotOpen, Opened, open_campaign, site_of_campaign
+from orchestrator.wiring.opening import Opened, open_campaign
+from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
 from orchestrator.wiring.sites import open_site
 
 

@@ -17,7 +17,7 @@ from orchestrator.loop.pool import deliver
 from orchestrator.loop.workbench import PoolFailed
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.opening import CannotOpen
+from orchestrator.wiring.resuming import CannotOpen
 from orchestrator.wiring.site import Site
 from sandbox import Input, Job, Refused, Unavailable
 from tests.orchestrator.loop.script import HELD, Script, failing

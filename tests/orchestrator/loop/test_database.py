@@ -18,8 +18,9 @@ from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
-from orchestrator.wiring.opening import CannotOpen, open_campaign
+from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import ask, read_campaign
+from orchestrator.wiring.resuming import CannotOpen
 from private_postgres import PrivatePostgres
 from sandbox import Refused
 from tests.orchestrator.loop.books import check_books, ledger_of

@@ -17,8 +17,8 @@ from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task
 from orchestrator.views.cli import cli
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.opening import CannotOpen, parts_of_run, site_of_campaign
 from orchestrator.wiring.reading import read_campaign
+from orchestrator.wiring.resuming import CannotOpen, parts_of_run, site_of_campaign
 from tests.clicking import runner
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import make_site, proposal, scripted, write_task

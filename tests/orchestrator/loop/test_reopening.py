@@ -13,8 +13,8 @@ from orchestrator.git import GitError
 from orchestrator.ledger import Fenced, Full, Ledger, LedgerError
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.opening import CannotOpen
 from orchestrator.wiring.reading import read_campaign
+from orchestrator.wiring.resuming import CannotOpen
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import WALL_S, Point, scripted, write_task
 

@@ -14,8 +14,9 @@ from orchestrator.task import ImageSpec, TaskError, load_task
 from orchestrator.task.crosschecks import STATE
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import FILE
-from orchestrator.wiring.opening import open_campaign, site_of_campaign
+from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import read_campaign, task_folder_of
+from orchestrator.wiring.resuming import site_of_campaign
 from sandbox import Refused
 from tests.clicking import commands_in, runner
 from tests.orchestrator.loop.script import Script

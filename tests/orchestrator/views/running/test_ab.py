@@ -19,8 +19,8 @@ from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.running import ab, session
 from orchestrator.wiring.ab import read_asked
-from orchestrator.wiring.opening import CannotOpen
 from orchestrator.wiring.reading import read_campaign
+from orchestrator.wiring.resuming import CannotOpen
 from orchestrator.wiring.site import Site
 from tests.clicking import runner
 from tests.orchestrator.loop.script import Script

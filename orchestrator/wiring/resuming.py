@@ -1,0 +1,122 @@
+"""What a run was begun with: what of it holds on a resume, and what may have changed since."""
+
+import json
+from pathlib import Path
+
+from orchestrator.choices import OWN_ENGINE
+from orchestrator.domain.records import Run
+from orchestrator.domain.state import State
+from orchestrator.ledger import Artifacts
+from orchestrator.loop.workbench import Parts
+from orchestrator.proposers import Proposer
+from orchestrator.run_options import OPTIONS, Flags, Scope
+from orchestrator.settings import Settings
+from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.wiring.beginning import How
+from orchestrator.wiring.choice import OF_A_SITE, SiteChoice
+from orchestrator.wiring.combining import base_run, with_pool
+from orchestrator.wiring.ledgers import has_ledger
+from orchestrator.wiring.options import Options, resolve
+from orchestrator.wiring.parts import make_parts
+from orchestrator.wiring.plugins import refuse_missing
+from orchestrator.wiring.reading import Reading, campaign_folder, read_campaign, task_folder_of
+from orchestrator.wiring.site import Site
+
+# Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
+_MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook", "combine")
+
+
+class CannotOpen(Exception):
+    """The campaign cannot be opened as it was asked; the message is one line for a person."""
+
+
+def kept_of(state: State, how: How, base: Run | None) -> dict[str, object]:
+    if how is How.COMBINE and base:
+        return site_kept_by(base)
+    return kept_by(state.run) if how is How.RESUME else {}
+
+
+def site_kept_by(run: Run) -> dict[str, object]:
+    """Where a run was begun: combinations of its nodes are measured where those were."""
+    return {name: value for name, value in kept_by(run).items() if name in OF_A_SITE}
+
+
+def kept_by(run: Run) -> dict[str, object]:
+    """What a run was begun with: by flags, where it runs, its proposer and control. It goes on as it was begun."""
+    kept = {"backend": OWN_ENGINE, **json.loads(run.options)}
+    populations = {"islands": run.islands, "migrate": run.migrate or None}
+    return {**kept, **populations, "proposer": run.proposer, "control": run.control}
+
+
+def site_of_campaign(
+    folder: Path,
+    how: How,
+    flags: Flags,
+    settings: Settings,
+    proposer: Proposer | None = None,
+    kept_in: Path | None = None,
+) -> SiteChoice:
+    """Where its candidates are to run, before anything of it is opened. `kept_in` is the campaign's folder, if not in
+    the task. Raises TaskError, LedgerError.
+    """
+    if how not in (How.RESUME, How.COMBINE) or not has_ledger(kept_in or campaign_folder(folder)):
+        return resolve(flags, load_task(task_folder_of(folder)), settings).site
+    with read_campaign(kept_in or folder, settings) as reading:
+        if base := base_run(reading.state, how):
+            stage = load_task(task_folder_of(folder)).combination()
+            kept = site_kept_by(base) if how is How.COMBINE else kept_by(reading.state.run)
+            return resolve(flags, stage, settings, kept).site
+        if proposer is None:
+            refuse_missing(reading.state.run, backend=flags.backend)
+        task = load_task(task_folder_of(folder), searches=proposer is None)
+        return site_of_run(reading.state.run, task, flags, settings)
+
+
+def site_of_run(run: Run, task: Task, flags: Flags, settings: Settings) -> SiteChoice:
+    """Where a run is gone on with: where it was begun, unless a flag says otherwise."""
+    return resolve(flags, task, settings, kept_by(run)).site
+
+
+def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot, without: tuple[str, ...] = ()) -> None:
+    keys = [key for key in diff_of(task_of(run, artifacts), task) if key.split(".")[0] not in _MAY_CHANGE]
+    ignored = ("task", *without)
+    files = [name for name, digest in taken.digests.items() if name not in ignored and run.digests.get(name) != digest]
+    if keys or files:
+        what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
+        raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `run --new-run`")
+
+
+def refuse_another(run: Run, options: Options) -> None:
+    if options["proposer"] != run.proposer:
+        own = f"run {run.number} was begun with the proposer {run.proposer}"
+        raise CannotOpen(f"{own}, not {options['proposer']}; go on with that one, or begin a new run")
+
+
+def task_of(run: Run, artifacts: Artifacts) -> Task:
+    return Task.from_canonical(artifacts.get(run.task).decode())
+
+
+def overruled(options: Options, old: Task, new: Task) -> tuple[str, ...]:
+    """What was changed in the task file since the run began and does not count, for the run was begun with another."""
+    before, now = ({**task.budget.model_dump(), **task.search.model_dump()} for task in (old, new))
+    found = []
+    for name, source in options.sources.items():
+        changed = now.get(name) is not None and before.get(name) != now[name] != options[name]
+        if source == "campaign" and changed:
+            is_fixed = OPTIONS[name].scope is Scope.RUN
+            how = "`run --new-run` begins" if is_fixed else f"`resume --{name.replace('_', '-')}` goes on"
+            found.append(f"{name} stays {options.shown(name)}, which the run was begun with; {how} with another")
+    return tuple(found)
+
+
+async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site) -> Parts:
+    """What a run was made of, once more. Raises CannotOpen when its task is no longer what it was."""
+    task_folder = task_folder_of(task_folder)
+    task, record = load_task(task_folder, searches=False), reading.state.runs[str(run)]
+    if record.combine:
+        task = task.combination()
+    taken = snapshot(task, task_folder)
+    # A candidate is read from its commit: the workspace may have been changed since, for instance by `apply`.
+    check_unchanged(record, reading.artifacts, task, taken, without=("workspace",))
+    parts = await make_parts(task, taken, site)
+    return with_pool(parts, record, reading.artifacts, site) if record.combine else parts
