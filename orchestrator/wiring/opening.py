@@ -94,7 +94,7 @@ async def open_campaign(
             if base:
                 task = whole.combination()
                 taken = _combined(whole, task, taken, task_folder, book.state, artifacts, base, how)
-            options = resolve(flags, task, settings, kept_of(book.state, how, base))
+            options = resolve(flags, task, settings, kept_of(book.state, how, base, artifacts))
             if how is How.COMBINE:
                 refuse_no_attempts(options)
             elif options["combine"]:

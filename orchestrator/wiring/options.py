@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.run_options import OPTIONS, Flags
+from orchestrator.run_options import OPTIONS, Flags, Scope, options_of
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError
 from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of, kept_at, settle
@@ -43,10 +43,13 @@ class Options:
         return choice_of(self.values)
 
     def given(self) -> dict[str, Any]:
-        """What flags and the campaign said, and where it runs: kept with the run, so that a resume goes on with it."""
+        """What flags and the campaign said, what holds for the whole run, and where it runs: kept with the run, so that
+        a resume goes on with it, whatever a task, a setting or a default says by then.
+        """
         said = {name: self.values[name] for name, source in self.sources.items() if source in ("flag", "campaign")}
         place = {name: self.values[name] for name in OF_A_SITE if self.sources[name] != "task"}
-        return said | {name: value for name, value in place.items() if value is not None}
+        whole = {name: self.values[name] for name in options_of(Scope.RUN)} | {"arms": list(self.arms)}
+        return said | {name: value for name, value in (place | whole).items() if value is not None}
 
 
 def resolve(

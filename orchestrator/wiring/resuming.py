@@ -24,16 +24,22 @@ from orchestrator.wiring.site import Site
 
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
 _MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook", "combine")
+_MAY_NOT = ("search.archive",)
+# What held where nobody said anything, in runs that were begun before every option of a run was kept with it.
+_AT_FIRST = {"selection": "champion", "novelty": "off", "meta": "off", "credit": "lift", "price": "none"}
 
 
 class CannotOpen(Exception):
     """The campaign cannot be opened as it was asked; the message is one line for a person."""
 
 
-def kept_of(state: State, how: How, base: Run | None) -> dict[str, object]:
+def kept_of(state: State, how: How, base: Run | None, artifacts: Artifacts) -> dict[str, object]:
     if how is How.COMBINE and base:
         return site_kept_by(base)
-    return kept_by(state.run) if how is How.RESUME else {}
+    if how is not How.RESUME:
+        return {}
+    said = task_of(state.run, artifacts).search.model_dump(include=set(_AT_FIRST), exclude_none=True)
+    return {**_AT_FIRST, **said, **kept_by(state.run)}
 
 
 def site_kept_by(run: Run) -> dict[str, object]:
@@ -42,7 +48,7 @@ def site_kept_by(run: Run) -> dict[str, object]:
 
 
 def kept_by(run: Run) -> dict[str, object]:
-    """What a run was begun with: by flags, where it runs, its proposer and control. It goes on as it was begun."""
+    """What a run was begun with: options of the whole run, what flags said, where it runs. It goes on so."""
     kept = {"backend": OWN_ENGINE, **json.loads(run.options)}
     populations = {"islands": run.islands, "migrate": run.migrate or None}
     return {**kept, **populations, "proposer": run.proposer, "control": run.control}
@@ -78,7 +84,8 @@ def site_of_run(run: Run, task: Task, flags: Flags, settings: Settings) -> SiteC
 
 
 def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot, without: tuple[str, ...] = ()) -> None:
-    keys = [key for key in diff_of(task_of(run, artifacts), task) if key.split(".")[0] not in _MAY_CHANGE]
+    changed = diff_of(task_of(run, artifacts), task)
+    keys = [key for key in changed if key.split(".")[0] not in _MAY_CHANGE or key.startswith(_MAY_NOT)]
     ignored = ("task", *without)
     files = [name for name, digest in taken.digests.items() if name not in ignored and run.digests.get(name) != digest]
     if keys or files:

@@ -123,7 +123,7 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
     said = [
         f"{name} {opened.options.shown(name)} ({source})"
         for name, source in opened.options.sources.items()
-        if opened.options[name] is not None and name not in ("width", "depth")
+        if opened.options.shown(name) and name not in ("width", "depth")
     ]
     models = opened.bench.models
     doubts = floor_warnings(models.folder, models.config, replay_command(wanted.task, models.config)) if models else []

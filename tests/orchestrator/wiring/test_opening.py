@@ -1,22 +1,25 @@
 """How a campaign is opened: what is left behind where it cannot be, and where it is found."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 
+from orchestrator.domain import events as e
 from orchestrator.ledger import CampaignLock, Held, Ledger, LedgerError
 from orchestrator.loop.jobs import Image
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec, TaskError, load_task
 from orchestrator.task.crosschecks import STATE
+from orchestrator.wiring import options
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import FILE
 from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import read_campaign, task_folder_of
-from orchestrator.wiring.resuming import site_of_campaign
+from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
 from sandbox import Refused
 from tests.clicking import commands_in, runner
 from tests.orchestrator.loop.script import Script
@@ -161,4 +164,61 @@ async def test_what_the_task_says_in_vain_is_told(tmp_path: Path) -> None:
         }
     async with open_campaign(folder, site, how=How.RESUME, flags=Flags(attempts=9)) as opened:
         assert len(opened.notes) == 1
+    await site.backend.close()
+
+
+_OTHERS = {"meta": "gradient", "credit": "lineage", "price": "seconds", "novelty": "learn", "selection": "tournament"}
+
+
+@pytest.mark.parametrize("changed", ["defaults", "task"])
+async def test_a_run_goes_on_with_the_options_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """Whatever said them at first, and whatever a default or the task says by now."""
+    folder, site = write_task(tmp_path / "task"), make_site(Script())
+    async with open_campaign(folder, site) as opened:
+        before = {name: opened.options[name] for name in (*_OTHERS, "arms", "islands", "migrate")}
+    others = {**_OTHERS, "arms": ("operators",), "islands": 3, "migrate": 7}
+    if changed == "defaults":
+        for name, value in others.items():
+            monkeypatch.setitem(options._DEFAULTS, name, value)
+    else:
+        file = folder / "blastdoor.toml"
+        lines = (f"{name} = {json.dumps(value)}" for name, value in others.items())
+        file.write_text("\n".join([file.read_text(), "[search]", *lines]))
+    async with open_campaign(folder, site, how=How.RESUME) as opened:
+        found = {name: opened.options[name] for name in others}
+        assert found == {**before, "arms": found["arms"]}
+        assert opened.options.arms == ()
+        told = {note.split()[0] for note in opened.notes}
+        assert told == (set(others) if changed == "task" else set())
+    await site.backend.close()
+
+
+@pytest.mark.parametrize("said", [None, "lift"])
+async def test_a_run_of_an_earlier_version_goes_on_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None
+) -> None:
+    """Its ledger keeps what flags said alone: the rest is as its task said, or as it was where nobody said anything."""
+    more = [f'[search]\nmeta = "{said}"'] if said else []
+    folder, site = write_task(tmp_path / "task", *more), make_site(Script())
+    async with open_campaign(folder, site) as opened:
+        opened.bench.book.record(e.LimitsSet(limits={}, options="{}"))
+    monkeypatch.setitem(options._DEFAULTS, "meta", "gradient")
+    async with open_campaign(folder, site, how=How.RESUME) as opened:
+        assert opened.options["meta"] == (said or "off")
+    await site.backend.close()
+
+
+async def test_the_grid_of_an_archive_stays(tmp_path: Path) -> None:
+    """A run that is half way in other cells would begin its archive again without a word."""
+    grid = "[search.archive.features]\nsize = {low = 0, high = 10, bins = 5}\n"
+    folder, site = write_task(tmp_path / "task", '[search]\nselection = "archive"\n', grid), make_site(Script())
+    async with open_campaign(folder, site):
+        pass
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text().replace("bins = 5", "bins = 6"))
+    with pytest.raises(CannotOpen, match=r"search\.archive\.features\.size\.bins.*--new-run"):
+        async with open_campaign(folder, site, how=How.RESUME):
+            pass
     await site.backend.close()
