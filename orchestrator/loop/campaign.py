@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -82,6 +83,7 @@ class Campaign:
         self._before_trying: set[asyncio.Task[str | None]] = set()
         self._cancelled: set[str] = set()
         self._asked_to_stop: str | None = None
+        self._heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._minimises_at_end = minimise and not review
         self._searched = ""
         self._holds = Holds(bench)
@@ -91,6 +93,8 @@ class Campaign:
     def stop(self, why: str) -> None:
         """End cleanly and soon: what is under way is ended, refunded and queued for a resume."""
         self._asked_to_stop = self._asked_to_stop or why
+        if not self._heard.done():
+            self._heard.set_result(None)
 
     def minimise(self, winner: str) -> None:
         """Take a node apart in this session, and do nothing else."""
@@ -134,7 +138,7 @@ class Campaign:
         work = asyncio.create_task(fill_pool(self._bench, pooling))
         try:
             while not work.done():
-                await asyncio.wait({work}, timeout=_POLL_S)
+                await self._first_of(work)
                 if reason := self._asked_to_stop or self._deadline.reason(self._scheduler.progress()):
                     return reason
             work.result()
@@ -210,12 +214,13 @@ class Campaign:
         self._running[asyncio.create_task(Attempt(self._bench, node).run(), name=node)] = node
 
     async def _wait(self) -> None:
-        if not self._running:
-            await asyncio.sleep(_POLL_S)
-            return
-        done, _ = await asyncio.wait(self._running, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
+        await self._first_of(*self._running)
+        for task in [task for task in self._running if task.done()]:
             self._finish(task)
+
+    async def _first_of(self, *tasks: "asyncio.Task[Any]") -> None:
+        """Until one of them ends, a stop is asked for, or it is time to look around."""
+        await asyncio.wait((self._heard, *tasks), timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -109,10 +109,14 @@ def proposal(point: Point) -> Proposal:
 
 
 class Clock:
-    """The real one, moved forward: whoever waits for an hour need not take one."""
+    """The real one, moved forward: a wait of an hour takes none.
 
-    def __init__(self) -> None:
-        self._ahead = timedelta()
+    It stands past all that an earlier session put off, since that one's was moved forward, too.
+    """
+
+    def __init__(self, put_off: Iterable[str] = ()) -> None:
+        latest = max((datetime.fromisoformat(it) for it in put_off if it), default=utc_now())
+        self._ahead = max(timedelta(), latest - utc_now())
         self.waits: list[float] = []
 
     def __call__(self) -> datetime:
@@ -225,7 +229,7 @@ async def scripted(
             if proposed:
                 proposer: Proposer = Proposing(*proposed, branching=branching)
                 opened.bench.proposers[Role.SEARCH] = proposer
-            clock = Clock()
+            clock = Clock(node.not_before for node in opened.bench.state.nodes.values())
             opened.bench.book._clock = clock
             opened.bench.breaker.clock = clock.seconds
             session = Scripted(**vars(opened), script=script, clock=clock)
