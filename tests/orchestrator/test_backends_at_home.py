@@ -26,6 +26,8 @@ BEGINNING = ("startswith", "endswith", "removeprefix", "get")
 
 def branches(code: str) -> list[int]:
     """The lines that ask for a backend by its name or by its class."""
+    if not any(name in code for name in (*NAMES, *CLASSES)):
+        return []
     return sorted({getattr(node, "lineno", 0) for node in ast.walk(ast.parse(code)) if any(_asks(node))})
 
 
