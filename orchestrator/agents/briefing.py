@@ -21,7 +21,7 @@ You work alone on one change to a program, in a chamber without network. Nobody 
 In {workspace} you may edit, create and delete only these paths: {paths}
 (* stands for any characters within one name, ** for any folders.) All else there is for reading; what you do to it is
 left out. So is what tools leave behind (caches, histories, swap files), unless a path above has its name in it.
-Only text files are taken over, at most {files} of them with {size} bytes in all.
+{regions}Only text files are taken over, at most {files} of them with {size} bytes in all.
 {tools}
 You have {minutes} for all of it{caps}. What is in {workspace} when the time is over is handed in as it is.
 What you print, and what you write about scores, counts for nothing: a judge that neither you nor the program can reach
@@ -47,6 +47,7 @@ def rules_of(policy: Policy, brief: Brief, seconds: float, allowance: Allowance 
     left = f"; {brief.tunes} are left in all" if brief.tunes is not None else ""
     return _ALONE.format(
         paths=", ".join(shown(it, 1000) for it in policy.editable[:_PATHS]) + more,
+        regions=policy.told_regions(),
         files=policy.caps.files,
         size=policy.caps.total_bytes,
         workspace=workspace,

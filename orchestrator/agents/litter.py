@@ -25,12 +25,12 @@ LEFTOVERS = (
 def is_litter(path: str, before: Container[str], policy: Policy) -> bool:
     if path in before or not any(map(_is_name_of_litter, path.split("/"))):
         return False
-    return not any(matches(pattern, path) for pattern in policy.editable if _names_litter(pattern))
+    return not any(matches(pattern, path) for pattern in policy.patterns if _names_litter(pattern))
 
 
 def unwalked(policy: Policy) -> list[str]:
     """The caches that the task does not name."""
-    named = {part for pattern in policy.editable for part in pattern.split("/")}
+    named = {part for pattern in policy.patterns for part in pattern.split("/")}
     return [name for name in CACHES if name not in named]
 
 

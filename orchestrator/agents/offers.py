@@ -81,6 +81,8 @@ def offer_of(tree: Tree, work: Work, policy: Policy) -> Offer:
     differs = [path for path in mine if new.get(path) != tree.get(path)]
     try:
         check_sizes({path: new[path] for path in differs if path in new}, policy.caps)
+        for path in sorted(differs):
+            policy.check_regions(path, tree.get(path), new.get(path))
     except Refusal as refusal:
         raise NoOffer(str(refusal), left_out) from None
     try:

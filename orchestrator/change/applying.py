@@ -45,6 +45,8 @@ def apply(tree: Tree, change: Change, policy: Policy, effort: Effort | None = No
     removed = {edit.removed for edit in change.edits}
     files = {path: file for path, file in tree.items() if path not in removed} | written
     _check_shape([path for path in written if path not in tree], files, policy)
+    for path in sorted(_replaced(change)):
+        policy.check_regions(path, tree.get(path), files.get(path))
     result = Tree(files)
     if result == tree:
         raise Refusal(Reason.NO_EFFECT, "the tree stays as it is")

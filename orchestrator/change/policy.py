@@ -1,10 +1,13 @@
 """What a task lets an agent change: the paths, the sizes and the modes. Asked before anything is looked at."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from orchestrator.change.names import check_name, folded, is_special
 from orchestrator.change.patterns import is_exact, matches
 from orchestrator.change.refusal import Reason, Refusal, shown, shown_path
+from orchestrator.change.regions import Region, difference_outside, split_entry
+from orchestrator.change.tree import File
 
 _PATTERNS_TOLD = 20
 _FOLDERS = 50  # of one path; what stores the tree takes no more than twice as many
@@ -33,7 +36,8 @@ DEFAULT_CAPS = Caps()
 
 @dataclass(frozen=True)
 class Policy:
-    """Editable and hidden paths are patterns (see patterns.py); a path that is both is hidden.
+    """Editable and hidden paths are patterns (see patterns.py); a path that is both is hidden. An editable one may name
+    a region of its file (see regions.py): then only its regions may change, whatever other patterns match it.
 
     Hidden patterns ignore case, and one that matches a folder hides all beneath it. Names that tools read unasked
     (conftest.py, .gitignore, …) are editable only where `editable` has their exact path. Raises ValueError for a
@@ -46,14 +50,34 @@ class Policy:
     mode_may_change: bool = False
 
     def __post_init__(self) -> None:
-        for pattern in (*self.editable, *self.hidden):
+        for pattern in (*self.patterns, *self.hidden):
             _check_pattern(pattern)
+        whole = {entry for entry in self.editable if ":" not in entry}
+        for path, regions in self.regions.items():
+            if path in whole:
+                raise ValueError(f"{shown(path)}: is editable as a whole too; take {path} or {path}{regions[0]} out")
+            if len(set(regions)) < len(regions):
+                raise ValueError(f"{shown(path)}: names a region twice; take one out")
+
+    @cached_property
+    def patterns(self) -> tuple[str, ...]:
+        """The paths and globs of what is editable, in whole or in part."""
+        return tuple(dict.fromkeys(split_entry(entry)[0] for entry in self.editable))
+
+    @cached_property
+    def regions(self) -> dict[str, tuple[Region, ...]]:
+        """The files of which only parts are editable."""
+        found: dict[str, tuple[Region, ...]] = {}
+        for path, region in map(split_entry, self.editable):
+            if region:
+                found[path] = (*found.get(path, ()), region)
+        return found
 
     @property
     def only(self) -> str | None:
         """The one editable file, where there is just one: a block without a path can only mean this."""
-        alone = len(self.editable) == 1 and is_exact(self.editable[0])
-        return self.editable[0] if alone else None
+        alone = len(self.patterns) == 1 and is_exact(self.patterns[0])
+        return self.patterns[0] if alone else None
 
     def check(self, path: str) -> None:
         """Refuse a path that a change may not have on any of its sides."""
@@ -62,10 +86,23 @@ class Policy:
         if path.count("/") > _FOLDERS:
             raise Refusal(Reason.PATH_TOO_LONG, shown(path))
         check_name(path)
-        if is_special(path) and not (is_exact(path) and path in self.editable):
+        if is_special(path) and not (is_exact(path) and path in self.patterns):
             raise Refusal(Reason.NAME_RESERVED, shown(path))
-        if self.hides(path) or not any(matches(pattern, path) for pattern in self.editable):
+        if self.hides(path) or not any(matches(pattern, path) for pattern in self.patterns):
             raise self.not_editable(path)
+
+    def check_regions(self, path: str, old: File | None, new: File | None) -> None:
+        """Refuse a file that differs outside its regions, or comes or goes although it has some."""
+        regions = self.regions.get(path)
+        if not regions or old == new:
+            return
+        if old is None or new is None:
+            why = "it has regions, so it stays where it is"
+        else:
+            why = difference_outside(path, old.data, new.data, regions)
+        if why:
+            names = ", ".join(f"{shown(path)}{region}" for region in regions[:_PATTERNS_TOLD])
+            raise Refusal(Reason.NOT_EDITABLE, f"{shown_path(path)}: {why}", f"of this file you may edit: {names}")
 
     def hides(self, path: str) -> bool:
         """Whether the path, or a folder above it, is hidden; so is the name of a folder whose contents are."""
@@ -85,12 +122,21 @@ class Policy:
         return (
             f"You may edit, create and delete only these paths: {self._listed(len(self.editable))}\n"
             "(* stands for any characters within one name, ** for any folders.) Any other path is refused, and with it "
-            "the whole change.\n"
+            f"the whole change.\n{self.told_regions()}"
             f"A change has at most {caps.text_bytes} bytes and {caps.text_lines} lines of text, {caps.files} files and "
             f"{caps.hunks} hunks; a file has at most {caps.file_bytes} bytes, all files of a change together "
             f"{caps.total_bytes}, and {caps.compared_lines} lines with those that they replace, a path "
             f"{caps.path_bytes}. Text files only, no links, no submodules. {modes}"
         )
+
+    def told_regions(self) -> str:
+        """Which parts of which files, a line for each; empty where files are editable as a whole."""
+        lines = [
+            f"Of {shown(path, 1000)} you may change only {'; and '.join(region.told for region in regions)}."
+            for path, regions in self.regions.items()
+        ]
+        more = " All else in these files stays as it is, byte for byte, or the whole change is refused.\n"
+        return "\n".join(lines) + more if lines else ""
 
     def _listed(self, count: int) -> str:
         listed = ", ".join(shown(pattern, 1000) for pattern in self.editable[:count])

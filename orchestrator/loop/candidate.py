@@ -26,6 +26,7 @@ def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters: Parame
     new = Tree({**tree, parameters.file: _with_point(tree, parameters, proposal.params or {})})
     if new == tree:
         raise Refusal(Reason.NO_EFFECT, parameters.file)
+    policy.check_regions(parameters.file, tree.get(parameters.file), new[parameters.file])
     return new
 
 

@@ -70,7 +70,7 @@ class Minimising:
         """
         bench = self._bench
         whole = await bench.tree(self._winner.id)
-        pieces = await offload(Pieces, bench.root, whole, bench.task.parameters)
+        pieces = await offload(lambda: Pieces(bench.root, whole, bench.task.parameters, policy=bench.policy))
         self._of.look_back(whole)
         search, short = Search(pieces.levels, bench.probes, pieces.rows), ""
         try:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.change import Effort, File, Tree
+from orchestrator.change import Effort, File, Policy, Refusal, Tree
 from orchestrator.change.canonical import is_text
 from orchestrator.minimise.edits import Edit, edits_between
 from orchestrator.minimise.search import Part
@@ -65,8 +65,15 @@ class Told:
 class Pieces:
     """Of `old` and `new`. `coarse`: there are more than can be left out one by one, so they were cut less finely."""
 
-    def __init__(self, old: Tree, new: Tree, parameters: Parameters | None = None, most: int = MOST) -> None:
-        self._old, self._new, self._parameters = old, new, parameters
+    def __init__(
+        self,
+        old: Tree,
+        new: Tree,
+        parameters: Parameters | None = None,
+        most: int = MOST,
+        policy: Policy | None = None,
+    ) -> None:
+        self._old, self._new, self._parameters, self._policy = old, new, parameters, policy
         self.most = most
         self.all = tuple(_pieces(old, new, parameters))
         cut = _cut(self.all)
@@ -96,7 +103,17 @@ class Pieces:
             if file is None:
                 return None
             files[path] = file
-        return Tree(files)
+        return Tree(files) if self._keeps_to_regions(files) else None
+
+    def _keeps_to_regions(self, files: Mapping[str, File]) -> bool:
+        """Lines that two versions share may be lines of other places, so a selection can reach out of a region."""
+        policy = self._policy or Policy(editable=())
+        try:
+            for path in policy.regions:
+                policy.check_regions(path, self._old.get(path), files.get(path))
+        except Refusal:
+            return False
+        return True
 
     def told(self, part: Part) -> Told:
         """The first and the last piece of a part say where it is."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from orchestrator.task.sections import Budget, GuardSpec, SearchSpec, Section, Trial, Tune, Workspace
 from orchestrator.task.space import Parameters
-from orchestrator.task.words import Glob, Text
+from orchestrator.task.words import Editable, Glob, Text
 from sandbox import Limits
 
 # The input under which a combination finds its pool.
@@ -29,7 +29,7 @@ class CombineSpec(Section):
     diversity: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
     statement: Annotated[Text, Field(min_length=1, max_length=100_000)] | None = None
     workspace: Workspace = "combine"
-    editable: tuple[Glob, ...] = Field(min_length=1, max_length=10_000)
+    editable: tuple[Editable, ...] = Field(min_length=1, max_length=10_000)
     hidden: tuple[Glob, ...] = ()
     exclude: tuple[Glob, ...] = ()
     trial: Trial

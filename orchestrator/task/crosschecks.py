@@ -5,12 +5,13 @@ carries weight: neither judge nor gold may lie where a candidate could see them,
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from orchestrator.change import Refusal
 from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
+from orchestrator.change.regions import BadRegion, spans, split_entry
 from orchestrator.choices import PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.certify import EACH
 from orchestrator.domain.metric import Rule
@@ -54,10 +55,15 @@ def check(task: Task, folder: Path, *, searches: bool = True) -> list[Notice]:
         place = folder / task.workspace
         names = plain_names(place, ("workspace",), leaves_out=task.leaves_out)
         warnings += [*_excluded_without_effect(task, place), *check_names(task, names)]
+        check_regions(task, lambda name: (place / name).read_bytes())
     return warnings
 
 
 def check_sections(task: Task) -> None:
+    try:
+        task.policy()
+    except ValueError as error:
+        raise Wrong(("editable",), str(error)) from None
     _refuse_twice(("metrics",), [metric.name for metric in task.metrics])
     _refuse_twice(("guards",), [guard.name for guard in task.guards])
     if task.ranking.rule is Rule.WEIGHTED:
@@ -202,12 +208,25 @@ def check_names(task: Task, names: Iterable[str]) -> list[Notice]:
     files = set(names)
     warnings: list[Notice] = []
     for section, patterns in (("editable", task.editable), ("hidden", task.hidden)):
-        for at, pattern in enumerate(patterns):
+        for at, entry in enumerate(patterns):
+            pattern, region = split_entry(entry)
             if is_exact(pattern):
                 warnings += _check_exact(task, (section, at), pattern, files)
+                if region and pattern not in files:
+                    raise Wrong((section, at), f'"{pattern}" is not in the workspace; a region is in a file that is')
             elif not any(matches(pattern, name) for name in files):
                 warnings.append(((section, at), f'"{pattern}" matches no file of the workspace'))
     return warnings
+
+
+def check_regions(task: Task, read: Callable[[str], bytes]) -> None:
+    """Every region is in its file as candidates start from it."""
+    for path, regions in task.policy().regions.items():
+        try:
+            spans(path, read(path), regions)
+        except BadRegion as error:
+            at = next(at for at, entry in enumerate(task.editable) if split_entry(entry)[0] == path)
+            raise Wrong(("editable", at), f'"{path}" cannot be cut at its regions: {error}') from None
 
 
 def _check_exact(task: Task, key: Key, path: str, files: set[str]) -> Iterator[Notice]:
@@ -240,6 +259,8 @@ def _check_parameters_file(task: Task, file: str) -> None:
     except Refusal as refusal:
         text = f'"{file}" cannot be written ({refusal.reason}); add it to editable'
         raise Wrong(("parameters", "file"), text) from None
+    if file in task.policy().regions:
+        raise Wrong(("parameters", "file"), f'"{file}" is written as a whole; make all of it editable, not a region')
 
 
 def _workspace(task: Task, folder: Path) -> tuple[Path, Key]:

@@ -36,7 +36,7 @@ from orchestrator.task.sections import (
     Workspace,
 )
 from orchestrator.task.space import Parameters
-from orchestrator.task.words import Glob, Inputs, Place, TaskName, Text
+from orchestrator.task.words import Editable, Glob, Inputs, Place, TaskName, Text
 from sandbox import Limits
 
 _LATER_IN_SEARCH = ("arms", "meta", "credit", "price", "islands", "migrate", "archive", "novelty", "minimise")
@@ -60,7 +60,7 @@ class Task(Section):
     name: TaskName
     statement: Annotated[Text, Field(min_length=1, max_length=100_000)]
     workspace: Workspace = "workspace"
-    editable: tuple[Glob, ...] = Field(min_length=1, max_length=10_000)
+    editable: tuple[Editable, ...] = Field(min_length=1, max_length=10_000)
     hidden: tuple[Glob, ...] = ()
     exclude: tuple[Glob, ...] = ()
     trial: Trial

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator.change import Tree
 from orchestrator.domain.verdict import Mode
-from orchestrator.task.crosschecks import check_names, check_places, gold_of, judged_otherwise
+from orchestrator.task.crosschecks import check_names, check_places, check_regions, gold_of, judged_otherwise
 from orchestrator.task.errors import Key, TaskError, Wrong, dotted
 from orchestrator.task.files import FILES, input_digest, plain_names, read_tree
 from orchestrator.task.model import Task
@@ -102,9 +102,11 @@ def _workspace(task: Task, folder: Path) -> tuple[str | None, Tree]:
     if isinstance(task.workspace, str):
         path = folder / task.workspace
         names = plain_names(path, key, leaves_out=task.leaves_out)
-        return None, read_tree(path, names, key, cap, "limits.bundle_bytes")
-    commit, tree = _committed(task, task.workspace, folder, cap)
-    check_names(task, tree)
+        commit, tree = None, read_tree(path, names, key, cap, "limits.bundle_bytes")
+    else:
+        commit, tree = _committed(task, task.workspace, folder, cap)
+        check_names(task, tree)
+    check_regions(task, lambda name: tree[name].data if name in tree else b"")
     return commit, tree
 
 

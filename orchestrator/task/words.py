@@ -62,6 +62,11 @@ def _inside(value: str) -> str:
 
 
 def _glob(value: str) -> str:
+    Policy(editable=(), hidden=(value,))
+    return value
+
+
+def _editable(value: str) -> str:
     Policy(editable=(value,))
     return value
 
@@ -114,6 +119,7 @@ Variable = Annotated[str, AfterValidator(_variable)]
 Place = Annotated[str, Field(max_length=1024), AfterValidator(_line)]
 Inside = Annotated[str, Field(max_length=1024), AfterValidator(_inside)]
 Glob = Annotated[str, AfterValidator(_glob)]
+Editable = Annotated[str, AfterValidator(_editable)]
 Requirement = Annotated[str, Field(max_length=512), AfterValidator(_no_option)]
 Package = Annotated[str, AfterValidator(_package)]
 ImageName = Annotated[str, AfterValidator(_image)]

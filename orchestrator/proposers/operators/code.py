@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
+from orchestrator.change.regions import Region, spans
 from orchestrator.proposers.operators.edit import line_of
 from orchestrator.proposers.operators.safety import is_safe, parsed
 
@@ -59,13 +60,18 @@ class Spot:
 
 
 class Code:
-    """Raises ValueError for what is no Python, or could not be parsed without danger."""
+    """Raises ValueError for what is no Python, or could not be parsed without danger, or lacks its regions.
 
-    def __init__(self, data: bytes) -> None:
+    Where there are regions, `of` finds what is in one or around one.
+    """
+
+    def __init__(self, data: bytes, path: str = "", regions: tuple[Region, ...] = ()) -> None:
         tree = parsed(data)
         if tree is None or not is_safe(data, tree):
             raise ValueError("no Python that can be worked on as a tree")
-        self.data = data
+        if regions:
+            spans(path, data, regions)
+        self.data, self.path, self.regions = data, path, regions
         self._of: dict[tuple[type[cst.CSTNode], ...], list[Spot]] = {}
         self._shift = len(BOM) if data.startswith(BOM) else 0
         try:
@@ -78,8 +84,16 @@ class Code:
 
     def of(self, *kinds: type[cst.CSTNode]) -> list[Spot]:
         if kinds not in self._of:
-            self._of[kinds] = [spot for spot in self.spots if isinstance(spot.node, kinds)]
+            self._of[kinds] = [spot for spot in self.reachable if isinstance(spot.node, kinds)]
         return self._of[kinds]
+
+    @cached_property
+    def reachable(self) -> list[Spot]:
+        """All spots; where there are regions, those in one or around one."""
+        if not self.regions:
+            return self.spots
+        around = spans(self.path, self.data, self.regions)
+        return [spot for spot in self.spots if any(span.touches(spot.start, spot.end) for span in around)]
 
     def text(self, spot: Spot) -> bytes:
         return self.data[spot.start : spot.end]
@@ -164,9 +178,9 @@ def _names(kind: type[cst.CSTNode]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
-def read_code(data: bytes) -> Code | None:
+def read_code(data: bytes, path: str = "", regions: tuple[Region, ...] = ()) -> Code | None:
     """None for what has to be worked on line by line. The last few are kept: a parent has many children."""
     try:
-        return Code(data)
+        return Code(data, path, regions)
     except ValueError:
         return None

@@ -52,7 +52,7 @@ def numbers(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
 
 def onward(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
     """The step that made it better once more: as far again, or half, or twice."""
-    earlier = read_code(hints.before) if hints.before is not None else None
+    earlier = read_code(hints.before, code.path, code.regions) if hints.before is not None else None
     if earlier is None:
         return None
     here, there = _numbers(code), _numbers(earlier)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from orchestrator.change import Policy, Refusal, Tree
+from orchestrator.change.regions import BadRegion, Region, spans
 from orchestrator.proposers.operators.meaning import is_python
 
 MOST_FILES = 64
@@ -13,19 +14,21 @@ _PROSE = (".md", ".rst", ".markdown", ".adoc")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file with how likely it is to be chosen, before anything is known of it."""
+    """A file with how likely it is to be chosen, before anything is known of it, and its regions if it has some."""
 
     path: str
     data: bytes
     weight: float
+    regions: tuple[Region, ...] = ()
 
 
 def editable_texts(tree: Tree, policy: Policy, left_out: str | None = None) -> list[Target]:
     """`left_out` is a file that others look after; it counts when there is no other."""
     found = [
-        Target(path, file.data, _weight(path, file.data))
+        Target(path, file.data, _weight(path, file.data), policy.regions.get(path, ()))
         for path, file in tree.items()
         if len(file.data) <= policy.caps.file_bytes and _may_touch(path, policy) and _is_text(file.data)
+        if _has_regions(path, file.data, policy)
     ]
     others = [target for target in found if target.path != left_out]
     return sorted(others or found, key=lambda target: (len(target.data), target.path))[:MOST_FILES]
@@ -37,6 +40,14 @@ def _may_touch(path: str, policy: Policy) -> bool:
     except Refusal:
         return False
     return True
+
+
+def _has_regions(path: str, data: bytes, policy: Policy) -> bool:
+    """Whether a file that is editable in part still has these parts."""
+    try:
+        return not (regions := policy.regions.get(path)) or bool(spans(path, data, regions))
+    except BadRegion:
+        return False
 
 
 def _is_text(data: bytes) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from orchestrator.change.regions import BadRegion, Region, Span, spans
 from orchestrator.proposers.operators.crossing import lines_from
 from orchestrator.proposers.operators.edit import Edit, Splice, counted, line_of, listed, snippet, spliced
 from orchestrator.proposers.operators.hints import Hints, pick
@@ -46,6 +47,7 @@ class Page:
 
     path: str
     data: bytes
+    regions: tuple[Region, ...] = ()
 
     @property
     def ending(self) -> str:
@@ -62,8 +64,8 @@ class Page:
         at = 0
         for line in self.lines:
             matches = _NUMBER.finditer(self._meant(line)) if len(line) <= LONGEST_LINE else ()
-            spans = [Splice(at + it.start(1), at + it.end(1), it[1]) for it in matches]
-            found += [span for span in spans if read_number(span.new.decode()) is not None]
+            places = [Splice(at + it.start(1), at + it.end(1), it[1]) for it in matches]
+            found += [it for it in places if read_number(it.new.decode()) is not None and self._may_touch(it.start)]
             at += len(line)
             if len(found) > MOST_NUMBERS:
                 break
@@ -72,7 +74,22 @@ class Page:
     @cached_property
     def movable(self) -> list[int]:
         """Lines that could stand elsewhere: closed in themselves, neither blank nor a comment."""
-        return [at for at, line in enumerate(self.lines) if self._is_movable(line)]
+        found, start = [], 0
+        for at, line in enumerate(self.lines):
+            if self._is_movable(line) and self._may_touch(start):
+                found.append(at)
+            start += len(line)
+        return found
+
+    def _may_touch(self, at: int) -> bool:
+        return not self.regions or any(span.start <= at < span.end for span in self._spans)
+
+    @cached_property
+    def _spans(self) -> tuple[Span, ...]:
+        try:
+            return spans(self.path, self.data, self.regions)
+        except BadRegion:
+            return ()
 
     def _meant(self, line: bytes) -> bytes:
         """The line with comments and quoted text blanked out, as long as before."""
@@ -129,7 +146,7 @@ def line_onward(page: Page, rng: random.Random, hints: Hints) -> Edit | None:
     """The step of numbers that made it better once more."""
     if hints.before is None:
         return None
-    earlier = Page(page.path, hints.before)
+    earlier = Page(page.path, hints.before, page.regions)
     if _skeleton(page) != _skeleton(earlier):
         return None
     share = rng.choice((0.5, 1.0, 1.0, 2.0, 4.0)) * math.exp(rng.gauss(0.0, 0.2))

@@ -131,13 +131,17 @@ class Drawing:
         if target is None:
             return None
         hints = self._hints(target.path, memory, chooser)
-        code = read_code(target.data) if self._tables.on_code and is_python(target.path) else None
+        code = (
+            read_code(target.data, target.path, target.regions)
+            if self._tables.on_code and is_python(target.path)
+            else None
+        )
         table = self._tables.on_lines if code is None else self._tables.on_code
         name = self._operator(target.path, table, memory, chooser)
         if name is None:
             return None
         edit = (
-            self._tables.on_lines[name].work(Page(target.path, target.data), self._rng, hints)
+            self._tables.on_lines[name].work(Page(target.path, target.data, target.regions), self._rng, hints)
             if code is None
             else self._tables.on_code[name].work(code, self._rng, hints)
         )

@@ -78,7 +78,7 @@ def arithmetic(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
 
 def condition(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
     """A condition turned round, `and` for `or`, or one side of them left out. Never a `while`: it would not end."""
-    tests = [spot for spot in code.spots if _is_test(spot)]
+    tests = [spot for spot in code.reachable if _is_test(spot)]
     joined = code.of(cst.BooleanOperation)
     spot = pick(rng, [*tests, *joined], lambda it: hints.favour(it.owner))
     if spot is None:

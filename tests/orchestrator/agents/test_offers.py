@@ -149,3 +149,14 @@ def test_the_page_has_the_list() -> None:
     """docs/agents.md shows every name."""
     page = (Path(__file__).parents[3] / "docs" / "agents.md").read_text()
     assert not [name for name in (*CACHES, *LEFTOVERS) if f"`{name}`" not in page]
+
+
+def test_T93_outside_a_region() -> None:
+    """What an agent did outside the region of a file is refused with all of it, and the line says where it was."""
+    tree = Tree.of({"a.py": "x = 1\n# X-START\ny = 1\n# X-END\n"})
+    policy = Policy(editable=("a.py:X",))
+    offer = offer_of(tree, Work({"a.py": b"x = 1\n# X-START\ny = 2\n# X-END\n"}, ()), policy)
+    assert "+y = 2" in offer.text
+    for left in (Work({"a.py": b"x = 2\n# X-START\ny = 2\n# X-END\n"}, ()), Work({}, ("a.py",))):
+        with pytest.raises(NoOffer, match=r"not editable: a\.py: .*; of this file you may edit: a\.py:X"):
+            offer_of(tree, left, policy)

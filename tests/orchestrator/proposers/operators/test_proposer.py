@@ -155,3 +155,33 @@ def test_libcst_is_imported_only_when_it_is_asked_for() -> None:
         "sys.exit('libcst' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("region", ["a.py:EVOLVE-BLOCK", "a.py::tuned"])
+async def test_regions_are_respected(region: str) -> None:
+    """Operators work inside the region of a file only, and find as much there as in a file of its own."""
+    block = "# EVOLVE-BLOCK-START\ndef tuned(x):\n    return 3 * x + 7\n# EVOLVE-BLOCK-END\n"
+    around = [f"def f{at}(x):\n    return {at} * x + 11 if x > 5 else 13\n" for at in range(100, 140)]
+    root = Tree.of({"a.py": "\n".join([*around[:20], block, *around[20:]])})
+    policy = Policy(editable=(region,))
+    drafts = await Operators(policy).propose(Remembered(root).brief(1, count=8))
+    assert len(drafts) == 8
+    for draft in drafts:
+        assert "in tuned(), line" in draft.description
+        apply_text(root, draft.text or "", policy)
+
+
+def test_a_file_that_lost_its_region() -> None:
+    """It is no target: what may be changed in it is not known."""
+    policy = Policy(editable=("a.txt:X",))
+    assert not editable_texts(Tree.of({"a.txt": "1 2 3\n"}), policy)
+    assert editable_texts(Tree.of({"a.txt": "X-START\n1 2 3\nX-END\n"}), policy)
+
+
+async def test_regions_of_other_text() -> None:
+    """Numbers and lines of any text stay as they are outside the marks."""
+    text = "".join(f"before{at} = {at}\n" for at in range(50)) + "# X-START\nrate = 5\n# X-END\n"
+    root, policy = Tree.of({"a.cfg": text}), Policy(editable=("a.cfg:X",))
+    drafts = await Operators(policy).propose(Remembered(root).brief(1, count=4))
+    assert len(drafts) == 4
+    assert all("line 52 of a.cfg" in draft.description for draft in drafts)

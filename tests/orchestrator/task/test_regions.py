@@ -1,0 +1,98 @@
+"""Regions in the task file: what is read, what is refused, and where they hold."""
+
+import pytest
+
+from orchestrator.change import Refusal, Tree
+from orchestrator.domain.proposal import Proposal
+from orchestrator.loop.candidate import next_tree
+from orchestrator.minimise.pieces import Pieces
+from orchestrator.task import Task, TaskError, load_task, snapshot
+from tests.orchestrator.task.conftest import Make
+
+MARKED = "CASES = [1]\n# X-START\nprint(1)\n# X-END\n\n\ndef solve(x):\n    return x\n"
+
+
+def with_editable(make: Make, entries: str, text: str = MARKED, more: str = "") -> Task:
+    folder = make(more, replaced=('["solve.py", "params.json"]', entries))
+    (folder / "workspace" / "solve.py").write_text(text, newline="")
+    task = load_task(folder)
+    snapshot(task, folder)
+    return task
+
+
+def test_read_and_kept(make: Make) -> None:
+    """Both spellings are read, and stand in the stored task as they were written."""
+    task = with_editable(make, '["solve.py:X", "solve.py::solve"]')
+    assert Task.from_canonical(task.canonical()) == task
+    assert set(task.policy().regions) == {"solve.py"}
+    assert task.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("entries", "text", "told"),
+    [
+        ('["solve.py:X"]', "print(1)\n", "it has no marks X-START and X-END"),
+        ('["solve.py:X"]', "# X-START\n# X-START\n# X-END\n", "is followed by another one in line 2"),
+        ('["solve.py:X"]', "# X-START\n", "has no X-END behind it"),
+        ('["solve.py::run"]', MARKED, "it has no function or class run"),
+        ('["solve.py::solve"]', "def solve(): 1\ndef solve(): 2\n", "more than once, in the lines 1 and 2"),
+        ('["solve.py::solve"]', "def solve(\n", "it cannot be read as Python"),
+        ('["solve.py:X"]', "# X-START\r# X-END\n", "carriage return within a line"),
+        ('["solve.py:X", "solve.py"]', MARKED, "is editable as a whole too"),
+        ('["gone.py:X"]', MARKED, '"gone.py" is not in the workspace; a region is in a file that is'),
+        ('["*.py:X"]', MARKED, "write its exact path before the colon"),
+        ('["solve.c::x"]', MARKED, "functions are found in Python files only"),
+    ],
+)
+def test_refused(make: Make, entries: str, text: str, told: str) -> None:
+    """One line with file, line and key, and what is wrong."""
+    with pytest.raises(TaskError) as caught:
+        with_editable(make, entries, text)
+    message = str(caught.value)
+    assert told in message
+    assert "blastdoor.toml:3: editable" in message
+    assert "\n" not in message
+
+
+def test_hidden_takes_no_region(make: Make) -> None:
+    """A part of a file cannot be hidden; the entry is a path there."""
+    with pytest.raises(TaskError, match="unsafe name"):
+        load_task(make(replaced=("[trial]", 'hidden = ["solve.py:X"]\n[trial]')))
+
+
+SPACE = """
+[parameters]
+file = "params.json"
+[parameters.space.a]
+type = "int"
+low = 1
+high = 9
+"""
+
+
+def test_parameters_are_written_whole(make: Make) -> None:
+    """The file of the parameters has no regions; and where a stored task has one, a point is refused."""
+    folder = make(SPACE, replaced=('"params.json"', '"params.json:X"'))
+    (folder / "workspace" / "params.json").write_text("// X-START\n// X-END\n")
+    with pytest.raises(TaskError, match="written as a whole"):
+        load_task(folder)
+    task = load_task(make(SPACE)).model_copy(update={"editable": ("params.json:X",)})
+    tree = Tree.of({"params.json": "// X-START\n// X-END\n"})
+    with pytest.raises(Refusal, match=r"not editable: params\.json"):
+        next_tree(tree, Proposal(operator="grid", description="a=2", params={"a": 2}), task.policy(), task.parameters)
+
+
+def test_minimising_keeps_to_regions(make: Make) -> None:
+    """A selection of a winner's edits that reaches out of the region is none."""
+    policy = with_editable(make, '["solve.py:X"]').policy()
+    old = Tree.of({"solve.py": "a = 1\n# X-START\nb = 1\n# X-END\nc = 1\n"})
+    new = Tree.of({"solve.py": "a = 2\n# X-START\nb = 2\n# X-END\nc = 1\n"})
+    free, kept = Pieces(old, new), Pieces(old, new, policy=policy)
+    outside, inside = frozenset([0]), frozenset([1])
+    assert [free.tree(it) is None for it in (outside, inside)] == [False, False]
+    assert [kept.tree(it) is None for it in (outside, inside)] == [True, False]
+
+
+def test_digests_stand(make: Make) -> None:
+    """A task without regions says what it always said."""
+    assert load_task(make()).plain()["editable"] == ["solve.py", "params.json"]
