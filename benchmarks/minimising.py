@@ -17,7 +17,8 @@ from benchmarks.chance import of_mean, wilson
 from benchmarks.fake_site import fake_site, write_task
 from benchmarks.figure import Figure
 from orchestrator.budget import Account
-from orchestrator.change import Tree, difference
+from orchestrator.change import Tree
+from orchestrator.change.canonical import difference
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief
 from orchestrator.run_options import Flags

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from benchmarks.chance import of_mean
 from benchmarks.expressions import Function, Unknown
 from benchmarks.figure import Figure
-from orchestrator.change import Policy, Tree, apply_text
+from orchestrator.change import Policy, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief, Exhausted, Tried
 from orchestrator.proposers.operators import Operators

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from benchmarks.families.programs import Program
 from benchmarks.families.simulated import Dice, Drawing, Place, tried
 from benchmarks.operators import Memory
-from orchestrator.change import Policy, Tree, apply_text
+from orchestrator.change import Policy, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.meta.chooser import Learnt, Meta

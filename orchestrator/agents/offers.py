@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from orchestrator.agents.litter import is_litter
 from orchestrator.agents.messages import Work
-from orchestrator.change import File, Policy, Refusal, Tree, check_sizes, compare, shown
+from orchestrator.change import File, Policy, Refusal, Tree, shown
+from orchestrator.change.applying import check_sizes
+from orchestrator.change.canonical import compare
 from orchestrator.domain.proposal import Proposal
 from orchestrator.text import short
 

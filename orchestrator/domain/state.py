@@ -1,6 +1,8 @@
 """The campaign's present: records by kind and id, as the fold left them."""
 
-from collections.abc import Iterator, Mapping
+import gc
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -27,23 +29,67 @@ _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": 
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Many records are made and none goes: to look for garbage among them takes a quarter of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+class _ReadWhenAsked(MutableMapping[str, Any]):
+    """Records of one kind, each made of its row when it is first asked for: few commands look at every trial."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._model = model
+        self._found: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._found[name]
+        if isinstance(found, str):
+            found = self._found[name] = self._model.model_validate_json(found)
+        return found
+
+    def __setitem__(self, name: str, record: Any) -> None:
+        self._found[name] = record
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 class State:
     """Records by kind and id. `touched` has the keys that changed since they were last taken."""
 
     def __init__(self) -> None:
-        self._records: dict[str, dict[str, Any]] = {kind: {} for kind in _TYPES}
+        self._records: dict[str, MutableMapping[str, Any]] = {kind: {} for kind in _TYPES}
         self.touched: set[Key] = set()
         self.children: dict[str, int] = {}
         self.unfinished: dict[str, None] = {}
         self.branches: dict[int, list[str]] = {}
 
     @classmethod
-    def from_rows(cls, rows: Mapping[Key, str]) -> "State":
-        """The state as its rows tell it; rows of other kinds are somebody else's."""
+    def from_rows(cls, rows: Mapping[Key, str], *, at_once: bool = True) -> "State":
+        """The state as its rows tell it; rows of other kinds are somebody else's. One that works on a campaign reads
+        all of them at once: what cannot be read stops it before it begins.
+        """
         state = cls()
-        for (kind, name), body in rows.items():
-            if kind in _TYPES:
-                state._records[kind][name] = _TYPES[kind].model_validate_json(body)
+        if not at_once:
+            state._records |= {kind: _ReadWhenAsked(_TYPES[kind]) for kind in ("draft", "trial")}
+        with _no_collection():
+            for (kind, name), body in rows.items():
+                if kind in _TYPES:
+                    late = not at_once and kind in ("draft", "trial")
+                    state._records[kind][name] = body if late else _TYPES[kind].model_validate_json(body)
         # Not by the time at which they were opened: a resume on another host may have been earlier by its clock.
         for node in sorted(state.nodes.values(), key=lambda node: (node.branch, node.step, order_of(node.id))):
             state.index(node, new=True)
@@ -76,7 +122,7 @@ class State:
         return [record for kind in list(self._records.values()) for record in list(kind.values())]
 
     @property
-    def runs(self) -> dict[str, Run]:
+    def runs(self) -> Mapping[str, Run]:
         return self._records["run"]
 
     @property
@@ -85,11 +131,11 @@ class State:
         return self.runs[str(self.campaign.run)]
 
     @property
-    def nodes(self) -> dict[str, Node]:
+    def nodes(self) -> Mapping[str, Node]:
         return self._records["node"]
 
     @property
-    def trials(self) -> dict[str, Trial]:
+    def trials(self) -> Mapping[str, Trial]:
         return self._records["trial"]
 
     @property
@@ -97,12 +143,12 @@ class State:
         return {int(name): record for name, record in self._records["injection"].items()}
 
     @property
-    def open_calls(self) -> dict[str, OpenCall]:
+    def open_calls(self) -> Mapping[str, OpenCall]:
         """Calls to models that have not ended, by their ids."""
         return self._records["call"]
 
     @property
-    def standing(self) -> dict[str, Standing]:
+    def standing(self) -> Mapping[str, Standing]:
         """What is rented, stands ready and is not known to have ended, by its name."""
         return self._records["standing"]
 

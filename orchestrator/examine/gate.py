@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from orchestrator.change import Policy, Refusal, Tree, apply_text, parse
+from orchestrator.change import Policy, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.forms import parse
 from orchestrator.change.names import check_name
 from orchestrator.domain import events as e
 from orchestrator.domain.certify import CertifyRule

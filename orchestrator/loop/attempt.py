@@ -4,8 +4,10 @@ import asyncio
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.budget import Amounts, Quarantine, Requeue
-from orchestrator.change import Effort, Refusal, Size, Tree, compare
+from orchestrator.budget import Amounts
+from orchestrator.budget.refunds import Quarantine, Requeue
+from orchestrator.change import Effort, Refusal, Tree
+from orchestrator.change.canonical import Size, compare
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Purpose, Role

@@ -6,7 +6,8 @@ from typing import Any
 
 import structlog
 
-from orchestrator.budget import RateLimit, Stop
+from orchestrator.budget import RateLimit
+from orchestrator.budget.stops import Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import Headline, headline

@@ -9,7 +9,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orchestrator.change import File, Form, Policy, Reason, Refusal, Tree, apply_text
+from orchestrator.change import File, Policy, Reason, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.edits import Form
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.task import Float, Parameter, Parameters, active_part, in_order, is_there
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.budget import Progress, RateLimit, Shortage, Stop
+from orchestrator.budget import RateLimit, Shortage
+from orchestrator.budget.stops import Progress, Stop
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline

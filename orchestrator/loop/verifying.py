@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal
 
-from orchestrator.change import difference
+from orchestrator.change.canonical import difference
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import ModelRole

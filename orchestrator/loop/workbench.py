@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.budget import RefundPolicy
+from orchestrator.budget.refunds import RefundPolicy
 from orchestrator.change import Policy, Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.certify import Certify

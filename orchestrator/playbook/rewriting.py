@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from orchestrator.change import Caps, Policy, Refusal, Tree, apply_text, difference
+from orchestrator.change import Caps, Policy, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.canonical import difference
 from orchestrator.domain.records import Node, Phase, PlaybookVersion, Role
 from orchestrator.domain.state import State
 from orchestrator.playbook.corrections import corrections_of

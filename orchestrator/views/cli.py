@@ -4,11 +4,9 @@ Little is imported here: what a command does not need, it does not wait for.
 """
 
 import itertools
-import logging
 import os
 import re
 import sys
-import traceback
 from typing import Never
 
 import click
@@ -34,6 +32,8 @@ def cli(context: click.Context, verbose: bool, url: str | None) -> None:
     from orchestrator.settings import Settings, unknown_variables, user_file, variable_names
 
     if verbose or context.invoked_subcommand not in _SILENT:
+        import logging
+
         from orchestrator import logs
 
         logs.configure(logging.DEBUG if verbose else logging.WARNING)
@@ -83,6 +83,8 @@ def main() -> Never:
 
 def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:
     if verbose:
+        import traceback
+
         traceback.print_exception(error)
     click.echo(f"blastdoor: {line}", err=True)
     sys.exit(code)

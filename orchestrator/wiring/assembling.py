@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.awake import Awake
-from orchestrator.budget import RateLimit, RefundPolicy
+from orchestrator.budget import RateLimit
+from orchestrator.budget.refunds import RefundPolicy
 from orchestrator.change import Tree
 from orchestrator.domain.records import Role
 from orchestrator.git import Candidates

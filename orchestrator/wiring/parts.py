@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator.awake import Awake
-from orchestrator.budget import Stop, stops
+from orchestrator.budget import stops
+from orchestrator.budget.stops import Stop
 from orchestrator.choices import PARENTS, PRUNERS
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State

@@ -115,7 +115,7 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
     ledger = open_ledger(folder, settings, read_only=True)
     try:
         seen = ledger.snapshot()
-        state = State.from_rows(seen.rows)
+        state = State.from_rows(seen.rows, at_once=False)
         if not state.opened:
             raise Missing(f"no campaign has begun in {folder} yet; blastdoor run starts one")
         holder = held_by(folder / "lock") or ledger.held_by()

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from orchestrator.change import Policy, Reason, Refusal, parse
+from orchestrator.change import Policy, Reason, Refusal
+from orchestrator.change.forms import parse
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.proposal import Proposal
 from orchestrator.llm.line import Answer

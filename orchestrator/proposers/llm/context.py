@@ -8,7 +8,8 @@ short, whole things are left out and the model is told which.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.change import Policy, Refusal, Tree, difference, shown
+from orchestrator.change import Policy, Refusal, Tree, shown
+from orchestrator.change.canonical import difference
 from orchestrator.domain.metric import Metric
 from orchestrator.proposers.base import Brief, Tried
 from orchestrator.proposers.llm.prompts import guidance

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.change import File, Policy, Refusal, Tree, apply_text, difference
+from orchestrator.change import File, Policy, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.canonical import difference
 from orchestrator.domain.proposal import Proposal
 from orchestrator.meta.chooser import Chooser
 from orchestrator.offload import offload

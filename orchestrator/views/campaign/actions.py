@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
-from orchestrator.change import Refusal, apply_text, parse
+from orchestrator.change import Refusal
+from orchestrator.change.applying import apply_text
+from orchestrator.change.forms import parse
 from orchestrator.change.policy import DEFAULT_CAPS
 from orchestrator.change.refusal import Reason
 from orchestrator.change.whole import whole_file

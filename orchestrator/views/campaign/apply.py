@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from orchestrator.change import Tree, difference
+from orchestrator.change import Tree
+from orchestrator.change.canonical import difference
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State

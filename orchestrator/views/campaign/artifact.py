@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from orchestrator.change import File, Tree, difference
+from orchestrator.change import File, Tree
+from orchestrator.change.canonical import difference
 from orchestrator.domain.headline import headline
 from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Node, PoolMember

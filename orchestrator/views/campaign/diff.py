@@ -2,7 +2,8 @@
 
 import click
 
-from orchestrator.change import Tree, difference
+from orchestrator.change import Tree
+from orchestrator.change.canonical import difference
 from orchestrator.domain.records import Node, Run
 from orchestrator.views.campaign.opening import (
     CampaignCommand,

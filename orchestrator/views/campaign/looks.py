@@ -57,5 +57,5 @@ def doubt_of(node: Node, found: Headline | None) -> str:
 
 def counted(looks: Iterable[Look]) -> list[tuple[Look, int]]:
     """Every look that occurs, in a fixed order, and how often it does."""
-    counts = Counter(looks)
-    return [(look, counts[look]) for look in LOOKS if counts[look]]
+    counts = Counter(look.word for look in looks)
+    return [(look, counts[look.word]) for look in LOOKS if counts[look.word]]

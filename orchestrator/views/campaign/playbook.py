@@ -7,7 +7,8 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.change import Tree, difference
+from orchestrator.change import Tree
+from orchestrator.change.canonical import difference
 from orchestrator.domain.records import PlaybookVersion
 from orchestrator.domain.state import State
 from orchestrator.playbook import Pages, PlaybookError, corrected, pages_of, pinned, raw_of

@@ -11,7 +11,8 @@ import pytest
 from orchestrator.agents import proposer
 from orchestrator.agents.offers import offer_of
 from orchestrator.agents.presets import agent_of
-from orchestrator.change import File, Tree, apply_text
+from orchestrator.change import File, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Tuned, Unanswered
 from orchestrator.watch.signals import Hold, Kind

@@ -10,7 +10,8 @@ from orchestrator.agents import offers
 from orchestrator.agents.litter import CACHES, LEFTOVERS, unwalked
 from orchestrator.agents.messages import Work
 from orchestrator.agents.offers import LeftOut, NoOffer, NothingDone, offer_of
-from orchestrator.change import File, Policy, Tree, apply_text
+from orchestrator.change import File, Policy, Tree
+from orchestrator.change.applying import apply_text
 from tests.orchestrator.agents.local import TREE, task
 
 POLICY = task().policy()

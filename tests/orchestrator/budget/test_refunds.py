@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.budget import Charge, Quarantine, RefundPolicy, Requeue
+from orchestrator.budget.refunds import Charge, Quarantine, RefundPolicy, Requeue
 
 POLICY = RefundPolicy(stalls=3, refunds_per_lineage=5, backoff_s=2, backoff_cap_s=10)
 

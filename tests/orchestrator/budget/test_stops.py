@@ -6,7 +6,8 @@ from operator import or_
 
 import pytest
 
-from orchestrator.budget import Accounts, Amounts, Progress, Stop, limits_of, stops
+from orchestrator.budget import Accounts, Amounts, limits_of, stops
+from orchestrator.budget.stops import Progress, Stop
 
 CASES = [
     (stops.attempts(40), Progress(attempts_used=39), Progress(attempts_used=40), "40 of 40 attempts are used"),

@@ -2,7 +2,9 @@
 
 import pytest
 
-from orchestrator.change import Form, Policy, Reason, Refusal, Tree, apply_text
+from orchestrator.change import Policy, Reason, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.edits import Form
 
 SECRET = "the judge's own words"
 TREE = Tree.of(

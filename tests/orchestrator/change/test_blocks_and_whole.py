@@ -2,7 +2,10 @@
 
 import pytest
 
-from orchestrator.change import Form, Policy, Reason, Tree, apply_text, parse
+from orchestrator.change import Policy, Reason, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.edits import Form
+from orchestrator.change.forms import parse
 from tests.orchestrator.change.samples import block, created, edited, reason, whole
 
 ALL = Policy(("**",))

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.change import File, Form, Policy, Reason, Tree, apply_text, difference
+from orchestrator.change import File, Policy, Reason, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.canonical import difference
 from orchestrator.change.comparison import common_runs
+from orchestrator.change.edits import Form
 from tests.orchestrator.change.samples import reason
 
 ALL = Policy(("**",), mode_may_change=True)

@@ -4,9 +4,12 @@ import time
 
 import pytest
 
-from orchestrator.change import Caps, Effort, File, Policy, Reason, Refusal, Tree, apply_text, compare, parse
+from orchestrator.change import Caps, Effort, File, Policy, Reason, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.canonical import compare
 from orchestrator.change.comparison import common_runs
 from orchestrator.change.effort import FILE_STEPS, STEPS
+from orchestrator.change.forms import parse
 
 POLICY = Policy(editable=("src/**",))
 

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.change import Caps, Form, Policy, Refusal, Tree, apply_text, difference
+from orchestrator.change import Caps, Policy, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.canonical import difference
+from orchestrator.change.edits import Form
 from orchestrator.change.names import check_name
 from tests.orchestrator.change.samples import POLICY, SECRET, TREE, block, created, whole
 

@@ -4,20 +4,10 @@ import itertools
 
 import pytest
 
-from orchestrator.change import (
-    Caps,
-    Change,
-    Effort,
-    File,
-    Form,
-    Policy,
-    Reason,
-    Refusal,
-    Tree,
-    apply,
-    apply_text,
-    parse,
-)
+from orchestrator.change import Caps, Effort, File, Policy, Reason, Refusal, Tree
+from orchestrator.change.applying import apply, apply_text
+from orchestrator.change.edits import Change, Form
+from orchestrator.change.forms import parse
 from tests.orchestrator.change.samples import POLICY, TREE, block, created, refusal, whole
 
 HEADER = "--- a/src/solve.py\n+++ b/src/solve.py\n"

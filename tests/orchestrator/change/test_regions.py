@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.change import File, Policy, Reason, Refusal, Tree, apply_text, difference
+from orchestrator.change import File, Policy, Reason, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.canonical import difference
 from orchestrator.change.regions import BadRegion, Region, outside, spans
 from tests.orchestrator.change.samples import whole
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orchestrator.change import File, Size, Tree, compare
+from orchestrator.change import File, Tree
+from orchestrator.change.canonical import Size, compare
 
 ROOT = Tree.of({"a.py": "one\ntwo\nthree\n", "b.txt": "b\n"})
 

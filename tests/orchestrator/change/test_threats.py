@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 
 import orchestrator.change.forms
-from orchestrator.change import Caps, File, Form, Policy, Reason, Tree, apply_text
+from orchestrator.change import Caps, File, Policy, Reason, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.edits import Form
 from tests.orchestrator.change.samples import POLICY, SECRET, TREE, block, created, reason, refusal, whole
 
 ANYTHING = Policy(editable=("**",))

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.change import Effort, Policy, Reason, Refusal, Tree, apply_text, parse
+from orchestrator.change import Effort, Policy, Reason, Refusal, Tree
+from orchestrator.change.applying import apply_text
+from orchestrator.change.forms import parse
 from orchestrator.change.places import Page
 from tests.orchestrator.change.samples import edited, reason
 

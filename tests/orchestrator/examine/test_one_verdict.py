@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.change import Comparison, Effort, Reason, Refusal, Tree, compare
+from orchestrator.change import Effort, Reason, Refusal, Tree
+from orchestrator.change.canonical import Comparison, compare
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Node, Purpose
 from orchestrator.domain.state import State

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.change import File, Policy, Refusal, Tree, apply_text
+from orchestrator.change import File, Policy, Refusal, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.change import Effort, compare
+from orchestrator.change import Effort
+from orchestrator.change.canonical import compare
 from orchestrator.change.effort import STEPS
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending

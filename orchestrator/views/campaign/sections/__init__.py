@@ -8,7 +8,6 @@ from enum import Flag, auto
 from orchestrator.views.campaign.sections import evidence, money, results, work
 from orchestrator.views.campaign.sections.combination import combination
 from orchestrator.views.campaign.sections.control import control
-from orchestrator.views.campaign.sections.credit import credit
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.campaign.sections.minimal import minimal
 from orchestrator.views.campaign.sections.playbook import playbook
@@ -16,6 +15,13 @@ from orchestrator.views.campaign.sections.population import population
 from orchestrator.views.campaign.sections.pruning import pruning
 from orchestrator.views.campaign.sections.rounds import round_
 from orchestrator.views.render.model import Section
+
+
+def _credit(it: Material) -> Section:
+    # Loaded here: the status does not show it, and need not wait for all that learns.
+    from orchestrator.views.campaign.sections.credit import credit
+
+    return credit(it)
 
 
 class Place(Flag):
@@ -61,7 +67,7 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
     money.outputs: _LOOKED_UP,
     pruning: _EVERYWHERE,
     playbook: _LOOKED_UP,
-    credit: _REPORT,
+    _credit: _REPORT,
     evidence.certified: _LOOKED_UP,
     evidence.machine: _LOOKED_UP,
     evidence.too_short: _REPORT,

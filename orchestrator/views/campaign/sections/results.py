@@ -130,9 +130,9 @@ def path(it: Material) -> Section:
 
 
 def nodes(it: Material) -> Section:
-    told: list[list[Part]] = [[look, f" {look.word} {count:,}"] for look, count in counted(map(look_of, it.nodes))]
-    counts = Counter(look_of(node).word for node in it.nodes)
-    return Section("nodes", line=join(told, "   "), data={"nodes": dict(counts)})
+    looks = [look_of(node) for node in it.nodes]
+    told: list[list[Part]] = [[look, f" {look.word} {count:,}"] for look, count in counted(looks)]
+    return Section("nodes", line=join(told, "   "), data={"nodes": dict(Counter(look.word for look in looks))})
 
 
 def endings(it: Material) -> Section:

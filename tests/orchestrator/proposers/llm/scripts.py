@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.change import Refusal, Tree, apply_text
+from orchestrator.change import Refusal, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import Tokens
 from orchestrator.domain.proposal import Proposal, Value

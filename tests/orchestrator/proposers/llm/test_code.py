@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.change import Tree, apply_text
+from orchestrator.change import Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.domain.ending import Ending
 from orchestrator.llm.line import NoAnswer, Unusable
 from orchestrator.meta.chooser import Learnt, Meta

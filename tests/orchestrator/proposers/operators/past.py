@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from orchestrator.change import Policy, Tree, apply_text
+from orchestrator.change import Policy, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief, Exhausted, Proposer, Tried
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.change import Policy, Tree, apply_text
+from orchestrator.change import Policy, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.proposers import Exhausted
 from orchestrator.proposers.operators import Operators
 from orchestrator.proposers.operators.code import read_code

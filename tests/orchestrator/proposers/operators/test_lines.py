@@ -6,7 +6,8 @@ import tomllib
 
 import pytest
 
-from orchestrator.change import Policy, Tree, apply_text
+from orchestrator.change import Policy, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.proposers import Exhausted
 from orchestrator.proposers.operators import Operators
 from orchestrator.proposers.operators.edit import Edit

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from orchestrator.change import Policy, Tree, apply_text
+from orchestrator.change import Policy, Tree
+from orchestrator.change.applying import apply_text
 from orchestrator.proposers import Exhausted
 from orchestrator.proposers.operators import Operators, editable_texts
 from orchestrator.proposers.operators.table import ON_CODE, ON_LINES

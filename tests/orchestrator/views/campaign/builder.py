@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.budget import BOOKS, Accounts
-from orchestrator.change import Tree, difference
+from orchestrator.change import Tree
+from orchestrator.change.canonical import difference
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.folding import fold

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.change import parse
+from orchestrator.change.forms import parse
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.ledger import Ledger

@@ -1,0 +1,43 @@
+"""The state as its rows tell it: all of them at once, or each when it is asked for."""
+
+import pytest
+from pydantic import ValidationError
+
+from orchestrator.domain.records import Campaign, Draft, Node, Purpose, Role, Trial
+from orchestrator.domain.state import State
+
+RECORDS = {
+    ("campaign", "campaign"): Campaign(id="c", name="flat", version="1"),
+    ("node", "1"): Node(id="1", parent=None, role=Role.BASELINE, number=1, drafts=1, trials=2),
+    ("draft", "1#1"): Draft(node="1", number=1, operator="random", description="x=1"),
+    ("trial", "1-1"): Trial(id="1-1", node="1", purpose=Purpose.SUBMIT, draft=1, started_at="t"),
+    ("trial", "1-2"): Trial(id="1-2", node="1", purpose=Purpose.REPLAY, draft=1, started_at="t"),
+}
+ROWS = {key: record.model_dump_json() for key, record in RECORDS.items()}
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_rows_give_their_records_back(at_once: bool) -> None:
+    """Whenever they are read, records are the same, in the same order, and can be changed, added and dropped."""
+    state = State.from_rows(ROWS, at_once=at_once)
+    assert state.records() == list(RECORDS.values())
+    assert {key: state.row(key) for key in ROWS} == ROWS
+    assert [trial.purpose for trial in state.trials_of("1")] == [Purpose.SUBMIT, Purpose.REPLAY]
+    assert state.draft("1#2") is None
+    assert "1-3" not in state.trials
+    state.put("trial", "1-2", let_go=True)
+    state.drop("trial", "1-1")
+    state.new("trial", "1-3", RECORDS["trial", "1-1"])
+    assert {name: trial.let_go for name, trial in state.trials.items()} == {"1-2": True, "1-3": False}
+    assert state.copy().records() == state.records()
+
+
+def test_what_cannot_be_read() -> None:
+    """One who works on a campaign is stopped by a trial that cannot be read; one who looks sees all but that trial."""
+    rows = ROWS | {("trial", "1-2"): '{"id": "1-2"}'}
+    with pytest.raises(ValidationError):
+        State.from_rows(rows)
+    state = State.from_rows(rows, at_once=False)
+    assert state.trials["1-1"].node == "1"
+    with pytest.raises(ValidationError):
+        list(state.trials_of("1"))
