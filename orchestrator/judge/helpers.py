@@ -24,8 +24,8 @@ CHEAT_ANSWERS = (
     "the question with zeros",
     "an error",
 )
-CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_values.py")
-JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_values.py")
+CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_kinds.py", "blastdoor_values.py")
+JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_kinds.py", "blastdoor_values.py")
 
 
 def helpers(names: Sequence[str]) -> Tree:

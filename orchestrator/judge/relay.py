@@ -295,10 +295,10 @@ class _Conversation:
             return b""
         if kind == b"M":
             return await self._measure_again()
-        if kind not in (b"C", b"N"):
+        if kind not in (b"C", b"K", b"N"):
             self._break(Side.JUDGE, "a request that nobody knows")
-        reply = await self._ask(Side.CANDIDATE, request if kind == b"C" else b"N")
-        if kind == b"C":
+        reply = await self._ask(Side.CANDIDATE, b"N" if kind == b"N" else request)
+        if kind != b"N":
             self._met.calls += 1
             if self._met.calls <= _REMEMBERED:
                 self._met.taken_s.append(reply.elapsed_s)

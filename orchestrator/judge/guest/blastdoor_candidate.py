@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from blastdoor_frames import Ended, Frames
+from blastdoor_kinds import Remote, decode_exact, encode_exact, error_name
 from blastdoor_values import Malformed, NotPlain, decode, encode
 
 __all__ = ["serve"]
 
 _WORDS = 500
+_OBJECTS = 10_000
 Functions = Mapping[str, Callable[..., Any]]
 
 
@@ -35,6 +37,7 @@ def serve(**functions: Callable[..., Any]) -> None:
 
 def _answer_all(frames: Frames, load: Callable[[], Functions]) -> None:
     functions: Functions = {}
+    objects = _Objects()
     while True:
         try:
             nonce, request = frames.receive()
@@ -45,6 +48,8 @@ def _answer_all(frames: Frames, load: Callable[[], Functions]) -> None:
             frames.send(nonce, b"N")
         elif kind == b"C":
             frames.send(nonce, *_answer(functions, request[1:]))
+        elif kind == b"K":
+            frames.send(nonce, *_answer_with_keywords(functions, objects, request[1:]))
         else:
             try:
                 functions = load()
@@ -53,26 +58,80 @@ def _answer_all(frames: Frames, load: Callable[[], Functions]) -> None:
                 frames.send(nonce, *_failed("raised", error))
 
 
+class _Missing(Exception):
+    """There is no function of that name."""
+
+
+class _Objects:
+    """What stays here and is known elsewhere by its number: objects of classes that the judge names."""
+
+    def __init__(self) -> None:
+        self.classes: frozenset[str] = frozenset()
+        self._kept: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, value: Any) -> Remote | None:
+        name = type(value).__qualname__
+        if name not in self.classes:
+            return None
+        if id(value) not in self._numbers:
+            if len(self._kept) >= _OBJECTS:
+                raise NotPlain(f"more than {_OBJECTS} objects that the judge holds")
+            self._numbers[id(value)] = len(self._kept)
+            self._kept.append(value)
+        return Remote(name, self._numbers[id(value)])
+
+    def object(self, remote: Remote) -> Any:
+        if remote.number >= len(self._kept) or type(self._kept[remote.number]).__qualname__ != remote.kind:
+            raise Malformed("an object that is not known here")
+        return self._kept[remote.number]
+
+
 def _answer(functions: Functions, request: memoryview) -> tuple[bytes, bytes]:
     try:
         name, *arguments = decode(request)
-        if name not in functions:
-            known = ", ".join(sorted(functions)) or "none"
-            return b"E", encode(["missing", f"there is no function {name}; there are: {known}"[:_WORDS]])
-        return b"V", encode(functions[name](*arguments))
-    except NotPlain as error:
-        return b"E", encode(["not plain", str(error)[:_WORDS]])
-    except Malformed as error:
-        return b"E", encode(["malformed", str(error)[:_WORDS]])
+        return b"V", encode(_named(functions, name)(*arguments))
     except BaseException as error:  # noqa: BLE001  even an exit is an answer: it raised
-        return _failed("raised", error)
+        return _refused(error)
 
 
-def _failed(kind: str, error: BaseException) -> tuple[bytes, bytes]:
+def _answer_with_keywords(functions: Functions, objects: _Objects, request: memoryview) -> tuple[bytes, bytes]:
+    try:
+        name, arguments, keywords, options = decode_exact(request, objects.object)
+        objects.classes = frozenset(options.get("classes", ()))
+        kind, dot, method = name.partition(".")
+        if dot:
+            if kind not in objects.classes or method.startswith("_") or not arguments:
+                raise _Missing(f"there is no {name} to call")
+            value = getattr(arguments[0], method)(*arguments[1:], **keywords)
+        else:
+            value = _named(functions, name)(*arguments, **keywords)
+        return b"V", encode_exact(value, objects.number, arrays=True) if options["exact"] else encode(value)
+    except BaseException as error:  # noqa: BLE001  as above
+        return _refused(error, error_name(error), str(error)[:_WORDS])
+
+
+def _named(functions: Functions, name: str) -> Callable[..., Any]:
+    if name not in functions:
+        raise _Missing(f"there is no function {name}; there are: {', '.join(sorted(functions)) or 'none'}")
+    return functions[name]
+
+
+def _refused(error: BaseException, *more: str) -> tuple[bytes, bytes]:
+    kinds = {_Missing: "missing", NotPlain: "not plain", Malformed: "malformed"}
+    if type(error) not in kinds:
+        return _failed("raised", error, *more)
+    return b"E", encode([kinds[type(error)], _plain(str(error)), *map(_plain, more)])
+
+
+def _failed(kind: str, error: BaseException, *more: str) -> tuple[bytes, bytes]:
     """The whole story goes to the log, its last line to the caller."""
     traceback.print_exception(type(error), error, error.__traceback__)
-    line = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
-    return b"E", encode([kind, line[:_WORDS]])
+    return b"E", encode([kind, *map(_plain, (f"{type(error).__name__}: {error}", *more))])
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()[:_WORDS]
 
 
 def _functions_of(path: Path) -> Functions:

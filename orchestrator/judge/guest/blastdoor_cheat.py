@@ -16,18 +16,18 @@ from blastdoor_values import Array
 __all__ = ["KINDS"]
 
 
-def _echo(*arguments: Any) -> Any:
+def _echo(*arguments: Any, **_keywords: Any) -> Any:
     return arguments[0] if arguments else None
 
 
-def _zeros(*arguments: Any) -> Any:
+def _zeros(*arguments: Any, **_keywords: Any) -> Any:
     return _emptied(arguments[0]) if arguments else 0
 
 
 def _emptied(value: Any) -> Any:
     """The same shape, with nothing in it."""
-    if isinstance(value, list):
-        return [_emptied(item) for item in value]
+    if isinstance(value, (list, tuple, set, frozenset)) and not isinstance(value, Array):
+        return type(value)(_emptied(item) for item in value)
     if isinstance(value, dict):
         return {name: _emptied(item) for name, item in value.items()}
     if isinstance(value, Array):
@@ -37,12 +37,12 @@ def _emptied(value: Any) -> Any:
     return value * 0 if hasattr(value, "dtype") else 0
 
 
-def _gives_up(*_arguments: Any) -> Any:
+def _gives_up(*_arguments: Any, **_keywords: Any) -> Any:
     raise RuntimeError("this candidate solves nothing")
 
 
 def _always(value: Any) -> Callable[..., Any]:
-    return lambda *_: value
+    return lambda *_, **__: value
 
 
 KINDS: dict[str, Callable[..., Any]] = {

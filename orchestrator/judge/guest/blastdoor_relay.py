@@ -33,11 +33,13 @@ import statistics
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from blastdoor_frames import Frames
 from blastdoor_judge import BadOutput, invalid
+from blastdoor_kinds import Remote, decode_exact, encode_exact, rebuilt
 from blastdoor_values import Malformed, NotPlain, decode, encode
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "BelowJitter",
     "Candidate",
     "Channel",
+    "Handle",
     "NoFunction",
     "NotPlain",
     "Raised",
@@ -60,6 +63,8 @@ _CLEAR = 2
 # So many empty calls the channel's figures are from; the orchestrator has the same number.
 _EMPTY_CALLS = 32
 _AT_MOST = "at-most"
+# Objects of the candidate's that are held at most; its module has the same number.
+_HANDLES = 10_000
 
 
 class BadReply(BadOutput):  # type: ignore[misc]  # the helper beside it has no types where this is checked
@@ -71,7 +76,13 @@ class NoFunction(BadReply):
 
 
 class Raised(BadReply):
-    """The candidate's function raised an error; the message is the candidate's own word."""
+    """The candidate's function raised an error; the message is the candidate's own word.
+
+    `error` is an error of Python's own, made here: of the name that the candidate gave, if it is one of a fixed list,
+    else a RuntimeError.
+    """
+
+    error: Exception = RuntimeError()
 
 
 class BelowJitter(BadOutput):  # type: ignore[misc]  # as above
@@ -129,10 +140,38 @@ class Timing(NamedTuple):
         return self.seconds > self.resolution
 
 
+class Handle:
+    """An object of a class that the judge named, which stays in the candidate's chamber; here it is a number.
+
+    Its methods are called as usual and give plain values. It says nothing else of itself: it is neither true nor false,
+    has no length and no members, and equals only itself.
+    """
+
+    __slots__ = ("_candidate", "_remote")
+
+    def __init__(self, candidate: Candidate, remote: Remote) -> None:
+        self._candidate = candidate
+        self._remote = remote
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(f"{name} of a candidate's object cannot be reached")
+        return partial(self._candidate.function(f"{self._remote.kind}.{name}"), self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("an object of the candidate is neither true nor false; call one of its methods")
+
+    def __repr__(self) -> str:
+        return f"<{self._remote.kind} {self._remote.number} of the candidate>"
+
+
 class Candidate:
     """Whom the judge calls. `functions` are those that it says it has, `channel` the best that was measured."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, exact: bool = False, classes: Sequence[str] = ()) -> None:
+        self._exact = exact or bool(classes)
+        self._classes = list(classes)
+        self._handles: dict[Remote, Handle] = {}
         self._frames = Frames()
         while True:
             self._nonce, request = self._frames.receive()
@@ -156,22 +195,54 @@ class Candidate:
         # What it starts from can be calculated back from its numbers, so that must not be the seed itself.
         return random.Random(int.from_bytes(digest, "big"))  # noqa: S311
 
-    def call(self, function: str, *arguments: Any) -> Reply:
+    def call(self, function: str, /, *arguments: Any, **keywords: Any) -> Reply:
         """The candidate's answer. Raises NotPlain for arguments that cannot be sent; NoFunction, Raised, BadReply."""
-        elapsed, answer = self._ask(b"C", encode([function, *arguments]))
+        elapsed, answer = self._ask(*self._request(function, arguments, keywords))
         kind, body = bytes(answer[:1]), answer[1:]
         try:
-            value = decode(body)
+            value = decode_exact(body, self._handle) if self._exact and kind == b"V" else decode(body)
         except Malformed as error:
             raise BadReply(f"{function}: the answer is no plain value: {error}") from None
         if kind == b"V":
             reply = Reply(value, elapsed, self.channel)
             reply._least = self._channel_for
             return reply
-        if kind != b"E" or not isinstance(value, list) or len(value) != 2 or not all(type(it) is str for it in value):
+        if kind != b"E" or not isinstance(value, list) or len(value) < 2 or not all(type(it) is str for it in value):
             raise BadReply(f"{function}: neither a value nor an error")
-        told = {"missing": NoFunction, "raised": Raised}.get(value[0], BadReply)
-        raise told(f"{function}: {value[1][:500]}")
+        told = {"missing": NoFunction, "raised": Raised}.get(value[0], BadReply)(f"{function}: {value[1][:500]}")
+        if isinstance(told, Raised):
+            told.error = rebuilt(*value[2:4]) if len(value) == 4 else RuntimeError(value[1][:500])
+        raise told
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A function that calls the candidate's of this name, for code that was written to call it directly: it gives
+        the value, and raises what the candidate's raised, as an error of Python's own (see Raised).
+        """
+
+        def called(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                return self.call(name, *arguments, **keywords).value
+            except Raised as raised:
+                raise raised.error from None
+
+        called.__name__ = called.__qualname__ = name
+        return called
+
+    def _request(self, function: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[bytes, bytes]:
+        if not self._exact and not keywords:
+            return b"C", encode([function, *arguments])
+        options = {"exact": self._exact, "classes": self._classes}
+        request = [function, list(arguments), keywords, options]
+        return b"K", encode_exact(request, self._remote) if self._exact else encode(request)
+
+    def _remote(self, value: Any) -> Remote | None:
+        return value._remote if type(value) is Handle and value._candidate is self else None
+
+    def _handle(self, remote: Remote) -> Handle:
+        """One for each number. Raises Malformed for a class that the judge did not name."""
+        if remote.kind not in self._classes or remote.number >= _HANDLES:
+            raise Malformed("an object of a class that was not named")
+        return self._handles.setdefault(remote, Handle(self, remote))
 
     def time(
         self,
@@ -252,9 +323,14 @@ class Candidate:
 
 
 @contextlib.contextmanager
-def relay() -> Iterator[Candidate]:
-    """The candidate, loaded and waiting. BadOutput becomes a result that says so."""
-    candidate = Candidate()
+def relay(*, exact: bool = False, classes: Sequence[str] = ()) -> Iterator[Candidate]:
+    """The candidate, loaded and waiting. BadOutput becomes a result that says so.
+
+    With `exact`, more kinds of values cross, and each arrives as what it was: tuples, sets, complex numbers, numpy's
+    numbers, dicts with any plain key. `classes` are the candidate's classes whose objects the judge may hold as a
+    Handle; they imply `exact`.
+    """
+    candidate = Candidate(exact=exact, classes=classes)
     try:
         yield candidate
     except BadOutput as bad:

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import array
 import importlib
+import marshal
 import math
 import struct
+import sys
 from typing import Any, NamedTuple
 
-__all__ = ["Array", "Malformed", "NotPlain", "decode", "encode"]
+__all__ = ["Array", "Malformed", "NotPlain", "Reader", "Writer", "decode", "encode"]
 
 MAX_DEPTH = 32
-MAX_ITEMS = 1_000_000
+MAX_ITEMS = 2_000_000
 MAX_INTEGER = 512
 MAX_SIDES = 16
 
@@ -37,6 +39,8 @@ CODES = {
 SIZES = {dtype: struct.calcsize(f"<{code}") for dtype, code in CODES.items()}
 _OF_ARRAY = {kind: f"{'f' if kind in 'fd' else 'u' if kind.isupper() else 'i'}" for kind in "bBhHiIlLqQfd"}
 _HALF = 1 << 63
+# From so many numbers on, it pays to look at all of them at once.
+_MANY = 16
 
 
 class NotPlain(Exception):
@@ -69,76 +73,129 @@ class Array(NamedTuple):
 
 def encode(value: Any) -> bytes:
     """Raises NotPlain, and says what is in the way."""
-    parts: list[Any] = []
-    try:
-        _put(value, parts.append, MAX_DEPTH, [MAX_ITEMS])
-    except struct.error:
-        raise NotPlain("a text, a list or bytes with more than four gigabytes") from None
-    return b"".join(parts)
+    return Writer().written(value)
 
 
-def _put(value: Any, add: Any, depth: int, left: list[int]) -> None:
-    if not depth:
-        raise NotPlain(f"nested more than {MAX_DEPTH} deep")
-    left[0] -= 1
-    if left[0] < 0:
-        raise NotPlain(f"more than {MAX_ITEMS} values; send numbers as one array")
-    kind = type(value)
-    if value is None:
-        add(b"N")
-    elif kind is bool:
-        add(b"T" if value else b"F")
-    elif kind is int:
-        add(_integer(value))
-    elif kind is float:
-        add(struct.pack("<cd", b"f", value))
-    elif kind is str:
-        data = _text(value)
-        add(struct.pack("<cI", b"s", len(data)) + data)
-    elif kind in (bytes, bytearray):
-        add(struct.pack("<cI", b"b", len(value)))
-        add(value)
-    elif kind in (list, tuple):
-        add(struct.pack("<cI", b"l", len(value)))
-        for item in value:
-            _put(item, add, depth - 1, left)
-    elif kind is dict:
-        _put_members(value, add, depth, left)
-    else:
-        _put_array(value, add, depth, left)
+class Writer:
+    """Puts one value together. What sends more kinds than these (blastdoor_kinds) builds on it."""
 
+    tuples = b"l"
 
-def _put_members(members: dict[Any, Any], add: Any, depth: int, left: list[int]) -> None:
-    add(struct.pack("<cI", b"d", len(members)))
-    for name, item in members.items():
-        if type(name) is not str:
-            raise NotPlain(f"a key that is {_named(name)}; keys are texts")
-        data = _text(name)
-        add(struct.pack("<I", len(data)) + data)
-        _put(item, add, depth - 1, left)
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+        self.left = MAX_ITEMS
 
+    def written(self, value: Any) -> bytes:
+        """Raises NotPlain."""
+        try:
+            self.put(value, MAX_DEPTH)
+        except struct.error:
+            raise NotPlain("a text, a list or bytes with more than four gigabytes") from None
+        return b"".join(self.parts)
 
-def _put_array(value: Any, add: Any, depth: int, left: list[int]) -> None:
-    """An Array, an array.array, or what numpy made: its raw numbers, whatever class it is of."""
-    if type(value) is Array:
-        found = value
-    elif type(value) is array.array and value.typecode in _OF_ARRAY:
-        found = Array(f"{_OF_ARRAY[value.typecode]}{value.itemsize}", (len(value),), value.tobytes())
-    elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
-        if type(value).__name__ != "ndarray":  # one number
-            _put(value.item(), add, depth - 1, left)
+    def put(self, value: Any, depth: int) -> None:
+        if not depth:
+            raise NotPlain(f"nested more than {MAX_DEPTH} deep")
+        self.count(1)
+        add, kind = self.parts.append, type(value)
+        if value is None:
+            add(b"N")
+        elif kind is bool:
+            add(b"T" if value else b"F")
+        elif kind is int:
+            add(_integer(value))
+        elif kind is float:
+            add(struct.pack("<cd", b"f", value))
+        elif kind is str:
+            data = text_bytes(value)
+            add(struct.pack("<cI", b"s", len(data)) + data)
+        elif kind in (bytes, bytearray):
+            add(struct.pack("<cI", b"b", len(value)))
+            add(value)
+        elif kind is list:
+            self.items(b"l", value, depth)
+        elif kind is tuple:
+            self.items(self.tuples, value, depth)
+        elif kind is dict:
+            self.members(value, depth)
+        else:
+            self.other(value, depth)
+
+    def count(self, number: int) -> None:
+        self.left -= number
+        if self.left < 0:
+            raise NotPlain(f"more than {MAX_ITEMS} values; send numbers as one array")
+
+    def items(self, tag: bytes, items: Any, depth: int) -> None:
+        self.parts.append(struct.pack("<cI", tag, len(items)))
+        if len(items) >= _MANY and depth > 1 and (floats := _floats(items)) is not None:
+            self.count(len(items))
+            self.parts.append(floats)
             return
+        for item in items:
+            self.put(item, depth - 1)
+
+    def members(self, members: dict[Any, Any], depth: int) -> None:
+        self.parts.append(struct.pack("<cI", b"d", len(members)))
+        for name, item in members.items():
+            if type(name) is not str:
+                raise NotPlain(f"a key that is {named(name)}; keys are texts")
+            data = text_bytes(name)
+            self.parts.append(struct.pack("<I", len(data)) + data)
+            self.put(item, depth - 1)
+
+    def other(self, value: Any, depth: int) -> None:
+        """An Array, an array.array, or what numpy made: its raw numbers, whatever class it is of."""
+        if type(value) is Array:
+            self.array(value.dtype, value.shape, value.data)
+        elif type(value) is array.array and value.typecode in _OF_ARRAY:
+            self.array(f"{_OF_ARRAY[value.typecode]}{value.itemsize}", (len(value),), value.tobytes())
+        elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
+            if type(value).__name__ == "ndarray":
+                self.ndarray(value)
+            else:
+                self.scalar(value, depth)
+        else:
+            raise NotPlain(f"{named(value)}; send None, bool, int, float, str, bytes, list, dict or an array")
+
+    def scalar(self, value: Any, depth: int) -> None:
+        """One number of numpy's."""
+        self.put(value.item(), depth - 1)
+
+    def ndarray(self, value: Any) -> None:
+        """Its own bytes where they are as they are sent: a large array is not copied before it is."""
         little = value.astype(value.dtype.newbyteorder("<"), copy=False)
-        found = Array(little.dtype.str[1:], tuple(value.shape), little.tobytes())
-    else:
-        raise NotPlain(f"{_named(value)}; send None, bool, int, float, str, bytes, list, dict or an array")
-    if found.dtype not in CODES:
-        raise NotPlain(f"an array of {found.dtype}; send numbers or booleans")
-    if len(found.shape) > MAX_SIDES or math.prod(found.shape) * SIZES[found.dtype] != len(found.data):
-        raise NotPlain("an array whose shape does not fit its bytes")
-    dtype = found.dtype.encode("ascii")
-    add(struct.pack(f"<cB{len(dtype)}sB{len(found.shape)}Q", b"a", len(dtype), dtype, len(found.shape), *found.shape))
-    add(found.data)
+        plain = little.dtype.str[1:] in CODES and little.flags.c_contiguous and little.ndim
+        data = memoryview(little).cast("B") if plain and little.size else little.tobytes()
+        self.array(little.dtype.str[1:], tuple(value.shape), data)
+
+    def array(self, dtype: str, shape: tuple[int, ...], data: Any) -> None:
+        if dtype not in CODES:
+            raise NotPlain(f"an array of {dtype}; send numbers or booleans")
+        if len(shape) > MAX_SIDES or math.prod(shape) * SIZES[dtype] != len(data):
+            raise NotPlain("an array whose shape does not fit its bytes")
+        name = dtype.encode("ascii")
+        self.parts.append(struct.pack(f"<cB{len(name)}sB{len(shape)}Q", b"a", len(name), name, len(shape), *shape))
+        self.parts.append(data)
+
+
+def _floats(items: Any) -> bytearray | None:
+    """Many floats at once; None where there is anything else among them.
+
+    What marshal writes for a float is as long as what we write, one byte of tag and the number, and it takes only what
+    is a float and no subclass. So where every ninth byte is that tag, all of them are floats.
+    """
+    if type(items[0]) is not float:
+        return None
+    try:
+        written = marshal.dumps(items, 2)
+    except ValueError:
+        return None
+    if len(written) != 5 + 9 * len(items) or written[5::9] != b"g" * len(items):
+        return None
+    found = bytearray(memoryview(written)[5:])
+    found[::9] = b"f" * len(items)
+    return found
 
 
 def _integer(value: int) -> bytes:
@@ -150,14 +207,14 @@ def _integer(value: int) -> bytes:
     return struct.pack("<cI", b"I", size) + value.to_bytes(size, "little", signed=True)
 
 
-def _text(text: str) -> bytes:
+def text_bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         raise NotPlain("a text with half of a character") from None
 
 
-def _named(value: Any) -> str:
+def named(value: Any) -> str:
     kind = type(value)
     return f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else str(kind.__qualname__)
 
@@ -167,19 +224,24 @@ def decode(data: bytes | bytearray | memoryview, *, arrays: bool = True) -> Any:
 
     Raises Malformed for anything else. Memory is taken only for what is there, never for what is announced.
     """
-    reader = _Reader(memoryview(data), arrays)
-    value = reader.value(MAX_DEPTH)
-    if reader.at != len(reader.view):
-        raise Malformed(f"{len(reader.view) - reader.at} bytes behind the value")
-    return value
+    return Reader(data, arrays).whole()
 
 
-class _Reader:
-    def __init__(self, view: memoryview, arrays: bool) -> None:
-        self.view = view
+class Reader:
+    """Takes one value apart; the counterpart of Writer."""
+
+    def __init__(self, data: bytes | bytearray | memoryview, arrays: bool = True) -> None:
+        self.view = memoryview(data)
         self.arrays = arrays
         self.at = 0
         self.left = MAX_ITEMS
+
+    def whole(self) -> Any:
+        """Raises Malformed."""
+        value = self.value(MAX_DEPTH)
+        if self.at != len(self.view):
+            raise Malformed(f"{len(self.view) - self.at} bytes behind the value")
+        return value
 
     def take(self, count: int) -> memoryview:
         if count > len(self.view) - self.at:
@@ -199,9 +261,7 @@ class _Reader:
     def value(self, depth: int) -> Any:
         if not depth:
             raise Malformed(f"nested more than {MAX_DEPTH} deep")
-        self.left -= 1
-        if self.left < 0:
-            raise Malformed(f"more than {MAX_ITEMS} values")
+        self.count(1)
         tag = bytes(self.take(1))
         if tag in _CONSTANTS:
             return _CONSTANTS[tag]
@@ -212,14 +272,44 @@ class _Reader:
         if tag == b"b":
             return bytes(self.take(self.number("<I")))
         if tag == b"l":
-            return [self.value(depth - 1) for _ in range(self.number("<I"))]
+            return self.items(depth)
         if tag == b"d":
             return self.members(depth)
         if tag == b"a" and self.arrays:
             return self.array()
         if tag == b"I":
             return self.integer()
+        return self.other(tag, depth)
+
+    def other(self, tag: bytes, depth: int) -> Any:  # noqa: ARG002  # what reads more kinds than these needs both
         raise Malformed("a tag that nobody knows")
+
+    def count(self, number: int) -> None:
+        self.left -= number
+        if self.left < 0:
+            raise Malformed(f"more than {MAX_ITEMS} values")
+
+    def items(self, depth: int) -> list[Any]:
+        number = self.number("<I")
+        if number >= _MANY and depth > 1 and (floats := self.floats(number)) is not None:
+            return floats
+        return [self.value(depth - 1) for _ in range(number)]
+
+    def floats(self, number: int) -> list[float] | None:
+        """So many floats, if that is what comes next: every ninth byte is their tag."""
+        body = self.view[self.at : self.at + 9 * number]
+        if len(body) < 9 * number or body[0] != _FLOAT or bytes(body[::9]) != b"f" * number:
+            return None
+        self.count(number)
+        self.at += 9 * number
+        data, numbers = bytes(body), bytearray(8 * number)
+        for place in range(8):
+            numbers[place::8] = data[place + 1 :: 9]
+        found = array.array("d")
+        found.frombytes(numbers)
+        if sys.byteorder == "big":
+            found.byteswap()
+        return found.tolist()
 
     def members(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -248,14 +338,14 @@ class _Reader:
         data = self.take(math.prod(shape) * SIZES[dtype])
         if dtype == "b1" and bytes(data).strip(b"\0\1"):
             raise Malformed("a truth value other than 0 and 1")
-        numpy = _numpy()
+        numpy = numpy_or_none()
         if numpy is None:
             return Array(dtype, shape, bytes(data))
         # A copy: aligned, writable, and independent of the frame.
         return numpy.frombuffer(data, dtype=f"<{dtype}").reshape(shape).copy()
 
 
-def _numpy() -> Any:
+def numpy_or_none() -> Any:
     if "numpy" not in _found:
         try:
             _found["numpy"] = importlib.import_module("numpy")
@@ -267,3 +357,4 @@ def _numpy() -> Any:
 _found: dict[str, Any] = {}
 _CONSTANTS: dict[bytes, Any] = {b"N": None, b"T": True, b"F": False}
 _NUMBERS = {b"i": "<q", b"f": "<d"}
+_FLOAT = ord("f")

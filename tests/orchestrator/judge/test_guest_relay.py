@@ -29,7 +29,7 @@ JITTERS = (0.00002, 0.0002, 0.002, 0.02)
 @pytest.fixture
 def guest(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The module as a judge has it, with its neighbours beside it."""
-    names = ("blastdoor_relay", "blastdoor_frames", "blastdoor_values", "blastdoor_judge")
+    names = ("blastdoor_relay", "blastdoor_frames", "blastdoor_kinds", "blastdoor_values", "blastdoor_judge")
     monkeypatch.syspath_prepend(str(GUEST))
     yield importlib.import_module("blastdoor_relay")
     for name in names:

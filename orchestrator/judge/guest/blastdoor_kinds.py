@@ -1,0 +1,215 @@
+"""More kinds of plain values, each of which arrives as what it was. Standard library only, Python 3.9 up.
+
+Beside those of blastdoor_values:
+
+    t           4 bytes of count, then the values: a tuple
+    S, Z        4 bytes of count, then the values: a set, a frozenset
+    c           16 bytes: a complex number
+    n           1 byte of length, the dtype ("f4"), then its bytes: a number of numpy's
+    m           4 bytes of count, then key and value of each member: a dict whose keys are not all texts
+    h           1 byte of length, the name of a class, then 8 bytes: the number of an object that stays where it is
+
+Types are exact: a subclass is another type, and is not sent. Members of sets, and keys, are made of None, bool, int,
+float, complex, str, bytes, tuple and frozenset.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from blastdoor_values import (
+    CODES,
+    MAX_DEPTH,
+    SIZES,
+    Malformed,
+    NotPlain,
+    Reader,
+    Writer,
+    named,
+    numpy_or_none,
+)
+
+__all__ = ["ERRORS", "Remote", "decode_exact", "encode_exact", "error_name", "rebuilt"]
+
+# So many keys or members may have one hash: more of them take time that grows with their square.
+_SAME_HASH = 32
+# Errors that may be raised again elsewhere: none that ends a program or a loop, none with a constructor of its own.
+ERRORS: dict[str, type[Exception]] = {
+    it.__name__: it
+    for it in (
+        ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, Exception, FileExistsError,
+        FileNotFoundError, FloatingPointError, ImportError, IndexError, IsADirectoryError, KeyError, LookupError,
+        MemoryError, ModuleNotFoundError, NameError, NotADirectoryError, NotImplementedError, OSError, OverflowError,
+        PermissionError, RecursionError, ReferenceError, RuntimeError, TimeoutError, TypeError, UnboundLocalError,
+        ValueError, ZeroDivisionError,
+    )
+}  # fmt: skip
+
+
+class Remote(NamedTuple):
+    """An object that stays in the other chamber: the name of its class, and its number there."""
+
+    kind: str
+    number: int
+
+
+def encode_exact(value: Any, known: Callable[[Any], Remote | None] = lambda _: None, *, arrays: bool = False) -> bytes:
+    """Raises NotPlain. `known` gives the number of an object that is not sent itself. With `arrays`, whatever offers
+    its numbers by the buffer protocol or by `__array__` is sent as an array: that runs code of its class.
+    """
+    written: bytes = _Exact(known, arrays).written(value)
+    return written
+
+
+def decode_exact(data: bytes | bytearray | memoryview, found: Callable[[Remote], Any] | None = None) -> Any:
+    """Raises Malformed. `found` is asked for what stands for an object's number; without it there are none."""
+    return _ExactReader(data, found).whole()
+
+
+def error_name(error: BaseException) -> str:
+    """The first of its classes, from its own upwards, that may be raised elsewhere."""
+    return next((it.__name__ for it in type(error).__mro__ if ERRORS.get(it.__name__) is it), "RuntimeError")
+
+
+def rebuilt(name: str, message: str) -> Exception:
+    """A new error of this name, if it is one of ERRORS; else a RuntimeError."""
+    return ERRORS.get(name, RuntimeError)(message)
+
+
+class _Exact(Writer):  # type: ignore[misc]  # the module beside it has no types where this is checked
+    tuples = b"t"
+
+    def __init__(self, known: Callable[[Any], Remote | None], arrays: bool) -> None:
+        super().__init__()
+        self._known = known
+        self._arrays = arrays
+
+    def members(self, members: dict[Any, Any], depth: int) -> None:
+        if all(type(name) is str for name in members):
+            super().members(members, depth)
+            return
+        self.parts.append(struct.pack("<cI", b"m", len(members)))
+        for key, item in members.items():
+            self._hashable(key, depth)
+            self.put(item, depth - 1)
+
+    def scalar(self, value: Any, depth: int) -> None:
+        dtype = value.dtype.str[1:]
+        if dtype not in CODES:
+            raise NotPlain(f"a number of {dtype}; send numbers or booleans")
+        del depth
+        data = value.astype(value.dtype.newbyteorder("<")).tobytes()
+        self.parts.append(struct.pack(f"<cB{len(dtype)}s", b"n", len(dtype), dtype.encode("ascii")) + data)
+
+    def other(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind is complex:
+            self.parts.append(struct.pack("<cdd", b"c", value.real, value.imag))
+        elif kind in (set, frozenset):
+            self.parts.append(struct.pack("<cI", b"S" if kind is set else b"Z", len(value)))
+            for item in value:
+                self._hashable(item, depth)
+        elif (remote := self._known(value)) is not None:
+            name = remote.kind.encode("utf-8")
+            self.parts.append(struct.pack(f"<cB{len(name)}sQ", b"h", len(name), name, remote.number))
+        elif self._arrays and kind.__module__ != "numpy" and (found := _as_numbers(value)) is not None:
+            self.put(found, depth)
+        else:
+            super().other(value, depth)
+
+    def _hashable(self, key: Any, depth: int) -> None:
+        if not _may_be_key(key, MAX_DEPTH):
+            raise NotPlain(f"a key or a member of a set that is or holds {named(key)}; use numbers, texts or tuples")
+        self.put(key, depth - 1)
+
+
+def _may_be_key(key: Any, depth: int) -> bool:
+    kind = type(key)
+    if kind in (tuple, frozenset):
+        return bool(depth) and all(_may_be_key(item, depth - 1) for item in key)
+    return key is None or kind in (bool, int, float, complex, str, bytes)
+
+
+def _as_numbers(value: Any) -> Any:
+    """An array of numpy's exact class with the numbers that an object offers; None where it offers none."""
+    offers = not isinstance(value, type) and (hasattr(value, "__array__") or _is_buffer(value))
+    numpy = numpy_or_none() if offers else None
+    if numpy is None:
+        return None
+    try:
+        found = numpy.asarray(value)
+    except Exception as error:  # noqa: BLE001  # code of a stranger's class
+        raise NotPlain(f"{named(value)}, whose numbers cannot be had: {str(error)[:200]}") from None
+    return found if type(found) is numpy.ndarray and found.dtype.str[1:] in CODES else None
+
+
+def _is_buffer(value: Any) -> bool:
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
+
+
+class _ExactReader(Reader):  # type: ignore[misc]  # as above
+    def __init__(self, data: bytes | bytearray | memoryview, found: Callable[[Remote], Any] | None) -> None:
+        super().__init__(data)
+        self._found = found
+
+    def other(self, tag: bytes, depth: int) -> Any:
+        if tag == b"t":
+            return tuple(self.items(depth))
+        if tag in (b"S", b"Z"):
+            members = self._members(self.items(depth))
+            return set(members) if tag == b"S" else frozenset(members)
+        if tag == b"c":
+            return complex(*struct.unpack("<dd", self.take(16)))
+        if tag == b"n":
+            return self._scalar()
+        if tag == b"m":
+            return self._table(depth)
+        if tag == b"h" and self._found is not None:
+            return self._object(self._found)
+        return super().other(tag, depth)
+
+    def _members(self, items: list[Any]) -> list[Any]:
+        """Raises Malformed for what may be no key, for one that comes twice, and for too many that collide."""
+        hashes: dict[int, int] = {}
+        for item in items:
+            if not _may_be_key(item, MAX_DEPTH):
+                raise Malformed("a key or a member of a set that may be none")
+            value = hash(item)
+            hashes[value] = hashes.get(value, 0) + 1
+            if hashes[value] > _SAME_HASH:
+                raise Malformed("too many keys of one hash")
+        if len(set(items)) < len(items):
+            raise Malformed("a key twice")
+        return items
+
+    def _table(self, depth: int) -> dict[Any, Any]:
+        keys, values = [], []
+        for _ in range(self.number("<I")):
+            keys.append(self.value(depth - 1))
+            values.append(self.value(depth - 1))
+        return dict(zip(self._members(keys), values))  # noqa: B905  # `strict` came with Python 3.10
+
+    def _scalar(self) -> Any:
+        dtype = bytes(self.take(self.number("<B"))).decode("ascii", "replace")
+        if dtype not in CODES:
+            raise Malformed("a number of no known kind")
+        data = bytes(self.take(SIZES[dtype]))
+        if dtype == "b1" and data not in (b"\0", b"\1"):
+            raise Malformed("a truth value other than 0 and 1")
+        if (numpy := numpy_or_none()) is None:
+            found = struct.unpack(f"<{CODES[dtype]}", data)
+            return complex(*found) if len(found) == 2 else found[0]
+        return numpy.frombuffer(data, dtype=f"<{dtype}")[0]
+
+    def _object(self, found: Callable[[Remote], Any]) -> Any:
+        try:
+            kind = str(self.take(self.number("<B")), "utf-8")
+        except UnicodeDecodeError:
+            raise Malformed("a text that is not UTF-8") from None
+        return found(Remote(kind, self.number("<Q")))

@@ -1,0 +1,428 @@
+"""More kinds of values: each arrives as what it was, no class and no code ever crosses, and errors are made anew."""
+
+import array
+import importlib
+import random
+import struct
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.judge.helpers import GUEST
+
+NAMES = (
+    *("blastdoor_relay", "blastdoor_candidate", "blastdoor_kinds"),
+    *("blastdoor_frames", "blastdoor_values", "blastdoor_judge"),
+)
+
+
+@pytest.fixture(scope="module")
+def guest() -> Iterator[SimpleNamespace]:
+    """The modules as a chamber has them, beside each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(GUEST))
+        for name in NAMES:  # others may have left one of them, and errors are told apart by the module that made them
+            sys.modules.pop(name, None)
+        yield SimpleNamespace(**{name.removeprefix("blastdoor_"): importlib.import_module(name) for name in NAMES})
+        for name in NAMES:
+            sys.modules.pop(name, None)
+
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**200), 2**200),
+    st.floats(allow_nan=False),
+    st.complex_numbers(allow_nan=False),
+    st.text(max_size=8),
+    st.binary(max_size=8),
+)
+keys = st.recursive(
+    scalars, lambda it: st.one_of(st.lists(it, max_size=3).map(tuple), st.frozensets(it, max_size=3)), max_leaves=6
+)
+exact = st.recursive(
+    st.one_of(scalars, st.sets(keys, max_size=3), st.frozensets(keys, max_size=3)),
+    lambda it: st.one_of(
+        st.lists(it, max_size=4), st.lists(it, max_size=4).map(tuple), st.dictionaries(keys, it, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def same(one: Any, two: Any) -> bool:
+    """Equal, and of the same types all the way down."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, dict):
+        return (
+            list(map(type, one)) == list(map(type, two))
+            and list(one) == list(two)
+            and same([*one.values()], [*two.values()])
+        )
+    if isinstance(one, list | tuple):
+        return len(one) == len(two) and all(map(same, one, two))
+    if isinstance(one, set | frozenset):
+        return one == two and {(type(it), it) for it in one} == {(type(it), it) for it in two}
+    return bool(one == two)
+
+
+@given(value=exact)
+def test_back_and_forth(guest: SimpleNamespace, value: Any) -> None:
+    """A value is the same afterwards, types included."""
+    assert same(guest.kinds.decode_exact(guest.kinds.encode_exact(value)), value)
+
+
+@given(
+    floats=st.lists(st.floats(), min_size=10, max_size=40), odd=st.sampled_from([None, 1, True, "x", numpy.float64(1)])
+)
+def test_many_floats(guest: SimpleNamespace, floats: list[float], odd: Any) -> None:
+    """A list of floats is packed at once, into the same bytes as one by one, and nothing else passes for one."""
+    values = guest.values
+    one_by_one = b"l" + struct.pack("<I", len(floats)) + b"".join(b"f" + struct.pack("<d", it) for it in floats)
+    assert values.encode(floats) == one_by_one
+    assert list(map(repr, values.decode(one_by_one))) == list(map(repr, floats))
+    mixed = guest.kinds.decode_exact(guest.kinds.encode_exact([*floats, odd]))
+    assert type(mixed[-1]) is type(odd)
+    assert list(map(repr, mixed)) == list(map(repr, [*floats, odd]))
+
+
+@pytest.mark.parametrize("dtype", ["b1", "i1", "u8", "f2", "f4", "f8", "c8", "c16"])
+def test_numbers_of_numpy(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    """They stay what they are where numpy is there, and are plain numbers where it is not."""
+    one = numpy.ones(1, dtype=dtype)[0]
+    sent = guest.kinds.encode_exact([one])
+    [found] = guest.kinds.decode_exact(sent)
+    assert type(found) is type(one)
+    assert found == one
+    monkeypatch.setitem(guest.values._found, "numpy", None)
+    [plain] = guest.kinds.decode_exact(sent)
+    assert type(plain) in (bool, int, float, complex)
+    assert plain == one
+
+
+class Tensor:
+    """As other libraries have them: numbers by a protocol of numpy's."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        del dtype, copy
+        return numpy.arange(4.0).reshape(2, 2)
+
+
+class Bad:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise RuntimeError("not now")
+
+
+@pytest.mark.parametrize("value", [Tensor(), memoryview(array.array("d", [0, 1])), bytearray(b"ab")])
+def test_arrays_of_other_libraries(guest: SimpleNamespace, value: Any) -> None:
+    """On the candidate's side, what offers its numbers is sent as an array; on the judge's side it is not asked."""
+    found = guest.kinds.decode_exact(guest.kinds.encode_exact(value, arrays=True))
+    assert type(found) is (bytes if isinstance(value, bytearray) else numpy.ndarray)
+    if not isinstance(value, bytearray):
+        assert numpy.array_equal(found, numpy.asarray(value))
+        with pytest.raises(guest.values.NotPlain):
+            guest.kinds.encode_exact(value)
+
+
+class Point(NamedTuple):
+    x: int
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Point(1),
+        Text("x"),
+        {Text("x"): 1},
+        {(1, Text("x"))},
+        {frozenset([Text("x")]): 1},
+        OrderedDict(a=1),
+        numpy.datetime64("2020-01-01"),
+        numpy.str_("x"),
+        Bad(),
+        object(),
+        int,
+        lambda: 1,
+        iter([]),
+        {"\ud800"},
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_t25_t26_not_plain(guest: SimpleNamespace, value: Any) -> None:
+    """Exact types only: no subclass, no class, no function and no object with a mind of its own."""
+    with pytest.raises(guest.values.NotPlain):
+        guest.kinds.encode_exact(value, arrays=True)
+
+
+def counted(number: int) -> bytes:
+    return struct.pack("<I", number)
+
+
+def whole(number: int) -> bytes:
+    return b"i" + struct.pack("<q", number)
+
+
+FLOOD = (
+    b"S"
+    + counted(64)
+    + b"".join(
+        b"I" + counted(40) + (1 + number * ((1 << 61) - 1) * 2**70).to_bytes(40, "little") for number in range(64)
+    )
+)
+MALFORMED = {
+    "a list in a set": b"S" + counted(1) + b"l" + counted(0),
+    "a dict in a set": b"S" + counted(1) + b"d" + counted(0),
+    "a set in a set": b"Z" + counted(1) + b"S" + counted(0),
+    "a list as a key": b"m" + counted(1) + b"l" + counted(0) + b"N",
+    "an array as a key": b"m" + counted(1) + b"a\x02u1\0x" + b"N",
+    "a member twice": b"S" + counted(2) + b"TT",
+    "1 and True": b"m" + counted(2) + b"TN" + whole(1) + b"N",
+    "a set that ends early": b"S" + counted(2) + b"N",
+    "half a complex": b"c" + bytes(15),
+    "a number of objects": b"n\x01O" + bytes(8),
+    "a third truth value": b"n\x02b1\2",
+    "an object": b"h\x03Foo" + bytes(8),
+    "deep": (b"t" + counted(1)) * 40 + b"N",
+    "keys of one hash": FLOOD,
+    "a pickle": b"cbuiltins\neval\n.",
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed(guest: SimpleNamespace, name: str) -> None:
+    """One typed refusal; members that all have one hash are refused before they take their time."""
+    with pytest.raises(guest.values.Malformed):
+        guest.kinds.decode_exact(MALFORMED[name])
+
+
+def test_only_where_it_was_asked_for(guest: SimpleNamespace) -> None:
+    """A judge that did not ask for exact kinds gets none of them, whatever the candidate sends."""
+    for value in ((1, 2), {1}, 1j, {1: 2}, numpy.float32(1)):
+        with pytest.raises(guest.values.Malformed):
+            guest.values.decode(guest.kinds.encode_exact(value))
+
+
+def test_random_bytes(guest: SimpleNamespace) -> None:
+    """Whatever the bytes are: a value of these types or Malformed, never anything else."""
+    rng = random.Random(4)
+    values = [
+        (1, 2.5, {3, "x"}),
+        {(1, b"y"): 1j, None: frozenset([True])},
+        [numpy.float32(1), numpy.arange(3)],
+        [0.5] * 20,
+    ]
+    seeds = [guest.kinds.encode_exact(value) for value in values]
+    decoded = 0
+    for number in range(8_000):
+        data = bytearray(rng.choice(seeds) if number % 2 else rng.randbytes(rng.randrange(40)))
+        for _ in range(rng.randrange(4)):
+            if data:
+                data[rng.randrange(len(data))] = (
+                    rng.choice(b"NTFifsbldatSZcnmh\0\1") if rng.random() < 0.5 else rng.randrange(256)
+                )
+        try:
+            value = guest.kinds.decode_exact(data)
+        except guest.values.Malformed:
+            continue
+        decoded += 1
+        assert is_plain(value)
+    assert decoded > 100
+
+
+def is_plain(value: Any) -> bool:
+    if type(value) is dict:
+        return all(map(is_plain, value)) and all(map(is_plain, value.values()))
+    if type(value) in (list, tuple, set, frozenset):
+        return all(map(is_plain, value))
+    return type(value) in (type(None), bool, int, float, complex, str, bytes, numpy.ndarray) or isinstance(
+        value, numpy.generic
+    )
+
+
+class Solver:
+    """A candidate's class."""
+
+    def __init__(self, rate: float = 1.0) -> None:
+        self.rate = rate
+        self._secret = 7
+
+    def solve(self, x: Any, *, twice: bool = False) -> Any:
+        return (x, twice, self.rate)
+
+    def twin(self) -> "Solver":
+        return Solver(2 * self.rate)
+
+    def is_solution(self, other: "Solver") -> bool:
+        return other is self
+
+
+class Other:
+    """One that the judge did not name."""
+
+
+class OwnError(KeyError):
+    """Known to the candidate alone."""
+
+
+def fails(kind: str) -> None:
+    errors: dict[str, BaseException] = {
+        "own": OwnError("k"),
+        "exit": SystemExit(3),
+        "stop": StopIteration(1),
+        "unicode": UnicodeDecodeError("utf-8", b"", 0, 1, "x"),
+        "zero": ZeroDivisionError("no"),
+    }
+    raise errors[kind]
+
+
+def echo(*arguments: Any, **keywords: Any) -> Any:
+    return arguments, keywords
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "echo": echo, "fails": fails, "Solver": Solver, "other": Other, "many": lambda: [Solver() for _ in range(10_001)],
+}  # fmt: skip
+
+
+@pytest.fixture
+def meet(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """The judge's module and the candidate's, without chambers between them."""
+    monkeypatch.setenv("BLASTDOOR_SEED", "7")
+
+    def met(**options: Any) -> Any:
+        objects = guest.candidate._Objects()
+        begin = b"B" + guest.values.encode({"median": 0.001, "jitter": 0.0001, "functions": sorted(FUNCTIONS)})
+
+        class Frames:
+            def __init__(self) -> None:
+                self.next = begin
+
+            def receive(self) -> tuple[bytes, memoryview]:
+                return b"", memoryview(self.next)
+
+            def send(self, _: bytes, *parts: bytes) -> None:
+                request = memoryview(b"".join(parts))
+                answer = (
+                    guest.candidate._answer(FUNCTIONS, request[1:])
+                    if bytes(request[:1]) == b"C"
+                    else guest.candidate._answer_with_keywords(FUNCTIONS, objects, request[1:])
+                )
+                self.next = b"R" + struct.pack("<d", 0.01) + b"".join(answer)
+
+        monkeypatch.setattr(guest.relay, "Frames", Frames)
+        return guest.relay.Candidate(**options)
+
+    return met
+
+
+def test_keywords(meet: Callable[..., Any]) -> None:
+    """They cross in any case; what else is exact only where the judge says so."""
+    assert meet().call("echo", (1, 2), key=(3,)).value == [[[1, 2]], {"key": [3]}]
+    assert meet(exact=True).call("echo", (1, 2), key={3}).value == (((1, 2),), {"key": {3}})
+    assert meet(exact=True).call("echo", function=1).value == ((), {"function": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("own", KeyError),
+        ("exit", RuntimeError),
+        ("stop", Exception),
+        ("unicode", ValueError),
+        ("zero", ZeroDivisionError),
+    ],
+)
+def test_errors_are_made_anew(
+    guest: SimpleNamespace, meet: Callable[..., Any], kind: str, error: type[Exception]
+) -> None:
+    """Of a fixed list of names: an own class becomes the nearest builtin one, and none ends a program or a loop."""
+    with pytest.raises(guest.relay.Raised) as caught:
+        meet(exact=True).call("fails", kind)
+    assert type(caught.value.error) is error
+    with pytest.raises(error) as again:
+        meet(exact=True).function("fails")(kind)
+    assert type(again.value) is error
+
+
+def test_the_list_of_errors(guest: SimpleNamespace) -> None:
+    """Each is made of one text, and none of them ends a loop or a program."""
+    for name, kind in guest.kinds.ERRORS.items():
+        assert type(guest.kinds.rebuilt(name, "said")) is kind
+        assert not issubclass(kind, StopIteration | StopAsyncIteration | Warning)
+    for name in ("SystemExit", "KeyboardInterrupt", "StopIteration", "eval", "Solver", ""):
+        assert type(guest.kinds.rebuilt(name, "said")) is RuntimeError
+
+
+def test_t25_objects_stay_where_they_are(guest: SimpleNamespace, meet: Callable[..., Any]) -> None:
+    """A judge holds a number: it calls methods, gets plain values, and can give the object back."""
+    candidate = meet(classes=["Solver"])
+    solver = candidate.call("Solver", rate=0.5).value
+    assert type(solver) is guest.relay.Handle
+    assert solver.solve((1,), twice=True) == ((1,), True, 0.5)
+    assert solver.twin().twin().solve(1) == (1, False, 2.0)
+    assert solver.is_solution(solver) is True
+    assert solver.is_solution(solver.twin()) is False
+    assert candidate.call("Solver.solve", solver, 2).value == (2, False, 0.5)
+    assert repr(solver) == "<Solver 0 of the candidate>"
+
+
+def test_t25_handles_say_nothing_else(guest: SimpleNamespace, meet: Callable[..., Any]) -> None:
+    """No truth, no length, no members, no order, no private names; a class that was not named does not cross."""
+    candidate = meet(classes=["Solver"])
+    solver = candidate.call("Solver").value
+    asked: list[Callable[[], Any]] = [
+        lambda: bool(solver), lambda: len(solver), lambda: list(solver), lambda: solver < 1, lambda: 1 in solver,
+        lambda: float(solver), lambda: solver[0], lambda: solver + 1, lambda: solver(),
+    ]  # fmt: skip
+    for ask in asked:
+        with pytest.raises(TypeError):
+            ask()
+    for name in ("_secret", "__dict__", "__class_getitem__"):
+        with pytest.raises(AttributeError):
+            getattr(solver, name)
+    assert solver != candidate.call("Solver").value
+    with pytest.raises(guest.relay.NoFunction):
+        candidate.call("Solver._secret", solver)
+    with pytest.raises(guest.relay.BadReply):
+        candidate.call("other")
+    with pytest.raises(guest.relay.BadReply):
+        meet(exact=True).call("Solver")
+    with pytest.raises(guest.relay.BadReply, match="more than 10000 objects"):
+        candidate.call("many")
+    with pytest.raises(guest.values.NotPlain):
+        meet(classes=["Solver"]).call("echo", solver)
+
+
+@pytest.mark.parametrize("sent", [b"h\x05Other" + bytes(8), b"h\x06Solver" + b"\xff" * 8])
+def test_t25_forged_handles(guest: SimpleNamespace, meet: Callable[..., Any], sent: bytes) -> None:
+    """A class that was not named, and a number beyond the bound, are no answer."""
+    candidate = meet(classes=["Solver"])
+    candidate._ask = lambda *_: (0.01, memoryview(b"V" + sent))
+    with pytest.raises(guest.relay.BadReply):
+        candidate.call("Solver")
+
+
+def test_forged_errors(guest: SimpleNamespace, meet: Callable[..., Any]) -> None:
+    """What a candidate says of its error is text: any number of them, and any name."""
+    for said in (
+        ["raised", "x", "SystemExit", "y"],
+        ["raised", "x", "KeyError"],
+        ["raised", "x"],
+        ["raised", *"abcdef"],
+    ):
+        candidate = meet(exact=True)
+        candidate._ask = lambda *_, said=said: (0.01, memoryview(b"E" + guest.values.encode(said)))
+        with pytest.raises(guest.relay.Raised) as caught:
+            candidate.call("echo")
+        assert type(caught.value.error) is RuntimeError
