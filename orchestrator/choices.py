@@ -3,6 +3,7 @@
 A proposer is a factory, which is given a ProposerContext (proposers/base.py); an agent is a Preset (agents/presets.py).
 A pruning rule is a factory, which is given a RuleContext (pruning/base.py), a parent rule one that is given a
 ParentContext (population/base.py), a backend one that is given a BackendContext and makes a Provider (wiring/site.py).
+An importer is a function from an ImportRequest to an Imported (importing/base.py).
 Packages of others announce theirs in the same groups, see docs/plugins.md.
 """
 
@@ -76,3 +77,5 @@ BACKENDS = Kind(
         "skypilot": Entry("orchestrator.wiring.backends.skypilot:SkyPilot"),
     },
 )
+
+IMPORTERS = Kind("importer", "blastdoor.importers", {"openevolve": Entry("orchestrator.importing.openevolve:read")})

@@ -25,7 +25,14 @@ CHEAT_ANSWERS = (
     "an error",
 )
 CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_kinds.py", "blastdoor_values.py")
-JUDGE_HELPERS = ("blastdoor_relay.py", "blastdoor_frames.py", "blastdoor_kinds.py", "blastdoor_values.py")
+JUDGE_HELPERS = (
+    "blastdoor_relay.py",
+    "blastdoor_stub.py",
+    "blastdoor_evaluator.py",
+    "blastdoor_frames.py",
+    "blastdoor_kinds.py",
+    "blastdoor_values.py",
+)
 
 
 def helpers(names: Sequence[str]) -> Tree:

@@ -20,6 +20,7 @@ COMMANDS = {
     "down": Place("chamber.up:down", "Stop the private Docker engine."),
     "images": Place("chamber.images", "List and build the images that chambers start from."),
     "init": Place("running.init", "Create a small, commented task in a new FOLDER."),
+    "import": Place("running.import_task", "Turn a task of another system into a task in a new FOLDER."),
     "run": Place("running.run", "Search for a better candidate for TASK."),
     "resume": Place("running.resume", "Continue the campaign of TASK."),
     "combine": Place("running.combine", "Combine the best candidates of TASK in a stage of its own."),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.choices import AGENTS, BACKENDS, PARENTS, PROPOSERS, PRUNERS
+from orchestrator.choices import AGENTS, BACKENDS, IMPORTERS, PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.records import Brought, Run
 from orchestrator.proposers import PluginFailed, Proposer
 from orchestrator.registry import ChoiceError, Kind, UnknownName, told
@@ -102,7 +102,7 @@ def changed_since(run: Run) -> list[str]:
 
 def faults() -> list[str]:
     """What installed packages announce and nobody can use."""
-    return [line for kind in _KINDS for line in kind.faults()]
+    return [line for kind in (*_KINDS, IMPORTERS) for line in kind.faults()]
 
 
 def name_of(proposer: Proposer) -> str:

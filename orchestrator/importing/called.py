@@ -1,0 +1,111 @@
+"""The files of a task whose judge is another system's evaluator: the task file, and the driver that runs it."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_DRIVER = '''"""Runs {evaluator} as it is. The program whose path it gets is a stub: its functions are calls of the
+candidate, which is in a chamber of its own.
+"""
+
+from blastdoor_evaluator import judge
+
+judge(
+{arguments}
+)
+'''
+
+
+@dataclass(frozen=True)
+class CalledTask:
+    """`why_noisy` is empty where the same program gets the same score; `attempts` is 0 where nobody said a number."""
+
+    origin: str
+    name: str
+    statement: str
+    program: str
+    editable: str
+    metric: str
+    driver: str
+    wall_s: float
+    memory_mib: int
+    program_packages: Sequence[str]
+    judge_packages: Sequence[str]
+    why_noisy: str
+    attempts: int
+
+    def text(self) -> str:
+        wall = f'"{self.wall_s:g}s"'
+        lines = [
+            f"# Imported from a task of {self.origin}.",
+            "",
+            f"name = {toml_text(self.name)}",
+            f"statement = {toml_paragraphs(self.statement)}",
+            f"editable = {toml_list([self.editable])}",
+            "",
+            "[trial] # the judge calls the functions of this file",
+            f'command = ["python3", "-m", "blastdoor_candidate", {toml_text(self.program)}]',
+            "",
+            "[limits] # of the candidate's own turns",
+            f"wall = {wall}",
+            f'memory = "{self.memory_mib}MiB"',
+            *_image("image", self.program_packages),
+            "",
+            "[judge] # the evaluator, unchanged, in a chamber of its own",
+            'mode = "relay"',
+            f'command = ["python3", {toml_text(self.driver)}]',
+            f'limits = {{wall = {wall}, memory = "{self.memory_mib}MiB"}}',
+            *_image("judge.image", self.judge_packages),
+            "",
+            "[[metrics]]",
+            f"name = {toml_text(self.metric)}",
+            'goal = "higher"',
+            *(["", f"[certify] # {self.why_noisy}", 'rule = "noisy"'] if self.why_noisy else []),
+            *(["", "[budget]", f"attempts = {self.attempts}"] if self.attempts else []),
+            "",
+            "[search] # without a model; --proposer llm asks one",
+            'proposer = "operators"',
+            "",
+        ]
+        return "\n".join(lines)
+
+
+def _image(section: str, packages: Sequence[str]) -> list[str]:
+    return ["", f"[{section}]", f"pip = {toml_list(packages)}"] if packages else []
+
+
+def how_it_is_called(functions: Sequence[str], program: str, metric: str) -> str:
+    """The end of every statement: what a proposer must know of the way in which its program is used."""
+    return (
+        f"A judge in another chamber calls {', '.join(functions)} of {program}. Only plain values cross: numbers,"
+        f" texts, lists, tables, arrays. What counts is {metric}; higher is better."
+    )
+
+
+def driver_text(*, evaluator: str, **given: object) -> str:
+    """The judge's command: one call of blastdoor_evaluator, with what is given and not None."""
+    said = {"evaluator": evaluator, **given}
+    arguments = "\n".join(f"    {name}={json.dumps(it)}," for name, it in said.items() if it is not None)
+    return _DRIVER.format(evaluator=evaluator, arguments=arguments)
+
+
+def toml_text(text: str) -> str:
+    """On one line."""
+    return json.dumps(_whole(text), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def toml_paragraphs(text: str) -> str:
+    """As it is read, over several lines, where TOML lets it stand like that."""
+    text = "\n".join(line.rstrip() for line in _whole(text).strip().splitlines())
+    return toml_text(text) if "'''" in text or _CONTROL.search(text) else f"'''\n{text}\n'''"
+
+
+def toml_list(words: Sequence[str]) -> str:
+    return f"[{', '.join(map(toml_text, words))}]"
+
+
+def _whole(text: str) -> str:
+    """Without halves of characters, which YAML can write."""
+    return text.encode("utf-8", "replace").decode("utf-8")

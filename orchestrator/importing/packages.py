@@ -1,0 +1,126 @@
+"""From what a program imports to what its image must have.
+
+A name that is not in the table is not guessed: anybody can put a package of that name on the index.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.importing.source import Source
+from orchestrator.task import TaskError
+
+# Names on the package index, where they are those of the import: both are theirs for long.
+_SAME = (
+    "cvxpy", "datasets", "jax", "jaxlib", "joblib", "lightgbm", "matplotlib", "mpmath", "networkx", "numba", "numpy",
+    "openai", "optax", "ortools", "pandas", "polars", "psutil", "pyarrow", "pydantic", "pytest", "requests", "scipy",
+    "seaborn", "shapely", "statsmodels", "sympy", "tabulate", "tensorflow", "torch", "torchvision", "tqdm",
+    "transformers", "xgboost",
+)  # fmt: skip
+KNOWN = {name: name for name in _SAME} | {
+    "Levenshtein": "levenshtein",
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "editdistance": "editdistance",
+    "flax": "flax",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+# What the judge's driver brings itself, see blastdoor_evaluator.
+LENT = {"openevolve": "openevolve.evaluation_result"}
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*((?:[<>=!~]=?=?\s*[0-9][0-9A-Za-z.*+!]*\s*,?\s*)*)(?:#.*)?$")
+
+
+@dataclass
+class Needs:
+    """What a file needs, and what those need that lie beside it: packages, and files of its own folder."""
+
+    packages: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    not_found: list[str] = field(default_factory=list)
+
+    def requirements(self, versions: Mapping[str, str]) -> list[str]:
+        return [f"{name}{versions.get(name, '')}" for name in sorted(self.packages)]
+
+
+def needs_of(source: Source, start: str, given: Mapping[str, str]) -> Needs:
+    """Follows imports within the folder. Raises TaskError for one that nobody knows a package for."""
+    needs = Needs(files={start})
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        for found in _imports(source.python(name)):
+            top = found.module.partition(".")[0]
+            where = f"{source.folder / name}:{found.line}"
+            beside = [it for it in source.module_files(top) if it.endswith(".py")]
+            if beside:
+                waiting += [it for it in beside if it not in needs.files]
+                needs.files.update(source.module_files(top))
+            elif top in LENT:
+                _refuse_unlent(found, where)
+            elif top not in sys.stdlib_module_names:
+                _add_package(needs, found, top, given, where)
+    return needs
+
+
+def _add_package(needs: Needs, found: "_Import", top: str, given: Mapping[str, str], where: str) -> None:
+    if package := given.get(top) or KNOWN.get(top):
+        needs.packages.add(package)
+    elif found.optional:
+        needs.not_found.append(f"{top} ({where}), which the program can do without")
+    else:
+        raise TaskError(
+            f"{where}: imports {top}, and no package is known for it; put the module beside the evaluator,"
+            f" or name its package with --package {top}=NAME"
+        )
+
+
+def _refuse_unlent(found: "_Import", where: str) -> None:
+    if found.module != LENT[found.module.partition(".")[0]]:
+        raise TaskError(
+            f"{where}: imports {found.module}, and only EvaluationResult of {LENT['openevolve']} is there for a judge;"
+            " take the import out"
+        )
+
+
+@dataclass(frozen=True)
+class _Import:
+    module: str
+    line: int
+    optional: bool
+
+
+def _imports(tree: ast.Module) -> Iterator[_Import]:
+    """Relative ones are left out: they stay within their package, which is copied as a whole."""
+    optional = {id(it) for node in ast.walk(tree) if _may_fail(node) for it in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield _Import(alias.name, node.lineno, id(node) in optional)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield _Import(node.module, node.lineno, id(node) in optional)
+
+
+def _may_fail(node: ast.AST) -> bool:
+    """Whether a missing module is caught: a try whose handler names the error."""
+    if not isinstance(node, ast.Try):
+        return False
+    caught = [name for it in node.handlers for name in ast.walk(it.type or ast.Pass()) if isinstance(name, ast.Name)]
+    return any(name.id in ("ImportError", "ModuleNotFoundError") for name in caught)
+
+
+def versions_of(source: Source) -> dict[str, str]:
+    """What the folder's own requirements.txt says of versions, by names of the index; lines of another kind are not
+    taken over.
+    """
+    if "requirements.txt" not in source.names:
+        return {}
+    lines = source.text("requirements.txt").splitlines()
+    found = [match for line in lines[:1000] if (match := _REQUIREMENT.match(line.strip()))]
+    return {match[1].lower().replace("_", "-"): re.sub(r"\s+", "", match[2]).rstrip(",") for match in found}

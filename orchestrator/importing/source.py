@@ -1,0 +1,70 @@
+"""The folder that is imported: plain files within bounds, read and parsed, never run."""
+
+import ast
+import os
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from orchestrator.python_source import parse_python
+from orchestrator.task import TaskError
+
+MAX_FILES = 5_000
+MAX_FILE_BYTES = 32 << 20
+MAX_TEXT_BYTES = 1 << 20
+_LEFT_OUT = frozenset(["__pycache__", "node_modules", "openevolve_output"])
+
+
+@dataclass(frozen=True)
+class Source:
+    """`names` are the paths of its files, hidden ones and links left out: a link could lead anywhere."""
+
+    folder: Path
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> "Source":
+        if not folder.is_dir():
+            raise TaskError(f"{folder}: is no folder; name the one that has the evaluator and the program")
+        found: list[str] = []
+        for parent, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if name[0] != "." and name not in _LEFT_OUT)
+            for name in sorted(names):
+                path = Path(parent, name)
+                if name[0] != "." and not name.endswith(".pyc") and path.is_file() and not path.is_symlink():
+                    found.append(path.relative_to(folder).as_posix())
+            if len(found) > MAX_FILES:
+                raise TaskError(f"{folder}: has more than {MAX_FILES:,} files; name the folder of one task")
+        return cls(folder, tuple(found))
+
+    def at_top(self, pattern: str) -> list[str]:
+        return [name for name in self.names if "/" not in name and fnmatchcase(name, pattern)]
+
+    def read(self, name: str, cap: int = MAX_FILE_BYTES) -> bytes:
+        try:
+            with (self.folder / name).open("rb") as file:
+                data = file.read(cap + 1)
+        except OSError as error:
+            raise TaskError(f"{self.folder / name}: cannot be read ({error.strerror})") from None
+        if len(data) > cap:
+            raise TaskError(f"{self.folder / name}: has more than {cap >> 20} MiB; leave it out of the folder")
+        return data
+
+    def text(self, name: str) -> str:
+        try:
+            return self.read(name, MAX_TEXT_BYTES).decode("utf-8")
+        except UnicodeDecodeError:
+            raise TaskError(f"{self.folder / name}: is not UTF-8; save it as UTF-8") from None
+
+    def python(self, name: str) -> ast.Module:
+        tree = parse_python(self.text(name))
+        if tree is None:
+            path = self.folder / name
+            raise TaskError(f"{path}: has a syntax error; python3 -m py_compile {path} shows where")
+        return tree
+
+    def module_files(self, module: str) -> list[str]:
+        """The files of a module or package of this name that lies beside the evaluator; none where it is not here."""
+        if f"{module}.py" in self.names:
+            return [f"{module}.py"]
+        return [name for name in self.names if name.startswith(f"{module}/")]

@@ -1,0 +1,168 @@
+"""What an evaluator does with a program, as far as its text tells: which functions it calls, what it returns, and
+which of its habits a person should know of before trusting its scores.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+STAGES = ("evaluate_stage1", "evaluate_stage2", "evaluate_stage3")
+_ENTRIES = ("evaluate", *STAGES)
+_CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.timeit", "timeit.repeat"}
+_SEEDS = re.compile(r"(^|\.)(seed|default_rng|RandomState|Random)$")
+_STARTERS = re.compile(r"(^|\.)(Popen|run|call|check_call|check_output|system|create_subprocess_exec)$")
+_SELF_GRADED = re.compile(r"^(is_solution|is_valid|verify|validate|check|grade|score|evaluate)(_|$)")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """`metrics` are the names that its dicts have, in the order of the text; `words` all names and words in it."""
+
+    entries: tuple[str, ...]
+    metrics: tuple[str, ...]
+    words: frozenset[str]
+    starts: tuple[str, ...]
+    findings: tuple[str, ...]
+    why_noisy: str
+
+    @property
+    def stages(self) -> list[str]:
+        return [name for name in STAGES if name in self.entries]
+
+
+def survey(tree: ast.Module, name: str) -> Survey:
+    functions = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)]
+    entries = tuple(it.name for it in functions if it.name in _ENTRIES)
+    paths = {it.args.args[0].arg for it in functions if it.name in _ENTRIES and it.args.args} | {"program_path"}
+    calls = [(node, _dotted(node.func)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    metrics = tuple(dict.fromkeys(_metrics(tree)))
+    return Survey(
+        entries=entries,
+        metrics=metrics,
+        words=frozenset(_words(tree)),
+        starts=tuple(dict.fromkeys(_started(calls))),
+        findings=tuple(_findings(tree, calls, paths, name)),
+        why_noisy=_noise(calls, set(metrics), name),
+    )
+
+
+def asks_itself(functions: list[str]) -> list[str]:
+    """Those by which a program would grade its own work."""
+    return [name for name in functions if _SELF_GRADED.match(name)]
+
+
+def draws_at_random(tree: ast.Module) -> bool:
+    """Whether a program draws random numbers at all; a seed that it sets itself does not bind its successors."""
+    return any(isinstance(it, ast.Name | ast.Attribute) and "random" in _dotted(it).split(".") for it in ast.walk(tree))
+
+
+def mentions(tree: ast.Module) -> set[str]:
+    """Names of files and folders that its texts may mean."""
+    texts = (it.value for it in ast.walk(tree) if isinstance(it, ast.Constant) and isinstance(it.value, str))
+    return {part for text in texts if len(text) < 500 for part in text.split("/") if part}
+
+
+def _dotted(node: ast.AST) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([*([node.id] if isinstance(node, ast.Name) else ["?"]), *reversed(parts)])
+
+
+def _metrics(tree: ast.Module) -> Iterator[str]:
+    """Keys of dicts that are texts, where the value may be a number."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if _is_text(key) and not isinstance(value, ast.Dict | ast.List | ast.JoinedStr) and not _is_text(value):
+                    yield str(key.value)  # type: ignore[union-attr]  # a constant, as was just seen
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is_text(node.slice):
+            yield str(node.slice.value)  # type: ignore[attr-defined]  # as above
+
+
+def _is_text(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    """Of texts too: an evaluator may write the program that loads the candidate's."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _WORD.findall(node.value)
+            yield node.value
+
+
+def _started(calls: list[tuple[ast.Call, str]]) -> Iterator[str]:
+    """The programs that it starts, where their name stands in the call; "python" for the one that runs it."""
+    for node, name in calls:
+        if (
+            not _STARTERS.search(name)
+            or not node.args
+            or name.split(".")[0] not in ("subprocess", "os", "asyncio", "Popen")
+        ):
+            continue
+        first = node.args[0].elts[0] if isinstance(node.args[0], ast.List) and node.args[0].elts else node.args[0]
+        if _dotted(first) == "sys.executable":
+            yield "python"
+        elif isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value.split():
+            word = first.value.split()[0].rpartition("/")[2]
+            yield "python" if re.fullmatch(r"python[0-9.]*", word) else word
+
+
+def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], paths: set[str], name: str) -> Iterator[str]:
+    if at := _lines(node for node, called in calls if _reads_text(node, called, paths)):
+        yield (
+            f"{name}:{at} reads the program's text, and finds that of a stub: a check of the source says nothing here"
+        )
+    if at := _lines(node for node, called in calls if called in _CLOCKS):
+        yield (
+            f"{name}:{at} looks at a clock: a time around a call holds the way to the other chamber, some tenths of a"
+            " millisecond, and what packing the values takes"
+        )
+    fixed = [node for node, called in calls if _SEEDS.search(called) and node.args and _is_constant(node.args[0])]
+    if at := _lines(iter(fixed)):
+        yield f"{name}:{at} draws with a fixed seed: what it asks is the same each time, and can be learnt by heart"
+    outside = [node for node, called in calls if called.endswith(("Path.home", "expanduser"))]
+    above = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _dotted(node).endswith("parent.parent")
+    ]
+    if at := _lines(iter([*outside, *above])):
+        yield f"{name}:{at} looks for files outside of its folder: in a chamber there are none but those of judge/"
+
+
+def _reads_text(node: ast.Call, called: str, paths: set[str]) -> bool:
+    if called in ("inspect.getsource", "inspect.getsourcelines"):
+        return True
+    if called == "open" or called.endswith(("copyfile", "shutil.copy")):
+        return bool(node.args) and isinstance(node.args[0], ast.Name) and node.args[0].id in paths
+    function = node.func
+    if isinstance(function, ast.Attribute) and function.attr in ("read_text", "read_bytes", "open"):
+        return any(isinstance(it, ast.Name) and it.id in paths for it in ast.walk(function.value))
+    return False
+
+
+def _is_constant(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is not None
+
+
+def _lines(nodes: Iterator[ast.AST]) -> str:
+    """As "12, 40 and 3 more"."""
+    lines = sorted({it.lineno for it in nodes if isinstance(it, ast.expr)})
+    more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return ", ".join(map(str, lines[:3])) + more
+
+
+def _noise(calls: list[tuple[ast.Call, str]], metrics: set[str], name: str) -> str:
+    """Why the same program may get another score, or nothing. A clock alone is none: most only tell what it says."""
+    if any("random" in called.split(".") or called.endswith("default_rng") for _, called in calls):
+        return f"{name} draws random numbers"
+    if any(called in _CLOCKS for _, called in calls) and any("speed" in metric for metric in metrics):
+        return f"{name} measures speed"
+    return ""

@@ -1,0 +1,191 @@
+"""A program that is in another chamber, as a file that others can load. Standard library only, Python 3.9 up.
+
+The file is a stub of two lines. Whatever loads it, by an import, by `exec` or in another Python that an evaluator
+starts, finds the candidate's functions there, and each is a call through the door. A process that the evaluator started
+reaches the one that has the door over a socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from blastdoor_judge import BadOutput
+from blastdoor_kinds import decode_exact, encode_exact, rebuilt
+from blastdoor_relay import BadReply, Candidate, Handle, NoFunction, NotPlain, Raised
+
+__all__ = ["Door", "EvaluatorBroke", "attach", "opened"]
+
+STUB = "from blastdoor_stub import attach\nattach(globals())\n"
+STUB_NAME = "blastdoor_program.py"
+SOCKET = "BLASTDOOR_STUB_SOCKET"
+_WORDS = 300
+_ERRORS = {kind.__name__: kind for kind in (BadReply, NoFunction, NotPlain)}
+
+
+class EvaluatorBroke(Exception):
+    """The evaluator's own fault, or that of the way it was brought here: no verdict on the candidate."""
+
+
+class Door:
+    """The candidate, for every thread of this process, and for other processes over a socket."""
+
+    def __init__(self, candidate: Candidate, names: Sequence[str]) -> None:
+        self._candidate = candidate
+        self._lock = threading.Lock()
+        self._ended = False
+        self.pid = os.getpid()
+        # Only what was asked for: a stub that is executed in the evaluator's own names must not replace others there.
+        self.functions = [name for name in names if name in candidate.functions]
+        self.calls = 0
+        self.failures: list[str] = []
+        self.raised: list[Exception] = []
+        self.unsendable: list[str] = []
+
+    def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        with self._lock:
+            if self._ended:
+                raise EvaluatorBroke(f"{name} was called after the evaluator had returned")
+            try:
+                value = self._candidate.call(name, *map(_handle_of, arguments), **keywords).value
+            except NotPlain as error:
+                self.unsendable.append(f"{name}: {error}")
+                raise
+            except BadOutput as error:
+                self.calls += 1
+                self.failures.append(str(error))
+                self.raised.append(error.error if isinstance(error, Raised) else error)
+                raise self.raised[-1] from None
+            self.calls += 1
+            return _Object(self, value) if isinstance(value, Handle) else value
+
+    def end(self) -> None:
+        """From here on nobody is called: the judge's own answer comes next. A late call of a thread is waited for."""
+        with self._lock:
+            self._ended = True
+
+    def answer(self, request: Any) -> list[Any]:
+        """What another process asked, as [kind, value or message]; an empty request asks for the names."""
+        if not request:
+            return ["", self.functions]
+        try:
+            return ["", self.call(*request)]
+        except Exception as error:  # noqa: BLE001  it is told to the process that called
+            return [type(error).__name__, str(error)[:_WORDS]]
+
+
+class _Object:
+    """An object of the candidate's: its methods are calls like those of its functions."""
+
+    __slots__ = ("_door", "_handle")
+
+    def __init__(self, door: Door, handle: Any) -> None:
+        self._door, self._handle = door, handle
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(f"{name} of a candidate's object cannot be reached")
+        method = f"{self._handle._remote.kind}.{name}"
+        return lambda *arguments, **keywords: self._door.call(method, (self, *arguments), keywords)
+
+    def __bool__(self) -> bool:
+        return bool(self._handle)
+
+
+def _handle_of(value: Any) -> Any:
+    return value._handle if type(value) is _Object else value
+
+
+_doors: list[Door] = []
+
+
+def attach(namespace: dict[str, Any]) -> None:
+    """Put the candidate's functions there; this is what a stub does."""
+    door = _own_door()
+    for name in door.functions if door else _asked([]):
+        namespace[name] = _calling(name)
+
+
+def _own_door() -> Door | None:
+    """None in a process that the evaluator started."""
+    return _doors[-1] if _doors and _doors[-1].pid == os.getpid() else None
+
+
+def _calling(name: str) -> Callable[..., Any]:
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        door = _own_door()
+        return door.call(name, arguments, keywords) if door else _asked([name, list(arguments), keywords])
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _asked(request: list[Any]) -> Any:
+    """From another process: one connection for one call."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.connect(os.environ[SOCKET])
+        _send(line, request)
+        kind, value = _received(line)
+    if kind:
+        raise _ERRORS[kind](value) if kind in _ERRORS else rebuilt(kind, value)
+    return value
+
+
+def _send(line: socket.socket, value: Any) -> None:
+    data = encode_exact(value)
+    line.sendall(struct.pack(">Q", len(data)) + data)
+
+
+def _received(line: socket.socket) -> Any:
+    with line.makefile("rb") as file:
+        header = file.read(8)
+        if len(header) < 8:
+            raise EvaluatorBroke("the judge's process is gone")
+        return decode_exact(file.read(struct.unpack(">Q", header)[0]))
+
+
+@contextlib.contextmanager
+def opened(door: Door, folder: Path) -> Iterator[str]:
+    """The path of a stub that leads here meanwhile, from this process and from those that it starts."""
+    program, path = folder / STUB_NAME, str(folder / "door")
+    program.write_text(STUB)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(path)
+        listening.listen(64)
+        threading.Thread(target=_serve, args=(listening, door), daemon=True).start()
+        here = str(Path(__file__).resolve().parent)
+        os.environ[SOCKET] = path
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+        _doors.append(door)
+        try:
+            yield str(program)
+        finally:
+            door.end()
+            # Wakes the thread that accepts; to close alone would leave it waiting.
+            with contextlib.suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)
+
+
+def _serve(listening: socket.socket, door: Door) -> None:
+    while True:
+        try:
+            line, _ = listening.accept()
+        except OSError:
+            return
+        threading.Thread(target=_serve_one, args=(line, door), daemon=True).start()
+
+
+def _serve_one(line: socket.socket, door: Door) -> None:
+    with line, contextlib.suppress(OSError, EvaluatorBroke):
+        answer = door.answer(_received(line))
+        try:
+            _send(line, answer)
+        except NotPlain as error:
+            door.unsendable.append(f"in a process of its own, {error}")
+            _send(line, ["NotPlain", str(error)])

@@ -1,0 +1,253 @@
+"""What becomes of a task of OpenEvolve, and what is said of it. No code of the task is run."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing.openevolve import read
+from orchestrator.task import Task, TaskError, load_task, snapshot
+from orchestrator.views.cli import cli
+from tests.clicking import runner
+from tests.orchestrator.importing.openevolve_tasks import CONFIG, EVALUATOR, PROGRAM, write
+
+
+def imported(tmp_path: Path, *, metric: str | None = None, **changed: str | None) -> Imported:
+    return read(ImportRequest(write(tmp_path / "there", **changed), "small", metric=metric))
+
+
+def task_of(tmp_path: Path, found: Imported) -> Task:
+    write_task(found, tmp_path / "here")
+    task = load_task(tmp_path / "here")
+    snapshot(task, tmp_path / "here")
+    return task
+
+
+def command(*words: str | Path) -> Result:
+    return runner().invoke(cli, ["import", *map(str, words)])
+
+
+def test_a_whole_task(tmp_path: Path) -> None:
+    """Statement, limits, metric, region and attempts come from the files; the evaluator is copied byte for byte."""
+    found = imported(tmp_path)
+    task = task_of(tmp_path, found)
+    assert found.files["judge/evaluator.py"] == EVALUATOR.encode()
+    assert found.files["workspace/initial_program.py"] == PROGRAM.encode()
+    assert task.statement.startswith("Let solve(x) be large.\nDo not cheat.\n\nA judge in another chamber calls ")
+    assert (task.limits.wall, task.judge.limits.wall, task.judge.mode, task.budget.attempts) == (20, 20, "relay", 7)
+    assert [(it.name, it.goal) for it in task.metrics] == [("combined_score", "higher")]
+    assert task.editable == ("initial_program.py:EVOLVE-BLOCK",)
+    assert 'functions=["helper", "solve"]' not in found.files["judge/judge.py"].decode()
+    assert 'functions=["solve"]' in found.files["judge/judge.py"].decode()
+    assert task.certify.rule == "strict"
+
+
+def test_nothing_is_run(tmp_path: Path) -> None:
+    """Reading never imports or executes what is read, neither Python nor YAML."""
+    mark = tmp_path / "ran"
+    run = f"\nimport os\nos.system('touch {mark}')\n"
+    config = CONFIG + f"trick: !!python/object/apply:os.system ['touch {mark}']\n"
+    imported(tmp_path, evaluator__py=EVALUATOR + run, initial_program__py=PROGRAM + run)
+    with pytest.raises(TaskError, match="is not YAML"):
+        imported(tmp_path, config__yaml=config)
+    assert not mark.exists()
+
+
+def test_packages_and_files_follow_the_imports(tmp_path: Path) -> None:
+    """Each side gets the packages and files that it imports or names; versions come from the folder's own list."""
+    evaluator = "import sklearn.metrics\nimport tools\nfrom openevolve.evaluation_result import EvaluationResult\n"
+    program = 'import numpy as np\ntry:\n    import no_such_one\nexcept ImportError:\n    pass\nDATA = "rows.csv"\n'
+    found = imported(
+        tmp_path,
+        evaluator__py=evaluator + EVALUATOR,
+        initial_program__py=program + PROGRAM,
+        tools__py='import yaml\nGOLD = "gold"\n',
+        **{
+            "gold/a__txt": "1",
+            "rows__csv": "2",
+            "requirements__txt": "numpy >= 1.26\nscikit_learn==1.5.2 # why\n-e .\n",
+            "notes__md": "x",
+        },
+    )
+    task = task_of(tmp_path, found)
+    assert task.image.pip == ("numpy>=1.26",)
+    assert task.judge.image.pip == ("pyyaml", "scikit-learn==1.5.2")
+    assert {name for name in found.files if name.startswith("workspace/")} == {
+        "workspace/initial_program.py",
+        "workspace/rows.csv",
+    }
+    assert {"judge/tools.py", "judge/gold/a.txt"} <= set(found.files)
+    assert "judge/rows.csv" not in found.files
+    left = "\n".join(found.left_out)
+    assert "no_such_one" in left
+    assert "notes.md" in left
+
+
+STAGES = (
+    "\n\ndef evaluate_stage1(program_path):\n    return {}\n\n\ndef evaluate_stage2(program_path):\n    return {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "wall", "driver"),
+    [
+        ("  cascade_thresholds: [0.4, 1]\n", 40, "thresholds=[0.4, 1.0]"),
+        ("", 40, "thresholds=[0.5, 0.75, 0.9]"),
+        ("  cascade_evaluation: false\n", 20, "functions"),
+    ],
+)
+def test_stages(tmp_path: Path, evaluator: str, wall: float, driver: str) -> None:
+    """Stages keep their thresholds, and each has the whole time-out; where the config wants none, they are not run."""
+    found = imported(tmp_path, evaluator__py=EVALUATOR + STAGES, config__yaml=CONFIG + evaluator)
+    assert task_of(tmp_path, found).limits.wall == wall
+    text = found.files["judge/judge.py"].decode()
+    assert driver in text
+    assert ("thresholds" in text) == ("thresholds" in driver)
+
+
+def test_without_a_config(tmp_path: Path) -> None:
+    """A task without a config has the defaults of that system, and says so."""
+    found = imported(tmp_path, config__yaml=None)
+    task = task_of(tmp_path, found)
+    assert task.limits.wall == 300
+    assert any("names no evaluator.timeout" in line for line in found.mapped)
+
+
+def test_another_metric_is_said(tmp_path: Path) -> None:
+    """Without combined_score, the metric that was chosen is told with the reason; several without a clear one are not
+    averaged but refused.
+    """
+    found = imported(tmp_path, evaluator__py=EVALUATOR.replace("combined_score", "accuracy"))
+    assert any(
+        "the metric is accuracy, higher is better, since there is no combined_score" in it for it in found.mapped
+    )
+    unclear = EVALUATOR.replace("combined_score", "width")
+    with pytest.raises(TaskError, match=r"returns no combined_score; choose one of what it returns \(width, calls\)"):
+        imported(tmp_path, evaluator__py=unclear)
+    assert task_of(tmp_path, imported(tmp_path, metric="width", evaluator__py=unclear)).metrics[0].name == "width"
+
+
+FINDINGS = {
+    "reads the program's text": "    open(program_path).read()\n",
+    "looks at a clock": "    import time; time.perf_counter()\n",
+    "draws with a fixed seed": "    import random; random.seed(3)\n",
+    "looks for files outside": "    from pathlib import Path; Path.home()\n",
+    "starts gcc": "    import subprocess; subprocess.run(['gcc', '--version'])\n",
+}
+
+
+@pytest.mark.parametrize("finding", FINDINGS)
+def test_findings(tmp_path: Path, finding: str) -> None:
+    """What a stub or a chamber changes for an evaluator is told, with the line where it stands."""
+    start = "def evaluate(program_path):\n"
+    found = imported(tmp_path, evaluator__py=EVALUATOR.replace(start, start + FINDINGS[finding]))
+    told = [line for line in found.findings if finding in line]
+    assert len(told) == 1
+    assert told[0].startswith("evaluator.py")
+    assert not [line for line in imported(tmp_path, evaluator__py=EVALUATOR).findings if finding in line]
+
+
+def test_a_program_that_grades_itself(tmp_path: Path) -> None:
+    """An evaluator that asks the program whether its answer is right is told."""
+    program = PROGRAM + "\n\ndef is_solution(x):\n    return True\n"
+    evaluator = EVALUATOR.replace("program.solve(20)", "program.is_solution(program.solve(20))")
+    found = imported(tmp_path, initial_program__py=program, evaluator__py=evaluator)
+    assert any("is_solution: it can say yes to all" in line for line in found.findings)
+
+
+def test_a_class_of_the_program(tmp_path: Path) -> None:
+    """A class that the evaluator makes objects of is named to the judge's driver."""
+    program = "class Solver:\n    def solve(self, x):\n        return x\n"
+    evaluator = EVALUATOR.replace("program.solve(20)", "program.Solver().solve(20)")
+    found = imported(tmp_path, initial_program__py=program, evaluator__py=evaluator)
+    assert 'functions=[],\n    classes=["Solver"],' in found.files["judge/judge.py"].decode()
+    assert any("objects of Solver stay with the candidate" in line for line in found.findings)
+
+
+def test_a_random_program_is_noisy(tmp_path: Path) -> None:
+    """Where scores differ from run to run, repeats decide."""
+    found = imported(tmp_path, initial_program__py="import random\n" + PROGRAM.replace("+ 1", "+ random.random()"))
+    assert task_of(tmp_path, found).certify.rule == "noisy"
+
+
+NO_CALL = "def evaluate(p):\n    return {'score': 1.0}\n"
+DEEP = "a: " + "[" * 5000 + "]" * 5000
+REFUSED: dict[str, dict[str, str | None]] = {
+    "has no evaluator.py; name the evaluator with --evaluator": {"evaluator__py": None},
+    "has no initial_program.* or init_program.*; name the program": {"initial_program__py": None},
+    "has two programs, initial_program.py and initial_program.rs": {"initial_program__rs": "fn main() {}"},
+    "evaluator.py: has a syntax error": {"evaluator__py": "def evaluate(:\n"},
+    "initial_program.py: has a syntax error": {"initial_program__py": "def solve(:\n"},
+    "initial_program.py: is not UTF-8": {"initial_program__py": "\udcff"},
+    "imports strange_one, and no package is known for it": {"evaluator__py": "import strange_one\n" + EVALUATOR},
+    "imports openevolve.api, and only EvaluationResult": {"evaluator__py": "import openevolve.api\n" + EVALUATOR},
+    "defines no evaluate(program_path)": {"evaluator__py": EVALUATOR.replace("def evaluate", "def rate")},
+    "names none of the functions of initial_program.py (helper, solve)": {"evaluator__py": NO_CALL},
+    "is not Python, and only Python programs": {"initial_program__py": None, "initial_program__rs": "fn main() {}"},
+    "cannot be cut at its marks": {"initial_program__py": PROGRAM.replace("# EVOLVE-BLOCK-END", "")},
+    "config.yaml: has an alias": {"config__yaml": "a: &x [1]\nb: [*x, *x]\n"},
+    "config.yaml:2: is not YAML": {"config__yaml": "a: [1\n"},
+    "config.yaml: is no table": {"config__yaml": "- 1\n"},
+    "config.yaml: is nested more than 32 deep": {"config__yaml": DEEP},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_bad_input(tmp_path: Path, why: str) -> None:
+    """One line that says what to do, exit code 2, and nothing is left behind."""
+    changed = dict(REFUSED[why])
+    source = write(tmp_path / "there", **{name: text for name, text in changed.items() if text != "\udcff"})
+    if "\udcff" in changed.values():
+        (source / "initial_program.py").write_bytes(b"\xff\n")
+    (tmp_path / "at").mkdir()
+    ran = command("openevolve", source, tmp_path / "at" / "here")
+    assert (ran.exit_code, why in ran.stderr) == (2, True), ran.stderr
+    assert not list((tmp_path / "at").iterdir())
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells what it mapped, the tier and the next commands; without FOLDER the task has the source's name."""
+    source = write(tmp_path / "there")
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    ran = command("openevolve", source)
+    assert ran.exit_code == 0, ran.stderr
+    assert "there is a task of the tier relay" in ran.stdout
+    assert "blastdoor check there" in ran.stdout
+    assert load_task(tmp_path / "cwd" / "there").name == "there"
+    again = command("openevolve", source)
+    assert (again.exit_code, "exists and is not an empty folder" in again.stderr) == (2, True)
+    told = json.loads(command("--json", "openevolve", source, tmp_path / "cwd" / "other").stdout)
+    assert (told["tier"], told["findings"]) == ("relay", [])
+
+
+def test_words_of_the_command(tmp_path: Path) -> None:
+    """A format that nobody brings, a package in another form and a source that is no folder are refused."""
+    source = write(tmp_path / "there")
+    for words, why in {
+        ("openevolv", source): 'did you mean "openevolve"?',
+        ("openevolve", tmp_path / "nowhere"): "is no folder",
+        ("openevolve", source, "--package", "x"): "write it as IMPORT=NAME",
+        ("openevolve", source, "--program", "gone.py"): "gone.py: is not there",
+    }.items():
+        ran = (
+            command(*words, "--", tmp_path / "here")
+            if len(words) == 2
+            else command(words[0], words[1], tmp_path / "here", *words[2:])
+        )
+        assert (ran.exit_code, why in ran.stderr) == (2, True), ran.stderr
+    write(source, evaluator__py="import strange_one\n" + EVALUATOR)
+    ran = command("openevolve", source, tmp_path / "here", "--package", "strange_one=strange-one")
+    assert ran.exit_code == 0, ran.stderr
+    assert load_task(tmp_path / "here").judge.image.pip == ("strange-one",)
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    """A link in the folder could lead to anything of this machine; it is as if it were not there."""
+    source = write(tmp_path / "there", evaluator__py=None)
+    (tmp_path / "secret").write_text(EVALUATOR)
+    (source / "evaluator.py").symlink_to(tmp_path / "secret")
+    with pytest.raises(TaskError, match=r"has no evaluator.py"):
+        read(ImportRequest(source, "small"))

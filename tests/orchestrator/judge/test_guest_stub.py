@@ -1,0 +1,365 @@
+"""An evaluator that wants the path of a program, run by the module that a judge has for it.
+
+The candidate is the real module that serves one, in a thread; between both stands a channel of queues.
+"""
+
+import importlib
+import json
+import os
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from orchestrator.judge.guest.blastdoor_values import decode, encode
+from orchestrator.judge.helpers import GUEST
+
+BY_SPEC = """
+import importlib.util
+import types
+
+def load(path):
+    spec = importlib.util.spec_from_file_location("program", path)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program
+"""
+EVALUATE = (
+    BY_SPEC
+    + """
+def evaluate(program_path):
+    try:
+        return {"combined_score": load(program_path).solve(20) + 1.5}
+    except Exception as error:
+        return {"combined_score": 0.0, "error": str(error)}
+"""
+)
+KEEP = """
+def keep(program):
+    import sys
+    sys.modules["evaluation_module_kept"].append(program)
+    return program
+"""
+Functions = dict[str, Callable[..., Any]]
+BOTH = ("solve", "fail")
+
+
+class Channel:
+    """The orchestrator as a judge sees it; what it wishes of the candidate goes there and comes back."""
+
+    def __init__(self, functions: Functions) -> None:
+        candidate = importlib.import_module("blastdoor_candidate")
+        self.ended = importlib.import_module("blastdoor_frames").Ended
+        self.finished: dict[str, bytes] | None = None
+        self._asked: SimpleQueue[bytes | None] = SimpleQueue()
+        self._answered: SimpleQueue[bytes] = SimpleQueue()
+        self._next = b"B" + encode({"median": 0.001, "jitter": 0.001, "functions": sorted(functions)})
+        served = _Served(self._asked, self._answered, self.ended)
+        self._thread = threading.Thread(target=candidate._answer_all, args=(served, lambda: functions), daemon=True)
+        self._thread.start()
+        self._ask(b"L")
+
+    def receive(self) -> tuple[bytes, memoryview]:
+        return b"", memoryview(self._next)
+
+    def send(self, _: bytes, *parts: bytes) -> None:
+        wish = b"".join(parts)
+        if wish[:1] == b"F":
+            self.finished = decode(wish[1:])
+        else:
+            self._next = b"R" + struct.pack("<d", 0.002) + self._ask(wish)
+
+    def _ask(self, request: bytes) -> bytes:
+        self._asked.put(request)
+        return self._answered.get()
+
+    def close(self) -> None:
+        self._asked.put(None)
+        self._thread.join()
+
+    @property
+    def result(self) -> dict[str, Any]:
+        assert self.finished is not None
+        found: dict[str, Any] = json.loads(self.finished["result.json"])
+        return found
+
+
+class _Served:
+    """The candidate's end."""
+
+    def __init__(self, asked: "SimpleQueue[bytes | None]", answered: "SimpleQueue[bytes]", ended: type) -> None:
+        self._asked, self._answered, self._ended = asked, answered, ended
+
+    def receive(self) -> tuple[bytes, memoryview]:
+        request = self._asked.get()
+        if request is None:
+            raise self._ended
+        return b"", memoryview(request)
+
+    def send(self, _: bytes, *parts: bytes) -> None:
+        self._answered.put(b"".join(parts))
+
+
+Judge = Callable[..., Channel]
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
+    """Runs an evaluator on functions and gives the channel, with what was handed over."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [str(GUEST), *sys.path])
+    for name in ("BLASTDOOR_STUB_SOCKET", "PYTHONPATH"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    monkeypatch.setenv("BLASTDOOR_SEED", "7")
+    for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
+        monkeypatch.setenv(f"BLASTDOOR_{name}", str(tmp_path / "out" / place))
+    stub = importlib.import_module("blastdoor_evaluator")
+    opened: list[Channel] = []
+
+    def run(
+        evaluator: str, functions: Functions | None = None, wanted: Sequence[str] = ("solve",), **more: Any
+    ) -> Channel:
+        (tmp_path / "evaluator.py").write_text(evaluator)
+        channel = Channel({"solve": lambda x: 2 * x} if functions is None else functions)
+        opened.append(channel)
+        monkeypatch.setattr(importlib.import_module("blastdoor_relay"), "Frames", lambda: channel)
+        stub.judge(evaluator=str(tmp_path / "evaluator.py"), metric="combined_score", functions=wanted, **more)
+        return channel
+
+    yield run
+    for channel in opened:
+        channel.close()
+    for name in set(sys.modules) - before:
+        if name.startswith(("blastdoor_", "evaluation_module", "openevolve")):
+            del sys.modules[name]
+
+
+LOADERS = {
+    "an import by its spec": "program = load(program_path)",
+    "an import by its name": (
+        "import os, sys; sys.path.insert(0, os.path.dirname(program_path));"
+        " program = __import__(os.path.basename(program_path)[:-3]); sys.path.pop(0)"
+    ),
+    "exec": "n = {}; exec(open(program_path).read(), n); program = types.SimpleNamespace(solve=n['solve'])",
+    "runpy": "import runpy; program = types.SimpleNamespace(**runpy.run_path(program_path))",
+}
+
+
+@pytest.mark.parametrize("how", LOADERS)
+def test_every_way_to_load_a_program(judge: Judge, how: str) -> None:
+    """However an evaluator loads the program, its functions are calls of the candidate."""
+    body = f"def evaluate(program_path):\n    {LOADERS[how]}\n    return {{'combined_score': program.solve(21)}}\n"
+    assert judge(BY_SPEC + body).result["score"] == 42
+
+
+def test_a_python_that_the_evaluator_starts(judge: Judge) -> None:
+    """Another process finds the candidate through the stub as well, and learns what went wrong."""
+    child = """
+import runpy, sys
+program = runpy.run_path(sys.argv[1])
+try:
+    program["fail"]()
+except Exception as error:
+    assert "no luck" in str(error), error
+print(program["solve"](4))
+"""
+    evaluator = f"""
+import subprocess, sys
+def evaluate(program_path):
+    told = subprocess.run([sys.executable, "-c", {child!r}, program_path], capture_output=True, check=True, timeout=300)
+    return {{"combined_score": float(told.stdout)}}
+"""
+
+    def fail() -> None:
+        raise ValueError("no luck")
+
+    result = judge(evaluator, {"solve": lambda x: 2 * x, "fail": fail}, BOTH).result
+    assert result["score"] == 8
+    assert "1 of 2 calls failed" in result["notes"]
+
+
+class Solver:
+    """What a program may define."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def solve(self, x: float) -> float:
+        return self.factor * x
+
+
+def test_values_arrive_as_what_they_were(judge: Judge) -> None:
+    """Keywords and tuples cross, and an object of a class that was named can be held and called."""
+    evaluator = (
+        BY_SPEC
+        + """
+def evaluate(program_path):
+    program = load(program_path)
+    assert program.pair(1, right=2) == (1, 2)
+    solver = program.Solver(factor=3)
+    return {"combined_score": solver.solve(5)}
+"""
+    )
+    offered: Functions = {"pair": lambda left, right: (left, right), "Solver": Solver}
+    channel = judge(evaluator, offered, wanted=["pair"], classes=["Solver"])
+    assert channel.result["score"] == 15
+
+
+CAUGHT = (
+    BY_SPEC
+    + """
+def evaluate(program_path):
+    program = load(program_path)
+    try:
+        program.fail()
+    except ZeroDivisionError:
+        return {"combined_score": program.solve(3)}
+"""
+)
+FAILING: Functions = {"solve": lambda x: x, "fail": lambda: 1 / 0}
+
+
+def test_an_error_has_its_kind(judge: Judge) -> None:
+    """An error of the candidate's reaches the evaluator as the kind that it was."""
+    assert judge(CAUGHT, FAILING, BOTH).result["score"] == 3
+
+
+def test_an_error_that_the_evaluator_lets_pass(judge: Judge) -> None:
+    """Where nobody catches the candidate's error, the candidate has no score, and the judge is not to blame."""
+    result = judge(CAUGHT.replace("ZeroDivisionError", "KeyError"), FAILING, BOTH).result
+    assert result["valid"] is False
+    assert "division by zero" in result["notes"]
+
+
+def test_threads_take_turns(judge: Judge) -> None:
+    """Calls from several threads are answered each with its own answer."""
+    evaluator = (
+        BY_SPEC
+        + """
+from concurrent.futures import ThreadPoolExecutor
+def evaluate(program_path):
+    program = load(program_path)
+    with ThreadPoolExecutor(4) as pool:
+        right = list(pool.map(program.solve, range(40))) == [2 * x for x in range(40)]
+    return {"combined_score": float(right)}
+"""
+    )
+    assert judge(evaluator).result["score"] == 1
+
+
+def test_numbers_are_metrics(judge: Judge) -> None:
+    """Numbers become metrics, artifacts and texts become notes; what is no number, or not finite, is no metric."""
+    evaluator = (
+        BY_SPEC
+        + """
+from openevolve.evaluation_result import EvaluationResult
+async def evaluate(program_path):
+    metrics = {"combined_score": load(program_path).solve(1), "score": 7, "ok": True, "far": float("inf"), "why": "so"}
+    return EvaluationResult(metrics=metrics, artifacts={"hint": "x" * 5000})
+"""
+    )
+    result = judge(evaluator).result
+    assert (result["score"], result["metrics"]) == (2, {"combined_score": 2, "evaluator_score": 7})
+    assert "why: so" in result["notes"]
+    assert "hint: xxx" in result["notes"]
+    assert len(result["notes"]) < 600
+
+
+STAGED = (
+    BY_SPEC
+    + """
+def evaluate(program_path):
+    raise AssertionError("the stages are run")
+def evaluate_stage1(program_path):
+    return {"runs": 1.0, "combined_score": load(program_path).solve(0.2)}
+def evaluate_stage2(program_path):
+    return {"combined_score": load(program_path).solve(3)}
+"""
+)
+
+
+@pytest.mark.parametrize(("threshold", "score"), [(0.3, 6), (0.5, 0.4)])
+def test_stages_stop_below_their_threshold(judge: Judge, threshold: float, score: float) -> None:
+    """A stage below its threshold is the last one, and its score counts."""
+    result = judge(STAGED, thresholds=[threshold]).result
+    assert result["score"] == score
+    assert ("stopped at stage 1 of 2: combined_score 0.4 is below 0.5" in result["notes"]) == (score == 0.4)
+
+
+def test_a_stage_without_the_metric(judge: Judge) -> None:
+    """A stage that stops without the metric gives no score: the mean of its numbers decides only whether to go on."""
+    staged = STAGED.replace('"runs": 1.0, "combined_score": ', '"runs": 0.0, "speed": ')
+    result = judge(staged, thresholds=[0.5]).result
+    assert result["valid"] is False
+    assert "the mean of runs, speed 0.2 is below 0.5" in result["notes"]
+
+
+BROKEN = {
+    "called no function of the program (No module named 'missing_helper')": EVALUATE.replace(
+        "    try:\n", "    try:\n        import missing_helper\n"
+    ),
+    "called no function of the program": "def evaluate(program_path):\n    return {'combined_score': 1.0}\n",
+    "cannot be sent to the candidate": EVALUATE.replace("solve(20)", "solve(object())"),
+    "returned int, not a dict": BY_SPEC + "def evaluate(program_path):\n    return load(program_path).solve(1)\n",
+}
+
+
+@pytest.mark.parametrize("why", BROKEN)
+def test_a_broken_evaluator_is_no_score(judge: Judge, why: str) -> None:
+    """An evaluator that swallowed its own fault is a judge that broke, whatever score it gave."""
+    with pytest.raises(Exception, match=r"evaluator|returned") as broke:
+        judge(BROKEN[why])
+    assert type(broke.value).__name__ == "EvaluatorBroke"
+    assert why in str(broke.value)
+
+
+def no_luck(_: float) -> None:
+    raise ValueError("no luck")
+
+
+NO_SOLUTION: dict[str, tuple[str, Functions]] = {
+    "the program has no function solve; it has: other": (
+        BY_SPEC + "def evaluate(path):\n    return {'combined_score': float(hasattr(load(path), 'solve'))}\n",
+        {"other": abs},
+    ),
+    "every call failed, the first with: solve: ValueError: no luck": (EVALUATE, {"solve": no_luck}),
+    "the evaluator gave no finite combined_score": (EVALUATE, {"solve": lambda _: float("inf")}),
+    "the evaluator gave 0 with the error: can only concatenate": (EVALUATE, {"solve": lambda _: "text"}),
+    "the evaluator gave no combined_score (it gave: x)": (EVALUATE.replace("combined_score", "x"), {"solve": abs}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", NO_SOLUTION)
+def test_a_failing_candidate_has_no_score(judge: Judge, why: str) -> None:
+    """Where the program failed, the result says so: it is no solution, not a score of zero."""
+    result = judge(*NO_SOLUTION[why]).result
+    assert result["valid"] is False
+    assert why in result["notes"]
+
+
+def test_a_candidate_adds_no_names(judge: Judge) -> None:
+    """A program that is executed among the evaluator's own names brings only what was asked for: a candidate cannot
+    replace the evaluator's functions by offering some of the same name.
+    """
+    evaluator = """
+def checked(value):
+    return float(value == 42)
+def evaluate(program_path):
+    exec(open(program_path).read(), globals())
+    return {"combined_score": checked(solve(20))}
+"""
+    assert judge(evaluator, {"solve": lambda x: x, "checked": lambda _: 1e9}).result["score"] == 0
+
+
+def test_a_call_after_the_end(judge: Judge) -> None:
+    """A thread that an evaluator left behind finds the door closed."""
+    kept: list[Any] = []
+    sys.modules["evaluation_module_kept"] = kept  # type: ignore[assignment]  # how an evaluator hands it over
+    judge(EVALUATE.replace("load(program_path)", "keep(load(program_path))") + KEEP)
+    with pytest.raises(Exception, match="after the evaluator had returned"):
+        kept[0].solve(2)
