@@ -225,7 +225,7 @@ class Search:
         self.state.set_node(name, phase=Phase.ENDED, ending=Ending.SCORED, verdict=verdict, verdicts={_COHORT: verdict})
         if score > self.best:
             self.best = score
-            self.state.put("run", "1", champions={_COHORT: name})
+            self.state.set_run(1, champions={_COHORT: name})
 
 
 def measure(seeds: int, attempts: int = 400) -> list[Figure]:

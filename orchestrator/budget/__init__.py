@@ -4,8 +4,9 @@ Pure: the time and chance are arguments, nothing is read or written. `stops` and
 """
 
 from orchestrator.budget.accounts import BOOKS, Accounts, Booking, DoesNotFit, Limits, Shortage, StallLosses
-from orchestrator.budget.amounts import NOTHING, Account, Amounts, limits_of, micro_dollars, milliseconds, shown
+from orchestrator.budget.amounts import NOTHING, Amounts, limits_of, micro_dollars, milliseconds
 from orchestrator.budget.rate import RateLimit
+from orchestrator.domain.account import Account, shown
 
 __all__ = [
     "BOOKS",

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
-from orchestrator.budget.amounts import NOTHING, SLOTS, USAGE, Account, Amounts, check_units, shown
+from orchestrator.budget.amounts import NOTHING, SLOTS, USAGE, Amounts, check_units
+from orchestrator.domain.account import Account, shown
 
 # Where a ledger keeps them among its rows.
 BOOKS = ("accounts", "books")

@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
+
+from orchestrator.domain.account import Account, shown
 
 Number = int | float | Decimal | Fraction
 
@@ -16,31 +17,9 @@ Number = int | float | Decimal | Fraction
 _NOISE_DIGITS = 3
 
 
-class Account(StrEnum):
-    """A line of the budget."""
-
-    ATTEMPTS = "attempts"
-    TUNES = "tunes"
-    COMBINATION = "combination"
-    MINIMISATION = "minimisation"
-    CONTROL = "control"
-    USD = "usd"
-    TOKENS = "tokens"
-    SECONDS = "seconds"
-    STALL_LOSSES = "stall losses"
-
-
 SLOTS = (Account.ATTEMPTS, Account.TUNES, Account.COMBINATION, Account.MINIMISATION, Account.CONTROL)
 USAGE = (Account.USD, Account.TOKENS, Account.SECONDS)
 
-_NOUNS = {
-    Account.ATTEMPTS: "attempt",
-    Account.TUNES: "tune",
-    Account.COMBINATION: "combination attempt",
-    Account.MINIMISATION: "minimising trial",
-    Account.CONTROL: "control attempt",
-    Account.TOKENS: "token",
-}
 _ORDER = {account: place for place, account in enumerate((*SLOTS, *USAGE))}
 
 
@@ -52,18 +31,6 @@ def micro_dollars(usd: Number) -> int:
 def milliseconds(seconds: Number) -> int:
     """Whole milliseconds that cover the time: rounded up. Raises ValueError for a negative or endless one."""
     return math.ceil(_scaled(seconds, 1000))
-
-
-def shown(account: Account, units: int) -> str:
-    """For a person: "$5.00", "90s", "1,200 tokens", "1 attempt"."""
-    if account in (Account.USD, Account.STALL_LOSSES):
-        whole, rest = divmod(units, 1_000_000)
-        digits = f"{rest:06}"
-        return f"${whole:,}.{digits[:2]}{digits[2:].rstrip('0')}"
-    if account is Account.SECONDS:
-        whole, rest = divmod(units, 1000)
-        return f"{whole:,}" + (f".{rest:03}".rstrip("0") if rest else "") + "s"
-    return f"{units:,} {_NOUNS[account]}{'' if units == 1 else 's'}"
 
 
 @dataclass(frozen=True)

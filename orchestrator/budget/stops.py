@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.budget.accounts import Accounts
-from orchestrator.budget.amounts import Account, Number, limits_of, shown
+from orchestrator.budget.amounts import Number, limits_of
+from orchestrator.domain.account import Account, shown
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -11,6 +11,7 @@ from orchestrator.domain.node import count_key, dropped_key, order_of, path_to, 
 from orchestrator.domain.records import (
     Campaign,
     Draft,
+    FieldOf,
     Guard,
     Injection,
     Node,
@@ -24,7 +25,6 @@ from orchestrator.domain.records import (
 )
 
 Key = tuple[str, str]
-Record = TypeVar("Record", bound=BaseModel)
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
 
@@ -204,11 +204,6 @@ class State:
     def next_child(self, parent: str) -> int:
         return self.children.get(parent, 0) + 1
 
-    def put(self, kind: str, name: str, **changes: Any) -> None:
-        records = self._records[kind]
-        records[name] = records[name].model_copy(update=changes)
-        self.touched.add((kind, name))
-
     def new(self, kind: str, name: str, record: BaseModel) -> None:
         self._records[kind][name] = record
         self.touched.add((kind, name))
@@ -236,9 +231,30 @@ class State:
         if node.phase is Phase.ENDED and node.step >= self.run.depth:
             self.branches.pop(node.branch, None)
 
-    def set_node(self, name: str, **changes: Any) -> None:
-        self.put("node", name, **changes)
+    def set_campaign(self, **changes: FieldOf[Campaign]) -> None:
+        self._change("campaign", "campaign", changes)
+
+    def set_run(self, number: int, **changes: FieldOf[Run]) -> None:
+        self._change("run", str(number), changes)
+
+    def set_node(self, name: str, **changes: FieldOf[Node]) -> None:
+        self._change("node", name, changes)
         self.index(self.nodes[name])
 
-    def set_campaign(self, **changes: Any) -> None:
-        self.put("campaign", "campaign", **changes)
+    def set_draft(self, name: str, **changes: FieldOf[Draft]) -> None:
+        """`1.3#2` is the second draft of a node."""
+        self._change("draft", name, changes)
+
+    def set_trial(self, name: str, **changes: FieldOf[Trial]) -> None:
+        self._change("trial", name, changes)
+
+    def set_playbook(self, version: int, **changes: FieldOf[PlaybookVersion]) -> None:
+        self._change("playbook", str(version), changes)
+
+    def _change(self, kind: str, name: str, changes: Mapping[str, object]) -> None:
+        if not changes.keys() <= _TYPES[kind].model_fields.keys():
+            unknown = changes.keys() - _TYPES[kind].model_fields.keys()
+            raise TypeError(f"a record of a {kind} has no {', '.join(sorted(unknown))}")
+        records = self._records[kind]
+        records[name] = records[name].model_copy(update=changes)
+        self.touched.add((kind, name))

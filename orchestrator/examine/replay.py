@@ -63,12 +63,12 @@ def decided_again(state: State, node: Node, rules: Rules, again: Rehearsal) -> E
     run = state.runs[str(run_of(node.id))]
     then.set_campaign(run=run.number)
     if submitted.verdict and (champion := beaten(state, node, submitted.verdict.cohort)):
-        then.put("run", str(run.number), champions={**run.champions, submitted.verdict.cohort: champion})
+        then.set_run(run.number, champions={**run.champions, submitted.verdict.cohort: champion})
     failed = trial.ending is not None or trial.fault is not None or not (trial.verdict and trial.verdict.valid)
     # One more noisy score has no part in a test that is over; one that fails shows that it does not run again.
     if failed or not rules.certify.noisy:
         then.new("trial", trial.id, trial)
-        then.put("node", node.id, trials=node.trials + 1)
+        then.set_node(node.id, trials=node.trials + 1)
     if not rules.certify.noisy and not rules.certify.replay and not failed:
         submitted = trial
     found = may_be_kept(then, then.nodes[node.id], submitted, rules)

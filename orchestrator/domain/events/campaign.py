@@ -1,72 +1,59 @@
-"""What belongs to a campaign as a whole: its runs, its sessions, and what a person says."""
+"""What belongs to a campaign as a whole: its caps, its sites, its sessions, and why nothing goes on."""
 
 from typing import Literal
 
-from orchestrator.domain.events.base import Amounts, OneEvent
-from orchestrator.domain.records import Brought, Combining, SiteRecord
+from orchestrator.domain.events.base import Amounts, Event, amounts, because
+from orchestrator.domain.records import Campaign, SiteRecord
+from orchestrator.domain.state import State
 
 
-class CampaignOpened(OneEvent):
+class CampaignOpened(Event):
     kind: Literal["campaign opened"] = "campaign opened"
     campaign: str
     name: str
     version: str
 
+    def apply(self, state: State, at: str, /) -> None:
+        record = Campaign(id=self.campaign, name=self.name, version=self.version, last_at=at)
+        state.new("campaign", "campaign", record)
 
-class RunStarted(OneEvent):
-    """`before` has the slots that earlier runs used, `usd_before` the micro-dollars of the campaign until now.
-
-    `brought` has what packages of others, or a caller in Python, put in. `islands` is the number of populations,
-    `migrate` how many attempts lie between two migrations.
-    """
-
-    kind: Literal["run started"] = "run started"
-    run: int
-    task: str
-    digests: dict[str, str]
-    seed: int
-    proposer: str
-    control: str | None
-    width: int
-    depth: int
-    why: str
-    options: str
-    lower_tier: bool
-    noisy: bool = False
-    before: Amounts
-    usd_before: int = 0
-    start: str | None = None
-    brought: tuple[Brought, ...] = ()
-    islands: int = 1
-    migrate: int = 0
-    combine: Combining | None = None
+    @property
+    def said(self) -> str:
+        return f"campaign {self.name} ({self.campaign}) opened by version {self.version}"
 
 
-class Migrated(OneEvent):
-    """After so many attempts of a run, each of these nodes may be built on by one more island."""
-
-    kind: Literal["migrated"] = "migrated"
-    run: int
-    after: int
-    moves: tuple[tuple[str, int], ...]
-
-
-class LimitsSet(OneEvent):
+class LimitsSet(Event):
     """The caps of the accounts; absent means without one. `options` is what flags said, for the next resume."""
 
     kind: Literal["limits set"] = "limits set"
     limits: Amounts
     options: str = "{}"
 
+    def apply(self, state: State, _: str, /) -> None:
+        if state.runs:
+            state.set_run(state.campaign.run, options=self.options)
 
-class SiteOpened(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"caps: {amounts(self.limits)}"
+
+
+class SiteOpened(Event):
     """Where the run's candidates go from now on, and where its judge stays."""
 
     kind: Literal["site opened"] = "site opened"
     site: SiteRecord
 
+    def apply(self, state: State, _: str, /) -> None:
+        before = tuple(site for site in state.run.sites if site != self.site)
+        state.set_run(state.campaign.run, sites=(*before, self.site))
 
-class SessionStarted(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"candidates run on {self.site.backend} ({self.site.boundary}), the judge on {self.site.judge}"
+
+
+class SessionStarted(Event):
     """An orchestrator took the campaign over; all that older ones still say is refused.
 
     `place` is from where what it rents can be ended, empty where nothing is rented.
@@ -77,13 +64,30 @@ class SessionStarted(OneEvent):
     holder: str
     place: str = ""
 
+    def apply(self, state: State, at: str, /) -> None:
+        state.set_campaign(epoch=self.epoch, holder=self.holder, place=self.place, session_open=True, last_at=at)
+        if state.campaign.gave_up:  # a person lets it go on; one that died, or ended otherwise, counts on
+            state.set_campaign(free=0, free_usd=0)
+        state.set_campaign(stopped="", gave_up=False, paused=False, pause_why="")
 
-class SessionEnded(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"session {self.epoch} of {self.holder} starts"
+
+
+class SessionEnded(Event):
     kind: Literal["session ended"] = "session ended"
     why: str
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(session_open=False)
 
-class RequestTaken(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"session ends{because(self.why)}"
+
+
+class RequestTaken(Event):
     """What another terminal asked for, and what became of it."""
 
     kind: Literal["request taken"] = "request taken"
@@ -91,16 +95,35 @@ class RequestTaken(OneEvent):
     asked: str
     answer: str
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(request=self.request)
 
-class PauseSet(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"request {self.request}, {self.asked}: {self.answer}"
+
+
+def paused_because(why: str) -> str:
+    """A pause that nobody asked for says how to end it."""
+    return f"paused: {why}; blastdoor pause --off goes on" if why else "paused"
+
+
+class PauseSet(Event):
     """`why` says what made the orchestrator pause by itself; empty for a person's wish."""
 
     kind: Literal["pause set"] = "pause set"
     paused: bool
     why: str = ""
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(paused=self.paused, pause_why=self.why)
 
-class BreakerOpened(OneEvent):
+    @property
+    def said(self) -> str:
+        return paused_because(self.why) if self.paused else f"goes on after the pause{because(self.why)}"
+
+
+class BreakerOpened(Event):
     """Providers failed, `why` in the words of the last one: nothing is started before they answer a probe, the next
     one in `wait_s`. `tries` is how many probes and attempts failed since it opened.
     """
@@ -111,72 +134,64 @@ class BreakerOpened(OneEvent):
     wait_s: float
     tries: int = 0
 
+    def apply(self, state: State, at: str, /) -> None:
+        since = state.campaign.away_since if state.campaign.away else at
+        state.set_campaign(away=self.why, away_from=self.providers, away_since=since, trying=False)
 
-class BreakerTried(OneEvent):
+    @property
+    def said(self) -> str:
+        who = " and ".join(self.providers)
+        return f"{who} is waited for, the next probe is in {self.wait_s:.0f} s{because(self.why)}"
+
+
+class BreakerTried(Event):
     """The providers answered a probe: one attempt at a time is let through."""
 
     kind: Literal["breaker tried"] = "breaker tried"
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(trying=True)
 
-class BreakerClosed(OneEvent):
+    @property
+    def said(self) -> str:
+        return "the providers answer again; one attempt is tried"
+
+
+class BreakerClosed(Event):
     kind: Literal["breaker closed"] = "breaker closed"
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(away="", away_from=(), away_since="", trying=False)
 
-class StoodStill(OneEvent):
+    @property
+    def said(self) -> str:
+        return "the providers do their work again"
+
+
+class StoodStill(Event):
     """The machine was suspended, or the orchestrator stopped, for so long: it counts for nobody."""
 
     kind: Literal["stood still"] = "stood still"
     seconds: float
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(elapsed_s=max(0.0, state.campaign.elapsed_s - self.seconds))
 
-class CampaignStopped(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"the orchestrator stood still for {self.seconds:.0f} s, which count for nobody"
+
+
+class CampaignStopped(Event):
     """`gave_up`: too many attempts in a row ended free."""
 
     kind: Literal["campaign stopped"] = "campaign stopped"
     reason: str
     gave_up: bool = False
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(stopped=self.reason, gave_up=self.gave_up)
 
-class CohortOpened(OneEvent):
-    """Something that binds has changed: new baseline, and the champion is run again."""
-
-    kind: Literal["cohort opened"] = "cohort opened"
-    run: int
-    cohort: str
-    why: str
-
-
-class ChampionChanged(OneEvent):
-    kind: Literal["champion changed"] = "champion changed"
-    run: int
-    node: str
-    cohort: str
-    over: str | None
-
-
-class Steered(OneEvent):
-    """A person's instruction to all who propose, from now on."""
-
-    kind: Literal["steered"] = "steered"
-    text: str
-
-
-class RoundStarted(OneEvent):
-    """With --review: the session ends once this round is over. `size` is how many attempts of the search make it up,
-    None for one asking with every change that it brings.
-    """
-
-    kind: Literal["round started"] = "round started"
-    run: int
-    number: int
-    size: int | None
-
-
-class InjectionQueued(OneEvent):
-    """A person's change waits for a node; `injection` is the number of the request that brought it."""
-
-    kind: Literal["injection queued"] = "injection queued"
-    injection: int
-    change: str
-    description: str
-    on: str | None
+    @property
+    def said(self) -> str:
+        return f"campaign stopped{because(self.reason)}"

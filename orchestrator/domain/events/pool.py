@@ -2,11 +2,12 @@
 
 from typing import Literal
 
-from orchestrator.domain.events.base import OneEvent
-from orchestrator.domain.records import PoolMember, Spent
+from orchestrator.domain.events.base import Event, cost
+from orchestrator.domain.records import MemberAtWork, MemberOutputs, PoolMember, Spent
+from orchestrator.domain.state import State
 
 
-class MemberIntended(OneEvent):
+class MemberIntended(Event):
     """A node of the base stage is about to be run, since what it leaves on this split is not there."""
 
     kind: Literal["member intended"] = "member intended"
@@ -14,8 +15,15 @@ class MemberIntended(OneEvent):
     node: str
     split: str
 
+    def apply(self, state: State, at: str, /) -> None:
+        state.set_run(self.run, member=MemberAtWork(node=self.node, split=self.split, since=at))
 
-class MemberEnded(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"{self.node} is run for the pool of run {self.run} (split {self.split})"
+
+
+class MemberEnded(Event):
     """What it left, or the fixed code of why it left nothing; then it is no member. `interrupted`: nothing was learnt,
     only spent.
     """
@@ -30,10 +38,32 @@ class MemberEnded(OneEvent):
     spent: Spent = Spent()
     interrupted: bool = False
 
+    def apply(self, state: State, _: str, /) -> None:
+        """It is booked by the settling of its hold, in the same transaction."""
+        state.set_run(self.run, member=None)
+        state.set_campaign(unbooked=state.campaign.unbooked + self.spent)
+        if not self.interrupted:
+            left = MemberOutputs(outputs=self.outputs, bytes=self.bytes, fault=self.fault)
+            known = state.runs[str(self.run)].member_outputs
+            state.set_run(self.run, member_outputs={**known, f"{self.node}/{self.split}": left})
 
-class PoolFrozen(OneEvent):
+    @property
+    def said(self) -> str:
+        fault = f"cannot be in the pool: {self.fault}" if self.fault else "is over"
+        left = "ended by us" if self.interrupted else fault
+        return f"{self.node} on the split {self.split} {left}{cost(self.spent)}"
+
+
+class PoolFrozen(Event):
     """What the run's combinations are made of, the first chosen first. It never changes."""
 
     kind: Literal["pool frozen"] = "pool frozen"
     run: int
     members: tuple[PoolMember, ...]
+
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_run(self.run, pool=self.members)
+
+    @property
+    def said(self) -> str:
+        return f"pool of run {self.run}: {', '.join(it.node for it in self.members)}"

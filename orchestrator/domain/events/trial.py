@@ -1,17 +1,20 @@
-"""What runs in chambers, and what is made of it."""
+"""What runs in chambers, what the judge makes of it, and what is kept of its outputs."""
 
 from typing import Literal
 
 from pydantic import Field
 
+from orchestrator.domain import figures
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.events.base import OneEvent
-from orchestrator.domain.records import Calibration, Guard, Purpose, Spent
+from orchestrator.domain.events.base import NAMED, Event, because, cost
+from orchestrator.domain.records import Calibration, Purpose, Spent, Trial
 from orchestrator.domain.reports import Look, Reports
+from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
+from orchestrator.units import format_size
 
 
-class TrialIntended(OneEvent):
+class TrialIntended(Event):
     """`subject` is the node whose files run where that is not the node itself; `attempts` is how many the search had
     opened by then.
     """
@@ -24,8 +27,27 @@ class TrialIntended(OneEvent):
     subject: str = ""
     attempts: int = 0
 
+    def apply(self, state: State, at: str, /) -> None:
+        record = Trial(
+            id=self.trial,
+            node=self.node,
+            purpose=self.purpose,
+            draft=self.draft,
+            subject=self.subject,
+            attempts=self.attempts,
+            started_at=at,
+        )
+        state.new("trial", self.trial, record)
+        node = state.nodes[self.node]
+        submitted = self.trial if self.purpose is Purpose.SUBMIT else node.submitted
+        state.set_node(self.node, trials=node.trials + 1, submitted=submitted)
 
-class TrialEnded(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"trial {self.trial} starts ({self.purpose}, draft {self.draft})"
+
+
+class TrialEnded(Event):
     """`ending` is None for a trial whose outputs go to the judge. `pruning` is None for one that no rule watched."""
 
     kind: Literal["trial ended"] = "trial ended"
@@ -41,15 +63,46 @@ class TrialEnded(OneEvent):
     reports: Reports | None = None
     pruning: Look | None = None
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_trial(
+            self.trial,
+            ended=True,
+            ending=self.ending,
+            reason=self.reason,
+            exit_code=self.exit_code,
+            outputs=self.outputs,
+            outputs_bytes=self.outputs_bytes,
+            log=self.log,
+            fingerprint=self.fingerprint,
+            spent=self.spent,
+            reports=self.reports,
+            pruning=self.pruning,
+        )
+        node = state.nodes[state.trials[self.trial].node]
+        state.set_node(node.id, spent=node.spent + self.spent)
 
-class JudgingIntended(OneEvent):
+    @property
+    def said(self) -> str:
+        well = "its outputs go to the judge" if self.outputs else "the judge has called it"
+        ending = f"{self.ending}{because(self.reason)}" if self.ending else well
+        return f"trial {self.trial} ended{cost(self.spent)}: {ending}"
+
+
+class JudgingIntended(Event):
     kind: Literal["judging intended"] = "judging intended"
     trial: str
     judging: str
     on_baseline: bool = False
 
+    def apply(self, state: State, at: str, /) -> None:
+        state.set_trial(self.trial, judging=self.judging, judging_since=at)
 
-class JudgingEnded(OneEvent):
+    @property
+    def said(self) -> str:
+        return f"judge looks at {'the baseline for ' * self.on_baseline}{self.trial}"
+
+
+class JudgingEnded(Event):
     """A verdict, or the fixed code of what was wrong; the judge's own text is never recorded with a fault.
 
     `interrupted`: nothing was learnt, only spent.
@@ -67,91 +120,91 @@ class JudgingEnded(OneEvent):
     interrupted: bool = False
     calibration: Calibration | None = None
 
+    def apply(self, state: State, _: str, /) -> None:
+        trial = state.trials[self.trial]
+        state.set_node(trial.node, spent=state.nodes[trial.node].spent + self.spent)
+        if self.on_baseline or self.interrupted:
+            state.set_trial(self.trial, judging=None)
+            return
+        state.set_trial(
+            self.trial,
+            judging=None,
+            judged=True,
+            verdict=self.verdict,
+            fault=self.fault,
+            traces=self.traces,
+            traces_bytes=self.traces_bytes,
+            calibration=self.calibration,
+        )
+        if self.verdict:
+            _take_verdict(state, trial, self.verdict)
 
-class OutputsLetGo(OneEvent):
+    @property
+    def said(self) -> str:
+        where = " (asked about the baseline)" if self.on_baseline else ""
+        told = f"fault: {self.fault}" if self.fault else _told(self.verdict)
+        return f"judge on {self.trial}{where}: {'well' if self.on_baseline and not self.fault else told}"
+
+
+def _take_verdict(state: State, trial: Trial, verdict: Verdict) -> None:
+    node, draft = state.nodes[trial.node], f"{trial.node}#{trial.draft}"
+    if trial.purpose is Purpose.TUNE:
+        state.set_draft(draft, verdict=verdict)
+    elif trial.purpose is Purpose.MINIMISE:
+        found = state.draft(draft)
+        if found and found.verdict is None:  # of several runs of what is noisy, the first
+            state.set_draft(draft, verdict=verdict)
+    elif trial.purpose is Purpose.REFERENCE:
+        subject = state.nodes[trial.subject]
+        state.set_node(subject.id, measured=(*subject.measured, trial.id))
+    else:
+        first = verdict if trial.purpose is Purpose.SUBMIT else node.verdict
+        # The first one of a cohort stands: a re-run that lands there again must not move the bar.
+        of_cohort = {verdict.cohort: verdict} if verdict.valid else {}
+        state.set_node(node.id, verdicts={**of_cohort, **node.verdicts}, verdict=first)
+
+
+def _told(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "no verdict"
+    doubts = "" if verdict.valid else ", not a solution"
+    doubts += f", not believed: {', '.join(verdict.suspect)} beyond the ceiling" if verdict.suspect else ""
+    return f"{figures.metrics(verdict.metrics)}{doubts} ({verdict.tier}, {verdict.mode})"
+
+
+class OutputsLetGo(Event):
     """What these trials left is removed from now on, to keep within the budget; `bytes` is what that frees at most."""
 
     kind: Literal["outputs let go"] = "outputs let go"
     trials: tuple[str, ...]
     bytes: int
 
+    def apply(self, state: State, _: str, /) -> None:
+        for name in self.trials:
+            state.set_trial(name, let_go=True)
+        now = state.campaign
+        state.set_campaign(let_go=now.let_go + len(self.trials), let_go_bytes=now.let_go_bytes + self.bytes)
 
-class ArtifactsOverBudget(OneEvent):
+    @property
+    def said(self) -> str:
+        names = f"{', '.join(self.trials[:NAMED])}{', …' * (len(self.trials) > NAMED)}"
+        discarded = figures.plural(len(self.trials), "discarded trial")
+        return f"outputs of {discarded} are let go, {format_size(self.bytes)}: {names}"
+
+
+class ArtifactsOverBudget(Event):
     """More is kept than the budget allows, and nothing of it may be let go. Said once a session."""
 
     kind: Literal["artifacts over budget"] = "artifacts over budget"
     kept: int
     cap: int
 
+    def apply(self, state: State, _: str, /) -> None:
+        state.set_campaign(over_budget=self.kept)
 
-class CertificationOpened(OneEvent):
-    """A test whether the node is better than the champion. Its level, and how many blocks it has at most, are fixed
-    before the first of them is run; 0 blocks are those of a champion that was measured beforehand. With `both` it may
-    also prove the node worse.
-    """
-
-    kind: Literal["certification opened"] = "certification opened"
-    node: str
-    champion: str
-    cohort: str
-    number: int
-    reference: int
-    against: int
-    level: float
-    blocks: int = 0
-    both: bool = False
-
-
-class GuardIntended(OneEvent):
-    """`draft` is the one whose files are looked at, 0 for the node's candidate."""
-
-    kind: Literal["guard intended"] = "guard intended"
-    node: str
-    guard: str
-    draft: int = 0
-
-
-class GuardEnded(OneEvent):
-    kind: Literal["guard ended"] = "guard ended"
-    node: str
-    guard: str
-    passed: bool
-    reason: str = ""
-    spent: Spent = Spent()
-    interrupted: bool = False
-    draft: int = 0
-
-
-class GuardAdded(OneEvent):
-    kind: Literal["guard added"] = "guard added"
-    node: str
-    guard: Guard
-
-
-class HeldOutIntended(OneEvent):
-    """The held-out split is asked about a node. It counts from here on, whatever becomes of it."""
-
-    kind: Literal["held-out intended"] = "held-out intended"
-    node: str
-    query: int
-    queries: int
-
-
-class HeldOutAsked(OneEvent):
-    """What the ladder says, never the score itself: whether it is better, and the rounded value that it releases.
-
-    `worse` is None unless that was asked in the place of whether it is better; then nothing new is released.
-    `cohort` is what the trial was measured on; `interrupted`: nothing was learnt, only asked and spent.
-    """
-
-    kind: Literal["held-out asked"] = "held-out asked"
-    node: str
-    query: int
-    cohort: str = ""
-    better: bool = False
-    worse: bool | None = None
-    released: float | None = None
-    step: float = 0.0
-    fault: str = ""
-    spent: Spent = Spent()
-    interrupted: bool = False
+    @property
+    def said(self) -> str:
+        return (
+            f"{format_size(self.kept)} of outputs are kept where --artifacts allows {format_size(self.cap)}, and all "
+            "of them are needed; those of discarded attempts are let go as they end"
+        )

@@ -1,6 +1,6 @@
 """The campaign's present, one record a thing. Each is a fold over events, kept as a row beside them."""
 
-from orchestrator.domain.records.base import Phase, Purpose, Role, Spent
+from orchestrator.domain.records.base import FieldOf, Phase, Purpose, Role, Spent
 from orchestrator.domain.records.campaign import Brought, Campaign, Round, Run, SiteRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
 from orchestrator.domain.records.node import (
@@ -30,6 +30,7 @@ __all__ = [
     "Certification",
     "Combining",
     "Draft",
+    "FieldOf",
     "Guard",
     "HeldOut",
     "Injection",

@@ -7,12 +7,12 @@ import click
 
 from orchestrator.change import Tree
 from orchestrator.change.canonical import difference
+from orchestrator.domain import figures
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
 from orchestrator.task import Repository
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import (
     CampaignCommand,

@@ -10,8 +10,8 @@ from typing import TextIO
 
 import click
 
+from orchestrator.domain import figures
 from orchestrator.ledger import to_csv, to_jsonl
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.artifact import write_artifact
 from orchestrator.views.campaign.opening import (
     CampaignCommand,

@@ -13,8 +13,8 @@ from typing import Any
 import click
 from rich.text import Text
 
+from orchestrator.domain import figures
 from orchestrator.ledger import Artifacts, ChainBroken, Collected, Ledger, read_head, write_head
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     given_settings,

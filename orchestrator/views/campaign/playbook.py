@@ -9,12 +9,12 @@ from rich.text import Text
 
 from orchestrator.change import Tree
 from orchestrator.change.canonical import difference
+from orchestrator.domain import figures
 from orchestrator.domain.records import PlaybookVersion
 from orchestrator.domain.state import State
 from orchestrator.playbook import Pages, PlaybookError, corrected, pages_of, pinned, raw_of
 from orchestrator.playbook.results import Tally, tallies
 from orchestrator.text import printable, printable_lines
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.actions import ask
 from orchestrator.views.campaign.opening import (
     CampaignCommand,

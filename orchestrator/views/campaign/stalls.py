@@ -10,12 +10,12 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.domain import figures
 from orchestrator.domain.records import Spent
 from orchestrator.domain.stalls import Tally, stall_tallies
 from orchestrator.task import FILE as TASK_FILE
 from orchestrator.task import load_task, parse_duration
 from orchestrator.text import short
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.history import read_moments
 from orchestrator.views.campaign.opening import (
     CampaignCommand,

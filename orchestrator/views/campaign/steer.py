@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from orchestrator.domain import events as e
+from orchestrator.domain import figures
 from orchestrator.loop.steering import LONGEST, unfit, unheard
 from orchestrator.text import short
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.actions import ask
 from orchestrator.views.campaign.history import read_moments
 from orchestrator.views.campaign.opening import CampaignCommand, json_option, open_campaign, print_json

@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.domain import events as e
+from orchestrator.domain import figures
 from orchestrator.ledger import Ledger, Record
 from orchestrator.text import short
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.happenings import LONGEST, line_of, node_of
 from orchestrator.views.campaign.live import LiveLogs
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from orchestrator.domain import figures
 from orchestrator.domain.headline import LEGEND, headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import order_of, path_to, run_of
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.text import short
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import CONTROL, DISCARDED, KEPT, SUSPECT, look_of
 
 _FAINT = "bright_black"

@@ -5,11 +5,6 @@ from orchestrator.domain.records import Campaign
 from orchestrator.domain.state import State
 
 
-def paused_because(why: str) -> str:
-    """A pause that nobody asked for says how to end it."""
-    return f"paused: {why}; blastdoor pause --off goes on" if why else "paused"
-
-
 def away_because(campaign: Campaign) -> str:
     """Why nothing is started, and that nobody has to do anything; empty while all providers answer."""
     if not campaign.away:

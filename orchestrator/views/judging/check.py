@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from orchestrator.domain import figures
 from orchestrator.examine.checkup import check_judge, check_wiring, make_or_tell
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import check_gold
@@ -19,7 +20,6 @@ from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
 from orchestrator.text import printable, printable_lines
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.budget import Account, Amounts
+from orchestrator.domain import figures
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.verdict import Mode
@@ -14,7 +15,6 @@ from orchestrator.loop.money import worst_of_search
 from orchestrator.loop.rehearsal import Rehearsal
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Parts
-from orchestrator.views.campaign import figures
 from orchestrator.wiring.options import Options
 
 _NEAR = 0.8

@@ -1,8 +1,8 @@
 """The gate as a Markdown summary for a pull request. It is made of the blocks that a report has."""
 
+from orchestrator.domain import figures
 from orchestrator.examine.gate import Decision, Gated
 from orchestrator.examine.gate_steps import Step, StepState
-from orchestrator.views.campaign import figures
 from orchestrator.views.judging.report import Report
 from orchestrator.views.render.markdown import blocks
 from orchestrator.views.render.model import Block, Listing, Part, Prose, Quote, Table, Words, join

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from orchestrator.domain import figures
 from orchestrator.domain.records import Role
 from orchestrator.text import short
-from orchestrator.views.campaign import figures
 from orchestrator.views.live.pulses import Pulse
 from orchestrator.views.live.scene import PROPOSING, Work
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from orchestrator.budget import Account, shown
+from orchestrator.domain import figures
+from orchestrator.domain.events.campaign import paused_because
 from orchestrator.domain.headline import LEGEND
 from orchestrator.text import printable, short
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import RUNNING
-from orchestrator.views.campaign.waiting import paused_because
 from orchestrator.views.live.attempt import attempt_lines
 from orchestrator.views.live.pulses import Pulse, Pulses
 from orchestrator.views.live.scene import Gauge, Scene

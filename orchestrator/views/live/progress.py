@@ -18,9 +18,9 @@ from rich.text import Text
 
 from orchestrator.budget import Accounts
 from orchestrator.domain import events as e
+from orchestrator.domain import figures
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.state import State
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.live.picture import Picture, pulses_of
 from orchestrator.views.live.pulses import Pulses

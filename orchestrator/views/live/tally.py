@@ -8,6 +8,7 @@ from rich.text import Text
 
 from orchestrator.budget import Account, Accounts
 from orchestrator.domain import events as e
+from orchestrator.domain import figures
 from orchestrator.domain.control import Best, best_of
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.goodput import comparable, in_order
@@ -17,7 +18,6 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.text import printable, short
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.happenings import line_of
 from orchestrator.views.campaign.looks import CONTROL, KEPT, doubt_of, look_of
 from orchestrator.views.campaign.points import point_of, points_of, stair_of

@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from orchestrator.domain import events as e
+from orchestrator.domain import figures
 from orchestrator.domain.folding import fold
 from orchestrator.ledger import held_by
 from orchestrator.loop.book import book
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import CampaignCommand, open_campaign, ranking_of, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.campaign.waiting import how_it_goes_on

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.domain import figures
 from orchestrator.domain.headline import LEGEND, MARK
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import counted
 from orchestrator.views.render.axis import Axis, axis_of
 from orchestrator.views.render.layout import Line, cells, cut, stripped

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from orchestrator.domain import figures
 from orchestrator.domain.ab import Scale
 from orchestrator.domain.metric import Ranking
 from orchestrator.ledger import CampaignLock
@@ -18,7 +19,6 @@ from orchestrator.run_options import OPTIONS, Flags, Scope
 from orchestrator.settings import Settings
 from orchestrator.task import load_task, snapshot
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sections.ab import AbMaterial, ab_sections, label

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from orchestrator.domain import figures
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import print_json
 from orchestrator.views.exits import Exit
 from orchestrator.wiring.beginning import How

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
+from orchestrator.domain import figures
 from orchestrator.domain.records import Node
 from orchestrator.examine.replay import Replay, replay
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options

@@ -25,7 +25,7 @@ def test_rows_give_their_records_back(at_once: bool) -> None:
     assert [trial.purpose for trial in state.trials_of("1")] == [Purpose.SUBMIT, Purpose.REPLAY]
     assert state.draft("1#2") is None
     assert "1-3" not in state.trials
-    state.put("trial", "1-2", let_go=True)
+    state.set_trial("1-2", let_go=True)
     state.drop("trial", "1-1")
     state.new("trial", "1-3", RECORDS["trial", "1-1"])
     assert {name: trial.let_go for name, trial in state.trials.items()} == {"1-2": True, "1-3": False}
@@ -41,3 +41,11 @@ def test_what_cannot_be_read() -> None:
     assert state.trials["1-1"].node == "1"
     with pytest.raises(ValidationError):
         list(state.trials_of("1"))
+
+
+def test_fields_are_known() -> None:
+    """A misspelt or mistyped field of a record is an error of types, found by mypy; a misspelt one is refused, too."""
+    state = State.from_rows(ROWS)
+    state.set_node("1", promotion_asked="yes")  # type: ignore[arg-type]  # what mypy must find: it is a bool
+    with pytest.raises(TypeError, match="a record of a node has no promotin_asked"):
+        state.set_node("1", promotin_asked=True)  # type: ignore[call-arg]  # what mypy must find: a letter is missing

@@ -224,7 +224,7 @@ async def test_lower_tier(tmp_path: Path) -> None:
         state, bench = session.bench.state.copy(), session.bench
         node, trial = state.nodes["1.1"], state.trials["1.1-1"]
         assert trial.verdict
-        state.put("run", "1", champions={trial.verdict.cohort: "1"})
+        state.set_run(1, champions={trial.verdict.cohort: "1"})
         assert isinstance(found := may_be_kept(state, node, trial, bench.rules), End)
         assert found.kept
         shared = trial.model_copy(update={"verdict": trial.verdict.model_copy(update={"tier": Tier.SHARED})})

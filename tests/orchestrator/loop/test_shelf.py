@@ -196,11 +196,11 @@ async def test_no_more_is_let_go_than_has_to_be(folder: Path) -> None:
         assert 4 * BIG < session.bench.shelf.kept_bytes < 4.5 * BIG
         assert [it.id for it in chosen(4 * BIG)] == ["1.3-1", "1.4-1"]
         assert [it.id for it in chosen(0)] == ["1.3-1", "1.4-1", "1.5-1", "1.6-1"]
-        state.put("node", "1.4", phase=Phase.OPEN)
+        state.set_node("1.4", phase=Phase.OPEN)
         state.touched.clear()
         assert [it.id for it in chosen(0)] == ["1.5-1", "1.6-1"]
         session.bench.shelf._let_go(chosen(0))
-        state.put("node", "1.4", phase=Phase.ENDED)
+        state.set_node("1.4", phase=Phase.ENDED)
         state.touched.clear()
         assert [it.id for it in chosen(0)] == ["1.3-1", "1.4-1"]
         await session.bench.shelf.close()
@@ -299,7 +299,7 @@ async def test_an_older_ledger(folder: Path) -> None:
         await session.run()
         bench = session.bench
         for name in list(bench.state.trials):
-            bench.state.put("trial", name, outputs_bytes=0, traces_bytes=0)
+            bench.state.set_trial(name, outputs_bytes=0, traces_bytes=0)
         bench.state.touched.clear()
         counted = shelf.Shelf(bench.book, bench.artifacts, None)
         await counted.open()

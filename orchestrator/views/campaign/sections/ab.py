@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from orchestrator.domain import figures
 from orchestrator.domain.ab import Outcome, Pair, Versus, median_of, versus
 from orchestrator.domain.signed_rank import Difference
 from orchestrator.run_options import OPTIONS
-from orchestrator.views.campaign import figures
 from orchestrator.views.render.model import Figure, Lines, Part, Quote, Section, Table, Words, facts, raw
 from orchestrator.wiring.ab import SIDES, Asked, Comparing
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from orchestrator.domain import figures
 from orchestrator.domain.certify import Certify, median
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.certifying import evidence, samples, sides
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.evidence import replays_of
 
 

@@ -1,9 +1,9 @@
 """What a combination stage stands on, and whether it was worth it."""
 
+from orchestrator.domain import figures
 from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material, NodeMaterial
 from orchestrator.views.render.model import Figure, Part, Quote, Section, Table, Words, facts
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from orchestrator.domain import figures
 from orchestrator.domain.chance import LEAST_ATTEMPTS, Lead
 from orchestrator.domain.control import ERROR_RATE, Ahead, Best, Comparison
 from orchestrator.domain.headline import MARK
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.records import Run
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.render.model import Part, Prose, Quote, Section
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.change import Tree
+from orchestrator.domain import figures
 from orchestrator.domain.proposal import Arm, Drawn
 from orchestrator.domain.records import Role
 from orchestrator.domain.state import State
@@ -12,7 +13,6 @@ from orchestrator.meta.chooser import Learnt
 from orchestrator.meta.credit import Crediting, Price
 from orchestrator.meta.policy import Learning
 from orchestrator.meta.standings import ArmStanding, Standings, standings
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.render.model import Block, Figure, Prose, Quote, Section, Table, Words
 

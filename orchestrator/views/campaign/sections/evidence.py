@@ -2,13 +2,13 @@
 
 from dataclasses import asdict
 
+from orchestrator.domain import figures
 from orchestrator.domain.drift import Asked, Drift
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import LEGEND, headline
 from orchestrator.domain.records import Node, Purpose, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.steadiness import machine_drift
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.render.model import Block, Figure, Own, Part, Prose, Quote, Section, Table, Words
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from orchestrator.domain import figures
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.minimal import smaller_of, takings_apart
 from orchestrator.domain.records import Node, PartRecord, Phase, Role
 from orchestrator.domain.state import State
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material, NodeMaterial, typed
 from orchestrator.views.render.model import Block, Part, Prose, Quote, Section, Table, Words
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from orchestrator.budget import Account, shown
 from orchestrator.budget.amounts import SLOTS
+from orchestrator.domain import figures
 from orchestrator.domain.model_use import Tokens
 from orchestrator.domain.records import Asked, Campaign, Node
 from orchestrator.domain.state import State
 from orchestrator.task import format_size
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material, slots_of
 from orchestrator.views.render.model import (
     BREAK,

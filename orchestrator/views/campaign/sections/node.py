@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
+from orchestrator.domain import figures
 from orchestrator.domain.drift import asked_about
 from orchestrator.domain.headline import LEGEND, headline
 from orchestrator.domain.metric import Metric
@@ -10,7 +11,6 @@ from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Draft, Role
 from orchestrator.domain.verdict import Verdict
 from orchestrator.loop.steering import unheard
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.sections import trials
 from orchestrator.views.campaign.sections.certified import facts_of

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Sequence
 
+from orchestrator.domain import figures
 from orchestrator.population.archive import Archive
 from orchestrator.population.base import Member, ParentContext, member_of
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.render.model import Block, Figure, Part, Prose, Quote, Section, Table, Words, join
 

@@ -1,10 +1,10 @@
 """What pruning did, and whether it was right; what a trial reported, in one line."""
 
+from orchestrator.domain import figures
 from orchestrator.domain.records import Node, Trial
 from orchestrator.domain.reports import Reports
 from orchestrator.domain.savings import Savings
 from orchestrator.domain.state import State
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.render.model import Prose, Section
 

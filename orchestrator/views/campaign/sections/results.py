@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from orchestrator.domain import figures
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.frontier import frontier_of
 from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import counted, look_of
 from orchestrator.views.campaign.points import series_of
 from orchestrator.views.campaign.sections.material import Material, node_record, typed

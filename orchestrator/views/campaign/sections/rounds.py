@@ -1,11 +1,11 @@
 """What a round of --review brought: each of its nodes with its score, and how to look at it."""
 
+from orchestrator.domain import figures
 from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Round
 from orchestrator.domain.state import State
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.sections.material import Material, typed
 from orchestrator.views.campaign.sections.work import round_is_over

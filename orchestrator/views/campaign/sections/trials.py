@@ -1,8 +1,8 @@
 """What ran for a node, and what is left of it: its trials and how they were timed, guards, and what is stored."""
 
+from orchestrator.domain import figures
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Calibration, Trial
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.sections.material import NodeMaterial
 from orchestrator.views.campaign.sections.pruning import reports_of
 from orchestrator.views.render.model import Block, Figure, Own, Part, Quote, Section, Table, Words, facts, others

@@ -3,13 +3,13 @@
 from collections import Counter
 from pathlib import Path
 
+from orchestrator.domain import figures
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, SiteRecord
 from orchestrator.domain.state import State
 from orchestrator.text import printable
-from orchestrator.views.campaign import figures
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.sections.material import Material, typed
 from orchestrator.views.campaign.waiting import away_because, how_it_goes_on

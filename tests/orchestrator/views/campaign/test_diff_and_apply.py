@@ -183,7 +183,7 @@ def test_a_run_that_began_with_a_node_is_applied_from_the_first_root(stage: Stag
     story.open(run=2)
     story.baseline(2.0, run=2, files={"solve.py": "print(1)\n", "params.json": '{"node": "1.1"}\n'})
     story.attempt("2", 3.0, kept=True, files={"solve.py": "print(2)\n"})
-    story.state.runs["2"] = story.state.run.model_copy(update={"start": "1.1"})
+    story.state.set_run(2, start="1.1")
     assert "2 files (params.json, solve.py)" in stage.run("apply", "best")
     (stage.workspace / "solve.py").write_text("print(1)\n")
     assert "1 file (solve.py)" in stage.run("apply", "best")

@@ -161,7 +161,7 @@ def test_the_cost_of_a_second_run() -> None:
     story.attempt("1", 2.0)
     assert cost_line(story).startswith("1 attempt, $0.02,")
     story.open(2)
-    story.state.runs["2"] = story.state.runs["2"].model_copy(update={"before": {"attempts": 1}})
+    story.state.set_run(2, before={"attempts": 1})
     story.baseline(1.0, run=2)
     story.attempt("2", 2.0)
     story.attempt("2", 2.0)
@@ -192,8 +192,7 @@ def test_the_report_has_every_part(stage: Stage) -> None:
 
 def test_the_report_without_a_control(stage: Stage) -> None:
     """It says that nothing was compared."""
-    run = stage.story.state.run.model_copy(update={"control": None})
-    stage.story.state.runs["1"] = run
+    stage.story.state.set_run(1, control=None)
     assert "No control ran beside the proposer" in stage.run("report")
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from orchestrator.domain import figures
 from orchestrator.domain.metric import Metric
-from orchestrator.views.campaign import figures
 
 SPEEDUP = [Metric(name="speedup")]
 

@@ -121,8 +121,7 @@ def test_slots_of_an_earlier_run_are_not_counted(stage: Stage) -> None:
     stage.story.end("1.1.1", Ending.FAILED)
     stage.story.open(run=2, attempts=64)
     stage.story.baseline(1.0, run=2)
-    run = stage.story.state.run.model_copy(update={"before": {"attempts": 4}})
-    stage.story.state.runs["2"] = run
+    stage.story.state.set_run(2, before={"attempts": 4})
     assert "0 used, 60 left of 60" in stage.run("status")
 
 

@@ -95,7 +95,7 @@ def test_a_short_tree_is_whole() -> None:
 def test_before_the_first_node() -> None:
     """A run without a node has a line that says so."""
     story = Story().open()
-    del story.state.nodes["1"]
+    story.state.drop("node", "1")
     assert drawn(story) == ["no node yet"]
 
 

@@ -1,25 +1,15 @@
-"""The fold: events in, records out. It costs the same for the first event as for the last.
-
-What each kind of event changes stands beside: it looks at nothing but the event and the records that it names.
-"""
+"""The fold: events in, records out. It costs the same for the first event as for the last."""
 
 from datetime import datetime
 
 from orchestrator.domain import events as e
-from orchestrator.domain.folding import attempt, campaign, model, pool, standing, trial
-from orchestrator.domain.folding.base import Handlers
 from orchestrator.domain.state import State
-
-HANDLERS: Handlers = (
-    campaign.HANDLERS | attempt.HANDLERS | trial.HANDLERS | model.HANDLERS | standing.HANDLERS | pool.HANDLERS
-)
 
 
 def fold(state: State, event: e.Event, at: str) -> None:
     """Raises KeyError for an event that speaks of something unknown: then the ledger is broken."""
     _keep_time(state, event, at)
-    if handler := HANDLERS.get(type(event)):
-        handler(state, event, at)
+    event.apply(state, at)
 
 
 def _keep_time(state: State, event: e.Event, at: str) -> None:
