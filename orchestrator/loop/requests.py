@@ -103,7 +103,7 @@ class Inbox:
 
     def _steer(self, text: str) -> Answer:
         state = self.bench.state
-        if refused := unheard(state.run.proposer) or unfit(text, state.campaign.steering):
+        if refused := unheard(state.run) or unfit(text, state.campaign.steering):
             return f"refused: {refused}", []
         return "all who propose from now on are told", [e.Steered(text=text.strip())]
 

@@ -1,9 +1,11 @@
 """A person's instructions to those who propose: who reads them, and what can be one."""
 
+import json
 from collections.abc import Sequence
 from typing import overload
 
 from orchestrator.choices import PROPOSERS
+from orchestrator.domain.records import Run
 from orchestrator.domain.state import State
 
 # Every one of them is part of every prompt from then on.
@@ -30,12 +32,19 @@ class Said(Sequence[str]):
         return len(self._state.campaign.steering)
 
 
-def unheard(proposer: str) -> str | None:
+def unheard(run: Run) -> str | None:
     """Why an instruction would reach nobody."""
-    if PROPOSERS.has(proposer, "asks_a_model") or PROPOSERS.has(proposer, "has_arms"):
+    told = f"the proposer {run.proposer} reads no instructions"
+    if PROPOSERS.has(run.proposer, "asks_a_model"):
         return None
+    if PROPOSERS.has(run.proposer, "has_arms"):
+        arms = json.loads(run.options).get("arms")
+        # A run of an earlier version may have them from its task alone, and does not say.
+        if arms is None or any(PROPOSERS.has(name, "asks_a_model") for name in arms):
+            return None
+        told = f"no arm of the proposer {run.proposer} reads instructions"
     readers = ", ".join(PROPOSERS.with_trait("asks_a_model"))
-    return f"the proposer {proposer} reads no instructions, only {readers} do; blastdoor inject brings a change instead"
+    return f"{told}, only {readers} do; blastdoor inject brings a change instead"
 
 
 def unfit(text: str, earlier: Sequence[str]) -> str | None:

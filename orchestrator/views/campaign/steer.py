@@ -31,7 +31,7 @@ def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
             _show(reading, as_json)
             return
         state = reading.state
-        if refused := unheard(state.run.proposer) or unfit(text, _said(reading)):
+        if refused := unheard(state.run) or unfit(text, _said(reading)):
             raise click.UsageError(refused)
         ask(reading, task, "steer", {"text": text}, "all who propose from now on are told", as_json)
 

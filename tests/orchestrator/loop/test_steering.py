@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.records import Run
 from orchestrator.loop.steering import LONGEST, MOST, unfit, unheard
 from orchestrator.proposers import Brief
 from orchestrator.wiring.reading import ask
@@ -61,7 +62,7 @@ async def test_nobody_reads_it(folder: Path) -> None:
 @pytest.mark.parametrize("proposer", ["llm", "llm-params", "agent"])
 def test_who_reads_it(proposer: str) -> None:
     """Those that ask a model do."""
-    assert unheard(proposer) is None
+    assert unheard(Run.model_construct(proposer=proposer)) is None
 
 
 @pytest.mark.parametrize(

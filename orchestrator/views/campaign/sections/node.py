@@ -74,7 +74,7 @@ def proposal(it: NodeMaterial) -> Section:
 
 def instructions(it: NodeMaterial) -> Section:
     """What a person had said, where its proposer reads that."""
-    heard = it.node.role is Role.SEARCH and not unheard(it.run.proposer)
+    heard = it.node.role is Role.SEARCH and not unheard(it.run)
     rows = {str(number): text for number, text in enumerate(it.history.steering, 1)} if heard else {}
     return Section("instructions", "instructions", "", others(rows), {"steering": list(it.history.steering)})
 

@@ -1,5 +1,6 @@
 """`steer`: checked before it is left, shown wherever it matters, and never said to nobody."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,23 @@ def test_nobody_would_read_it(stage: Stage) -> None:
     line = stage.refused("steer", "use a heap")
     assert "the proposer random reads no instructions, only llm, llm-params, agent do; blastdoor inject" in line
     assert inbox(stage) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "heard"),
+    [({"arms": []}, False), ({"arms": ["tpe", "operators"]}, False), ({"arms": ["tpe", "llm"]}, True), ({}, True)],
+)
+def test_arms_that_ask_no_model(tmp_path: Path, options: dict[str, object], heard: bool) -> None:
+    """Where no arm of several proposers asks a model, the same line comes; a run that does not say what its arms are
+    may have one that does.
+    """
+    made = Stage(tmp_path / "another")
+    made.story.open(proposer="hybrid").tell(e.LimitsSet(limits={}, options=json.dumps(options)))
+    if heard:
+        assert "request 1: all who propose" in made.run("steer", "use a heap")
+    else:
+        assert "no arm of the proposer hybrid reads instructions, only llm" in made.refused("steer", "use a heap")
+        assert inbox(made) == []
 
 
 @pytest.mark.parametrize(
