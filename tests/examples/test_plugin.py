@@ -52,6 +52,7 @@ def test_names_on_the_command_line(installed: Path, monkeypatch: pytest.MonkeyPa
     said = "".join(runner().invoke(cli, ["run", "--help"]).output.split())
     assert "|inject|neighbour]" in said
     assert "|mini-swe-agent|scribe]" in said
+    assert "|archive|anyone]" in said
     assert f"[{'|'.join(BACKENDS.built_in)}|pretend]" in said
 
 
@@ -65,18 +66,22 @@ def test_a_campaign_by_the_command_line(installed: Path, tmp_path: Path, monkeyp
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     words = ["--proposer", "neighbour", "--backend", "pretend", "--attempts", "2", "--rate", "1000/s"]
+    words += ["--selection", "anyone", "--islands", "2"]
     assert runner().invoke(cli, ["run", *words, "--dry-run", str(tmp_path)]).exit_code == 0
     ran = runner().invoke(cli, ["run", *words, str(tmp_path)])
     assert ran.exit_code == 0, ran.output
     assert "proposer neighbour (flag)" in ran.output
+    assert "selection anyone (flag)" in ran.output
     assert runner().invoke(cli, ["resume", "--attempts", "3", str(tmp_path)]).exit_code == 0
     assert runner().invoke(cli, ["replay", "best", str(tmp_path)]).exit_code == 0
     with read_campaign(tmp_path) as campaign:
         found = [(it.kind, it.name, it.package, it.version) for it in campaign.state.run.brought]
         assert found == [
             ("proposer", "neighbour", "blastdoor-example", "0.1.0"),
+            ("parent rule", "anyone", "blastdoor-example", "0.1.0"),
             ("backend", "pretend", "blastdoor-example", "0.1.0"),
         ]
+        assert campaign.state.run.islands == 2
     monkeypatch.undo()
     refused = runner().invoke(cli, ["replay", "best", str(tmp_path)])
     assert 'run 1 was begun with the backend "pretend" of the package blastdoor-example 0.1.0' in str(refused.exception)

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from blastdoor_example.agent import SCRIBE
 from blastdoor_example.backend import Pretend
+from blastdoor_example.parents import AnyOfTheBest
 from blastdoor_example.proposer import beside
 from blastdoor_example.rule import Behind
 
 from orchestrator.agents.presets import Told
 from orchestrator.api import read_campaign, search
-from orchestrator.choices import AGENTS, BACKENDS, PROPOSERS, PRUNERS
+from orchestrator.choices import AGENTS, BACKENDS, PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.metric import Goal
+from orchestrator.population import Member, ParentContext
 from orchestrator.pruning import Peer, Peers, RuleContext
 from orchestrator.task import Bool, Choice, Float, Int, PruningSpec, TaskError
 
@@ -99,6 +101,19 @@ def test_an_option_of_the_rule() -> None:
         Behind(RuleContext(PruningSpec(rule="behind", options={"bye": 1}), Goal.HIGHER))
 
 
+def test_the_parent_rule() -> None:
+    """Any of the ten best, whatever order they came in, and the same one for the same seed."""
+    members = [Member(f"1.{at}", at, (float(at),)) for at in range(1, 21)]
+    rules = [AnyOfTheBest(ParentContext()) for _ in range(2)]
+    for one, other in zip(members, reversed(members), strict=True):
+        rules[0].add(one)
+        rules[1].add(other)
+    drawn = [[rule.draw(str(seed)) for seed in range(200)] for rule in rules]
+    assert drawn[0] == drawn[1]
+    assert set(drawn[0]) == {f"1.{at}" for at in range(11, 21)}
+    assert AnyOfTheBest(ParentContext()).draw("1") is None
+
+
 def test_the_agent() -> None:
     """Its script lies beside our own files, and hands something in."""
     start = SCRIBE.start(Told("be brief", ("large",), 1000))
@@ -111,4 +126,5 @@ def test_all_are_found() -> None:
     assert PROPOSERS.find("neighbour").package == "blastdoor-example"
     assert AGENTS.load("scribe") is SCRIBE
     assert PRUNERS.load("behind") is Behind
+    assert PARENTS.load("anyone") is AnyOfTheBest
     assert BACKENDS.load("pretend") is Pretend
