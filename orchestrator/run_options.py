@@ -264,6 +264,15 @@ class Flags(UserOptions, defer_build=True):
             default="off",
         ),
     ] = None
+    walk: Annotated[
+        int | None,
+        Option(
+            "Number of attempts that keep nothing after which a branch walks on over neutral changes.",
+            _ONE_OR_MORE,
+            Scope.RUN,
+            unset="never",
+        ),
+    ] = None
     meta: Annotated[
         str | None,
         Option(

@@ -31,19 +31,20 @@ def next_opening(
     width: int,
     selection: Population | None = None,
     several: bool = False,
+    walk: int | None = None,
 ) -> Opening | None:
     """The next step of a branch that waits, else a new branch; None when as many branches work as may.
 
     A new branch starts at the champion, or where the selection says; branches are dealt out to islands in turn. A
     branch goes on with what it was offered together with its last change, where `several` are, before it builds on any
-    of them.
+    of them. In a search that kept nothing for `walk` attempts, a branch goes on over neutral changes.
     """
     run = state.run
     at_work = 0
     for branch, members in state.branches.items():
         last = state.nodes[members[-1]]
         if last.phase is Phase.ENDED:
-            parent = _best_of(state, members, ranking) if branching else run.root
+            parent = _best_of(state, members, ranking, walk) if branching else run.root
             if several and last.parent and next_spare(state, last.parent):
                 parent = last.parent
             return Opening(parent, Role.SEARCH, branch, last.step + 1, island=last.island)
@@ -64,12 +65,19 @@ def control_is_due(state: State) -> bool:
     return state.run.control is not None and state.count_paid(Role.CONTROL) < state.count_paid(Role.SEARCH)
 
 
-def _best_of(state: State, members: list[str], ranking: Ranking) -> str:
-    """The best node of a branch; what it started from where nothing in it is as good."""
+def _best_of(state: State, members: list[str], ranking: Ranking, walk: int | None) -> str:
+    """The best node of a branch; what it started from where nothing in it is as good.
+
+    Of several that are equally good it is the first. Where the search walks it is the last of a chain of them, each
+    built on the one before: what needs several neutral steps is never reached else.
+    """
     start = state.nodes[parent_of(members[0]) or state.run.root]
+    walks = walk is not None and state.campaign.since_improvement >= walk
     best: Node | None = None
     for node in (*(state.nodes[name] for name in members), start):
-        if _comparable(node, state.run.cohort) and (best is None or _beats(node, best, ranking)):
+        if not _comparable(node, state.run.cohort):
+            continue
+        if best is None or _beats(node, best, ranking) or (walks and _is_neutral(node, best, ranking)):
             best = node
     return best.id if best else start.id
 
@@ -81,3 +89,10 @@ def _comparable(node: Node, cohort: str | None) -> bool:
 
 def _beats(node: Node, other: Node, ranking: Ranking) -> bool:
     return bool(node.verdict and other.verdict and better(node.verdict, other.verdict, ranking))
+
+
+def _is_neutral(node: Node, on: Node, ranking: Ranking) -> bool:
+    """Whether it is a change of that node which left every metric as it was."""
+    if node.parent != on.id or not node.verdict or not on.verdict:
+        return False
+    return ranking.merits(node.verdict.metrics) == ranking.merits(on.verdict.metrics)

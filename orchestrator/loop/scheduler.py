@@ -156,6 +156,7 @@ class Scheduler:
             width=self._width,
             selection=self._selection,
             several=bench.at_once > 1,
+            walk=bench.walk,
         )
 
     def _control_may_draw(self) -> bool:

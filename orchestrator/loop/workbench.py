@@ -136,7 +136,8 @@ class Workbench(Parts):
     what a candidate is kept for. `purse` pays for what stands at a provider longer than one chamber, and `stand_down`
     ends all of that. `meta` is what the search learns of its own choices. `has_free_arm`: of several proposers, one
     asks no model. `probes` is how many trials may run side by side where a change is taken apart. `threshold` is from
-    which share on changes are too much alike to be run.
+    which share on changes are too much alike to be run, `walk` after how many attempts that kept nothing a branch goes
+    on over neutral changes.
     """
 
     root: Tree
@@ -164,6 +165,7 @@ class Workbench(Parts):
     purse: CampaignPurse | None = None
     has_free_arm: bool = False
     threshold: float | str = "off"
+    walk: int | None = None
     meta: Meta = field(default_factory=Meta)
     stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 

@@ -39,7 +39,7 @@ from orchestrator.task.space import Parameters
 from orchestrator.task.words import Editable, Glob, Inputs, Place, TaskName, Text
 from sandbox import Limits
 
-_LATER_IN_SEARCH = ("arms", "meta", "credit", "price", "islands", "migrate", "archive", "novelty", "minimise")
+_LATER_IN_SEARCH = ("arms", "meta", "credit", "price", "islands", "migrate", "archive", "novelty", "walk", "minimise")
 
 
 @dataclass(frozen=True)

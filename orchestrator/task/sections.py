@@ -304,6 +304,7 @@ class SearchSpec(Section):
     migrate: int | None = Field(default=None, ge=1, le=2**53)
     archive: ArchiveSpec | None = None
     novelty: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | Literal["off", "learn"] | None = None
+    walk: int | None = Field(default=None, ge=1, le=2**53)
     review: bool | None = None
     ask: bool | None = None
     minimise: bool | None = None

@@ -81,6 +81,7 @@ async def make_bench(
         at_once=changes_at_once(options, task),
         asks=bool(options["ask"]),
         threshold=options["novelty"],
+        walk=options["walk"],
         meta=make_meta(options),
         has_free_arm=has_free_arm(options),
         purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),

@@ -4,6 +4,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.domain import events as e
 from orchestrator.domain.frontier import frontier_of
 from orchestrator.domain.records import Role
@@ -99,3 +101,41 @@ async def test_a_worse_branch_returns_to_its_start(tmp_path: Path) -> None:
     async with scripted(write_task(tmp_path / "task"), None, *points, branching=True, depth=3, attempts=3) as session:
         await session.run()
         assert list(session.bench.state.nodes) == ["1", "1.1", "1.2", "1.3"]
+
+
+def neutral(count: int) -> list[Point]:
+    """As good as the baseline, and each another one."""
+    return [{"value": 0, "number": number} for number in range(count)]
+
+
+@pytest.mark.parametrize("flags", [{}, {"walk": 6}])
+async def test_a_branch_builds_on_one_neutral_change(tmp_path: Path, flags: dict[str, int]) -> None:
+    """The first: more of them would be ballast, as long as the search finds something, or nobody said otherwise."""
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, None, *neutral(5), branching=True, depth=5, attempts=5, **flags) as session:
+        await session.run()
+        assert list(session.bench.state.nodes) == ["1", "1.1", "1.1.1", "1.1.2", "1.1.3", "1.1.4"]
+
+
+async def test_a_search_that_is_stuck_walks_over_neutral_changes(tmp_path: Path) -> None:
+    """After so many attempts for nothing a branch goes on from one neutral change to the next, over a worse one too,
+    and what is found at the end is kept; a resume in the middle walks on alike. A new branch starts at the champion.
+    """
+    worse: list[Point] = [{"value": -1, "number": number} for number in range(6)]
+    points: list[Point] = [*worse[:5], *neutral(3), worse[5], {"value": 5}, {"value": 3}]
+    seen = []
+    for stops in ((), (8,)):
+        folder, how = write_task(tmp_path / f"stopped {len(stops)} times"), How.START
+        flags: dict[str, Any] = {"attempts": 11, "depth": 5, "width": 1, "walk": 5}
+        for at in [*stops, None]:
+            async with scripted(folder, None, *points, how=how, branching=True, **flags) as session:
+                if at:
+                    session.stop_at(e.AttemptEnded, at)
+                await session.run()
+                how, flags = How.RESUME, {}
+        seen.append(list(session.bench.state.nodes)[-6:])
+        champion = session.bench.state.champion()
+        assert champion
+        assert champion.id == "1.6.1.1.2"
+    assert seen[0] == ["1.6", "1.6.1", "1.6.1.1", "1.6.1.1.1", "1.6.1.1.2", "1.6.1.1.2.1"]
+    assert seen[0] == seen[1]
