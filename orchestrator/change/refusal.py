@@ -47,6 +47,7 @@ class Reason(StrEnum):
     TOO_MANY_LINES = "too many lines"
     TOO_COSTLY = "too costly"
     NO_EFFECT = "change has no effect"
+    NO_POINT = "no point of the space"
 
     @property
     def advice(self) -> str:
@@ -85,6 +86,7 @@ _ADVICE = {
     Reason.TOO_MANY_LINES: "send a smaller change, or one of files with fewer lines",
     Reason.TOO_COSTLY: "send a smaller change",
     Reason.NO_EFFECT: "change something",
+    Reason.NO_POINT: "propose values of parameters.space",
 }
 
 

@@ -3,11 +3,11 @@
 Nothing is recorded. A baseline that does not score ends the examination: there is nothing to compare with then.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.change import File, Tree
-from orchestrator.domain.verdict import Mode
+from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.examine.answering import try_answers
 from orchestrator.examine.cheating import bar_of, tell_cheats, try_cheats
 from orchestrator.examine.dependence import tell_dependence, try_wrecks
@@ -89,6 +89,7 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
     values = dict(run.verdict.metrics)
     findings.add(Section.WIRING, Sign.OK, f"the judge scores it: {_scores(parts, values)}", facts={"metrics": values})
     _tell_calls("the judge", run, findings)
+    _tell_features(parts, run.verdict, findings)
     if why := untold(run.verdict, run.calibration):
         findings.add(Section.WIRING, Sign.FAIL, f"nothing faster could be told from the baseline: {why}")
     if run.verdict.suspect:
@@ -97,6 +98,15 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
     if caveat := parts.tier.terms.caveat:
         findings.add(Section.WIRING, Sign.WARN, f"tier {caveat}", 'move the judge out with judge.mode = "data"')
     return True
+
+
+def _tell_features(parts: Parts, verdict: Verdict, findings: Findings) -> None:
+    """Whether the judge reports what the task's archive is a grid over."""
+    archive = parts.task.search.archive
+    told = (*verdict.metrics, *verdict.tasks)
+    if missing := [name for name in (archive.features if archive else ()) if name not in told]:
+        text = f"search.archive.features: the judge reports no {missing[0]}, only {_few(told)}"
+        findings.add(Section.WIRING, Sign.WARN, text, "without it no candidate has a cell; report it, or name another")
 
 
 def _tell_calls(who: str, run: Rehearsal, findings: Findings) -> None:
@@ -112,7 +122,7 @@ def never_called(run: Rehearsal) -> bool:
 
 def _advice(parts: Parts, run: Rehearsal) -> str:
     if run.outputs and parts.task.trial.outputs:
-        return f"trial.outputs names nothing of what it left: {_names(run.outputs)}"
+        return f"trial.outputs names nothing of what it left: {_few(run.outputs)}"
     if run.reason == NO_OUTPUT:
         return "let it write into the folder that $BLASTDOOR_OUT names"
     return "its log is below" if run.log else ""
@@ -120,16 +130,16 @@ def _advice(parts: Parts, run: Rehearsal) -> str:
 
 def _what_it_did(run: Rehearsal) -> str:
     if run.calibration is None:
-        return f"the baseline runs and leaves {_names(run.outputs)}"
+        return f"the baseline runs and leaves {_few(run.outputs)}"
     channel = f"an empty call takes {run.calibration.median_s:.2g} s, give or take {run.calibration.jitter_s:.2g} s"
     times = "once" if run.calibration.calls == 1 else f"{run.calibration.calls} times"
     call = f"; a call takes {run.calibration.call_s:.2g} s with it" if run.calibration.call_s is not None else ""
     return f"the baseline loads and the judge calls it {times}; {channel}{call}"
 
 
-def _names(outputs: Mapping[str, bytes]) -> str:
-    more = f" and {len(outputs) - 5} more" if len(outputs) > 5 else ""
-    return ", ".join(short(name, 40) for name in list(outputs)[:5]) + more
+def _few(names: Collection[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(short(name, 40) for name in list(names)[:5]) + more
 
 
 def _scores(parts: Parts, values: Mapping[str, float]) -> str:

@@ -34,7 +34,7 @@ def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters: Parame
 
 def point_in(tree: Tree, path: str, space: Mapping[str, Parameter]) -> dict[str, Value]:
     """The parameters that a candidate's own file holds; what is no value of the space, or not there, is left out."""
-    return active_part(space, _object_in(tree, path))
+    return active_part(space, object_in(tree, path))
 
 
 def known_as(tree: Tree, parameters: Parameters | None) -> str | None:
@@ -42,7 +42,7 @@ def known_as(tree: Tree, parameters: Parameters | None) -> str | None:
     where it is written so already, or holds none.
     """
     file = tree.get(parameters.file) if parameters else None
-    if parameters is None or file is None or not _object_in(tree, parameters.file):
+    if parameters is None or file is None or not object_in(tree, parameters.file):
         return None
     point = point_in(tree, parameters.file, parameters.space)
     reals = {name: float(value) for name, value in point.items() if isinstance(parameters.space[name], Float)}
@@ -53,7 +53,7 @@ def known_as(tree: Tree, parameters: Parameters | None) -> str | None:
 def _with_point(tree: Tree, parameters: Parameters, point: dict[str, Value]) -> File:
     """The file's other keys stay, but not those of parameters that are not there now; what is no object is replaced."""
     old, space = tree.get(parameters.file), parameters.space
-    new = {**_object_in(tree, parameters.file), **point}
+    new = {**object_in(tree, parameters.file), **point}
     for name in in_order(space):
         if not is_there(space[name], new):
             new.pop(name, None)
@@ -61,7 +61,7 @@ def _with_point(tree: Tree, parameters: Parameters, point: dict[str, Value]) -> 
     return File(text.encode(), old.executable if old else False)
 
 
-def _object_in(tree: Tree, path: str) -> dict[str, Any]:
+def object_in(tree: Tree, path: str) -> dict[str, Any]:
     """The JSON object in a file, which a candidate may have written: one that could not be written back is none."""
     file = tree.get(path)
     try:

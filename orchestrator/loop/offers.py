@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
-from orchestrator.change import Reason, Refusal, Tree
+from orchestrator.change import Reason, Refusal, Tree, shown
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import LikenessRecord, Node
-from orchestrator.loop.candidate import known_as
+from orchestrator.loop.candidate import known_as, object_in
 from orchestrator.loop.history import History
 from orchestrator.loop.workbench import Workbench
 from orchestrator.offload import offload
 from orchestrator.population.likeness import Likeness, alike, likeness, written
+from orchestrator.task import is_in, takes
 
 _SMALL_BYTES, _SMALL_FILES = 32_768, 64
 
@@ -65,9 +66,26 @@ def _read_here(bench: Workbench, tree: Tree, proposal: Proposal) -> Offer:
 def _made_of(bench: Workbench, tree: Tree, proposal: Proposal) -> tuple[Tree | None, str | None]:
     """The tree that it makes, and why it is refused: one of the two."""
     try:
+        _check_point(bench, tree, proposal)
         return bench.next_tree(tree, proposal), None
     except Refusal as refusal:
         return (tree, None) if refusal.reason is Reason.NO_EFFECT else (None, str(refusal))
+
+
+def _check_point(bench: Workbench, tree: Tree, proposal: Proposal) -> None:
+    """Raises Refusal for a point with a key, or a value, that the space has not: nobody asked for it to be measured.
+    What the parent has stays as it is, whether it is named or not.
+    """
+    parameters = bench.task.parameters
+    space = parameters.space if parameters else {}
+    for name, value in (proposal.params or {}).items():
+        if name in space and takes(space[name], value):
+            continue
+        if parameters and is_in(value, [object_in(tree, parameters.file).get(name)]):
+            continue
+        if name not in space:
+            raise Refusal(Reason.NO_POINT, f"{shown(name)} is no parameter of the space")
+        raise Refusal(Reason.NO_POINT, f"{shown(str(value))} is no value of {shown(name)}")
 
 
 class Batch:

@@ -1,7 +1,7 @@
 """The task file: read strictly, checked against its folder, and bound to what lay there when a run began."""
 
 from orchestrator.task.combining import POOL_INPUT, CombineSpec
-from orchestrator.task.conditions import active_part, in_order, is_point, is_there, needs_of, takes
+from orchestrator.task.conditions import active_part, in_order, is_in, is_point, is_there, needs_of, takes
 from orchestrator.task.crosschecks import playbook_of
 from orchestrator.task.errors import TaskError, refuse_unnameable
 from orchestrator.task.files import input_digest
@@ -69,6 +69,7 @@ __all__ = [
     "format_size",
     "in_order",
     "input_digest",
+    "is_in",
     "is_point",
     "is_there",
     "load_task",

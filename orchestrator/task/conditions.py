@@ -30,7 +30,7 @@ def takes(parameter: Parameter, value: object) -> bool:
             return type(value) in (int, float) and parameter.low <= value <= parameter.high  # type: ignore[operator]
 
 
-def is_in(value: object, values: Iterable[Value]) -> bool:
+def is_in(value: object, values: Iterable[object]) -> bool:
     """Here 1, 1.0 and true are three values."""
     return any(type(it) is type(value) and it == value for it in values)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.budget import Account, Accounts
 from orchestrator.domain import events as e
+from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts, Missing
@@ -21,12 +22,14 @@ from tests.crash.fate import Fate, die_within
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.noise import gaussian, noisy
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Act, Point, scripted, write_task, written
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`changes_at` is the node from which on chambers run on other hardware, `sigma` how far scores spread.
+    """`changes_at` is the node from which on chambers run on other hardware, `sigma` how far scores spread. With
+    `ballast`, what is proposed changes more than the judge looks at; `combined` is how many attempts the second stage
+    has.
 
     Where a person is asked, one answers: yes to the first that waits, and no to the second.
     """
@@ -38,8 +41,22 @@ class Kind:
     attempts: int = 12
     drafts: int = 1
     sigma: float = 0.0
+    ballast: bool = False
+    combined: int = 0
 
 
+COMBINE = """[budget]
+combination = 4
+[combine]
+pool = 2
+editable = ["params.json"]
+[combine.trial]
+command = ["combination"]
+[combine.parameters]
+file = "params.json"
+[combine.parameters.space]
+value = {type = "int", low = 1, high = 20}
+"""
 KINDS = {
     "wide": Kind((TUNE, GUARD), {"width": 3}, drafts=2),
     "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True, drafts=2),
@@ -50,10 +67,16 @@ KINDS = {
     "asked": Kind((TUNE,), {"width": 1, "ask": True}, attempts=2),
     "full": Kind((), {"width": 1, "artifacts": 1_200}),
     "tested": Kind((noisy(5, 5),), {"width": 1}, attempts=1, sigma=0.1),
+    "islands": Kind((), {"width": 1, "depth": 1, "islands": 2, "migrate": 2}, branching=True, attempts=4),
+    "minimised": Kind((), {"width": 1, "minimise": True}, attempts=1, ballast=True),
+    # Its members are run on the held-out data, so that two of four slots are used before the first combination.
+    "combined": Kind((HELDOUT, COMBINE), {"width": 1}, attempts=2, combined=2),
 }
 
 
 def make(folder: Path, kind: str) -> Path:
+    (folder / "combine").mkdir(parents=True)
+    (folder / "combine" / "params.json").write_text('{"value": 2}\n')
     return write_task(folder, *KINDS[kind].parts)
 
 
@@ -79,9 +102,18 @@ def live(folder: str, kind: str, at: int | None = None, within: float | None = N
 
 
 async def _work(folder: Path, kind: Kind) -> None:
+    stages = _stages(folder)
+    if stages < 2:
+        await _run(folder, kind, How.RESUME if stages else How.START, kind.attempts)
+    if kind.combined:
+        await _run(folder, kind, How.RESUME if stages == 2 else How.COMBINE, kind.combined)
+
+
+async def _run(folder: Path, kind: Kind, how: How, count: int) -> None:
     script = Script(unsound=(9, 10))
-    proposed = [drafts(number, kind.drafts) for number in range(1, kind.attempts + 1)]
-    how = How.RESUME if _is_begun(folder) else How.START
+    proposed: list[list[Point] | Act] = [drafts(number, kind.drafts) for number in range(1, count + 1)]
+    if kind.ballast:
+        proposed = [written({"value": 7, "idle": 1, "more": 2})]
     async with scripted(folder, script, *proposed, branching=kind.branching, how=how, **kind.flags) as session:
         script.noise = gaussian(session.bench.state, kind.sigma) if kind.sigma else None
         script.on_open = _moving(session.bench.state, script, kind.changes_at)
@@ -103,12 +135,13 @@ def _moving(state: State, script: Script, changes_at: str) -> Callable[[Job], Aw
     return on_open
 
 
-def _is_begun(folder: Path) -> bool:
+def _stages(folder: Path) -> int:
+    """How many were begun."""
     try:
         with ledger_of(folder) as ledger:
-            return ledger.head().seq > 0
+            return len(State.from_rows(ledger.rows()).runs)
     except Missing:
-        return False
+        return 0
 
 
 def checked(folder: Path, kind: str) -> State:
@@ -123,9 +156,14 @@ def checked(folder: Path, kind: str) -> State:
     assert all(node.phase is Phase.ENDED for node in state.nodes.values())
     assert all(trial.ended and trial.judging is None for trial in state.trials.values())
     charged = [node for node in state.nodes.values() if node.ending and node.ending.charged]
-    assert accounts.used(Account.ATTEMPTS) == sum(node.role is Role.SEARCH for node in charged) == KINDS[kind].attempts
+    searched = [run_of(node.id) for node in charged if node.role is Role.SEARCH]
+    assert accounts.used(Account.ATTEMPTS) == searched.count(1) == KINDS[kind].attempts
+    members = sum(len(run.member_outputs) for run in state.runs.values())
+    assert accounts.used(Account.COMBINATION) == searched.count(2) + members == (4 if KINDS[kind].combined else 0)
     assert accounts.used(Account.CONTROL) == sum(node.role is Role.CONTROL for node in charged)
-    assert sum(node.spent.milliseconds for node in state.nodes.values()) == accounts.used(Account.SECONDS)
+    booked = accounts.used(Account.SECONDS)
+    of_nodes = sum(node.spent.milliseconds for node in state.nodes.values())
+    assert of_nodes < booked if members else of_nodes == booked  # members are of no node of the stage
     assert not list((folder / ".blastdoor" / "live").glob("*"))
     check_outputs(folder, state)
     assert bool(state.campaign.let_go) is ("artifacts" in KINDS[kind].flags)
@@ -149,6 +187,7 @@ def tree(state: State) -> dict[str, object]:
     return {
         **{name: _place(node) for name, node in state.nodes.items()},
         "champions": list(state.run.champions.values()),
+        "pool": [(member.node, member.outputs) for member in state.run.pool],
         "tunes": sum(trial.purpose == "tune" for trial in state.trials.values() if trial.judged),
     }
 
@@ -162,7 +201,7 @@ def verdicts(state: State) -> dict[str, object]:
 
 def _place(node: Node) -> tuple[object, ...]:
     return (node.role, node.number, node.branch, node.step, node.params, node.promoted, _metrics(node), node.guarded,
-            node.ending, node.kept, node.why, node.diff)  # fmt: skip
+            node.ending, node.kept, node.why, node.diff, node.island, node.migrated, node.minimal)  # fmt: skip
 
 
 def _metrics(node: Node) -> object:

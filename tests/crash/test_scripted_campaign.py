@@ -22,6 +22,7 @@ TARGET = f"{live.__module__}:{live.__name__}"
 KILLED = (-9, -14)
 AT_ONCE = 2
 LONGEST_S = 0.6
+SHORT = ("short", "tested", "asked", "islands", "minimised", "combined")
 
 
 def seen(kind: str, state: State) -> dict[str, object]:
@@ -92,8 +93,8 @@ def killed_at(base: Path, kind: str, chosen: Callable[[Sequence[str]], list[int]
 
 def test_killed_at_each_kind_of_point(tmp_path: Path) -> None:
     """Short campaigns, killed once after an effect of each kind: one with tuning, a guard, replays and a change of the
-    fleet, then one whose scores are noisy and one in which a person is asked before anything is kept, where these have
-    points of other kinds.
+    fleet, then one whose scores are noisy, one in which a person is asked before anything is kept, one with two
+    islands, one that is minimised and one with a combination stage, where these have points of other kinds.
     """
     met: set[str] = set()
 
@@ -102,17 +103,19 @@ def test_killed_at_each_kind_of_point(tmp_path: Path) -> None:
         met.update(points)
         return found
 
-    numbers = {kind: killed_at(tmp_path / kind, kind, new) for kind in ("short", "tested", "asked")}
+    numbers = {kind: killed_at(tmp_path / kind, kind, new) for kind in SHORT}
     assert numbers["short"] > 20
-    assert min(numbers.values()) >= 2
+    assert min(numbers.values()) >= 1
+    for kind in ("migrated", "minimised", "member intended", "member ended", "pool frozen"):
+        assert any(kind in point for point in met), f"nobody was killed after {kind}"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", ["short", "tested", "asked"])
+@pytest.mark.parametrize("kind", SHORT)
 def test_killed_at_every_point(tmp_path: Path, kind: str) -> None:
     """The same, after each of its effects."""
-    assert killed_at(tmp_path, kind, after_effects) > 100
+    assert killed_at(tmp_path, kind, after_effects) > 60
 
 
 @pytest.mark.parametrize("kind", ["wide", "deep", "moving", "held", "noisy", "full"])

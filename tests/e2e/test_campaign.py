@@ -40,10 +40,25 @@ def told(*words: str | Path) -> Any:
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The starter task after six attempts."""
+    """The starter task after six attempts, on two islands."""
     folder = tmp_path_factory.mktemp("e2e") / "curve"
     said("init", folder)
-    said("run", folder, "--attempts", "6", "--seed", "3", "--width", "2")
+    said(
+        "run",
+        folder,
+        "--attempts",
+        "6",
+        "--seed",
+        "3",
+        "--width",
+        "2",
+        "--depth",
+        "1",
+        "--islands",
+        "2",
+        "--migrate",
+        "2",
+    )
     return folder
 
 
@@ -57,7 +72,10 @@ def test_what_the_run_left(task: Path) -> None:
     assert "diff --git a/params.json" in said("diff", "best", "--from", "1", task)
     assert "kept" in said("chart", task)
     assert "# " in said("report", task)
-    assert status
+    assert status["population"]["islands"] == 2
+    with read_campaign(task) as reading:
+        assert {node.island for node in reading.state.nodes.values()} == {0, 1, 2}
+        assert reading.state.run.migrated >= 2
 
 
 def test_the_ledger_is_proven(task: Path, tmp_path: Path) -> None:

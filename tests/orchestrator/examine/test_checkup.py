@@ -121,6 +121,16 @@ async def test_a_metric_that_is_not_there(tmp_path: Path) -> None:
     assert "the metric speed is declared, but the result has only score" in row.text
 
 
+@pytest.mark.parametrize(("feature", "warned"), [("size", True), ("score", False)])
+async def test_a_feature_that_the_judge_does_not_report(tmp_path: Path, feature: str, warned: bool) -> None:
+    """A grid over it would stay empty, and the search would never use it: that is worth a look, not a failure."""
+    grid = f"[search.archive.features]\n{feature} = {{low = 0, high = 9, bins = 3}}\n"
+    findings = await examined(write_task(tmp_path, METRIC, grid))
+    told = [row.text for row in rows(findings, Section.WIRING, Sign.WARN)]
+    assert findings.good
+    assert (f"search.archive.features: the judge reports no {feature}, only score" in told) is warned
+
+
 async def test_a_baseline_beyond_its_own_ceiling(tmp_path: Path) -> None:
     """Nothing could ever be kept, so it is a failure of the task."""
     row = the_failure(await examined(write_task(tmp_path, '[[metrics]]\nname = "score"\nceiling = -5.0\n')))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.budget import Account
+from orchestrator.change import Reason
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal, Value
 from orchestrator.domain.records import Role, Spent
@@ -17,10 +18,11 @@ from orchestrator.domain.verdict import Aim
 from orchestrator.door import Door
 from orchestrator.loop.campaign import Finished
 from orchestrator.loop.jobs import Image
+from orchestrator.loop.workbench import Workbench
 from orchestrator.proposers import Brief, Proposer
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import ImageSpec
+from orchestrator.task import Choice, ImageSpec, takes
 from orchestrator.units import utc_now
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.opening import Opened, open_campaign
@@ -48,7 +50,7 @@ limits = {{wall = "{wall}s", grace = "1s"}}
 [parameters]
 file = "params.json"
 [parameters.space]
-value = {{type = "int", low = 1, high = {high}}}
+value = {{type = "int", low = {low}, high = {high}}}
 
 {more}
 """
@@ -66,9 +68,9 @@ inputs = {data = "held/data.txt"}
 CPU = '[[metrics]]\nname = "score"\nbinds = ["cpu"]\n'
 
 
-def write_task(folder: Path, *more: str, trial: str = "", high: int = 12, limits: str = LIMITS) -> Path:
+def write_task(folder: Path, *more: str, trial: str = "", low: int = 1, high: int = 12, limits: str = LIMITS) -> Path:
     """A task folder; the baseline's value is 0."""
-    text = TASK.format(trial=trial, high=high, wall=WALL_S, more="\n".join((limits, *more)))
+    text = TASK.format(trial=trial, low=low, high=high, wall=WALL_S, more="\n".join((limits, *more)))
     files = {
         "blastdoor.toml": text,
         "workspace/params.json": json.dumps({"value": 0}, indent=2) + "\n",
@@ -106,6 +108,16 @@ class Proposing:
 
 def proposal(point: Point) -> Proposal:
     return Proposal(operator="scripted", description=json.dumps(dict(point))[:400], params=dict(point))
+
+
+def written(point: Point) -> Act:
+    """The whole file with the parameters: it may hold more than the space has."""
+
+    async def act(_: Brief) -> Sequence[Proposal]:
+        text = f"params.json\n```json\n{json.dumps(point, indent=2, sort_keys=True)}\n```\n"
+        return [Proposal(operator="write", description="params.json", text=text)]
+
+    return act
 
 
 class Clock:
@@ -204,6 +216,24 @@ def worst_of(door: Door, job: Job) -> Spent:
     return door.worst_within(job.limits, builds=bool(job.build))
 
 
+def take_words(bench: Workbench, proposed: Sequence[Point | list[Point] | Act]) -> None:
+    """A point tells the script by keys of its own what is to happen, so the space has those for this session."""
+    points = [point for it in proposed if not callable(it) for point in (it if isinstance(it, list) else [it])]
+    said: dict[str, dict[str, Value]] = {}
+    for name, value in (pair for point in points for pair in point.items()):
+        said.setdefault(name, {})[json.dumps(value)] = value
+    parameters = bench.task.parameters
+    if parameters is None:
+        return
+    words = {
+        name: Choice(values=tuple(values.values()))
+        for name, values in said.items()
+        if name not in parameters.space or not all(takes(parameters.space[name], it) for it in values.values())
+    }
+    wider = parameters.model_copy(update={"space": {**parameters.space, **words}})
+    object.__setattr__(bench, "task", bench.task.model_copy(update={"parameters": wider}))
+
+
 @asynccontextmanager
 async def scripted(
     folder: Path,
@@ -216,9 +246,13 @@ async def scripted(
     settings: Settings | None = None,
     aim: Aim = Aim.BETTER,
     instance: Proposer | None = None,
+    words: Sequence[Point] = (),
+    outside: bool = False,
     **flags: Any,
 ) -> AsyncIterator[Scripted]:
-    """Open a campaign; what is proposed comes from the list, or from the task's own proposer where there is none."""
+    """Open a campaign; what is proposed comes from the list, or from the task's own proposer where there is none.
+    `words` are points that acts propose and the task's space does not have; `outside`: some are refused for that.
+    """
     script = script or Script()
     site = site or make_site(script)
     given = Flags(**{"rate": 1e6, "width": 1, **flags} if how is not How.RESUME else flags)
@@ -229,6 +263,7 @@ async def scripted(
             if proposed:
                 proposer: Proposer = Proposing(*proposed, branching=branching)
                 opened.bench.proposers[Role.SEARCH] = proposer
+                take_words(opened.bench, [*proposed, *words])
             clock = Clock(node.not_before for node in opened.bench.state.nodes.values())
             opened.bench.book._clock = clock
             opened.bench.breaker.clock = clock.seconds
@@ -236,6 +271,8 @@ async def scripted(
             opened.bench.book.observers.append(session._hear)
             opened.bench.book.observers.append(clock.skip_wait)
             yield session
+            strays = [it.refused for it in session.of(e.Proposed) if it.refused and Reason.NO_POINT in it.refused]
+            assert outside or not strays, f"the test proposes what the space does not have: {strays[0]}"
     finally:
         await site.backend.close()
     assert not script.world.chambers, "a chamber is left"

@@ -227,7 +227,7 @@ async def test_control_grows(folder: Path) -> None:
     """The control has an attempt of its own for each of the search's, from its own pool, and is never champion."""
     points: list[Point] = [{"value": value} for value in (2, 3, 4)]
     async with scripted(folder, None, *points, control="random", attempts=3) as session:
-        session.bench.proposers[Role.CONTROL] = Proposing(*[{"value": 100 + number} for number in range(3)])
+        session.bench.proposers[Role.CONTROL] = Proposing(*[{"value": 10 + number} for number in range(3)])
         finished = await session.run()
         state, accounts = session.bench.state, session.bench.book.accounts
         roles = [node.role for node in state.nodes.values()]

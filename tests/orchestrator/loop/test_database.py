@@ -25,7 +25,9 @@ from private_postgres import PrivatePostgres
 from sandbox import Refused
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import Point, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import HELDOUT, Point, make_site, scripted, write_task
+from tests.orchestrator.loop.test_combining import base_stage, write_both
+from tests.orchestrator.loop.test_minimising import WINNER, WORTH, apart, found_by, searched
 
 pytestmark = pytest.mark.postgres
 
@@ -59,6 +61,40 @@ async def test_run_resume_and_ask(folder: Path, database: PrivatePostgres) -> No
     }
     for path in (folder / ".blastdoor").rglob("*"):
         assert path.is_dir() or b"canary" not in path.read_bytes(), path
+
+
+@pytest.mark.usefixtures("database")
+async def test_a_combination_stage(tmp_path: Path) -> None:
+    """It is stopped while its pool is filled, goes on, and everything of it is in the database, too."""
+    folder = write_both(tmp_path / "task", HELDOUT)
+    await base_stage(folder)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        stage.stop_at(e.MemberEnded, 1)
+        await stage.run()
+    async with scripted(folder, None, {"value": 9}, how=How.RESUME) as stage:
+        finished = await stage.run()
+        assert finished.champion == stage.bench.state.nodes["2.1"]
+    with read_campaign(folder) as reading:
+        assert [member.node for member in reading.state.run.pool] == ["1.3", "1.4", "1.1"]
+        check_books(reading.ledger)
+    assert not (folder / ".blastdoor" / FILE).exists()
+
+
+@pytest.mark.usefixtures("database")
+async def test_a_winner_taken_apart(folder: Path) -> None:
+    """Stopped in the middle it goes on from what the database has, and nothing that was measured is run again."""
+    await searched(folder, WINNER)
+    async with apart(folder) as session:
+        session.stop_at(e.JudgingEnded, 1)
+        await session.run()
+    async with apart(folder) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept
+        assert [(part.where, part.worth) for part in minimal.kept] == WORTH
+    with ledger_of(folder) as ledger:
+        check_books(ledger)
+    assert not (folder / ".blastdoor" / FILE).exists()
 
 
 async def test_a_file_stays_a_file(

@@ -1,5 +1,6 @@
 """How attempts end: each ending of the taxonomy is on record, and charged or refunded as the table says."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ from tests.orchestrator.loop.scripted import LIMITS, Act, Point, proposal, scrip
 TIGHT = '[limits]\nwall = "0.3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
 
 
-async def played(folder: Path, script: Script, *points: Point | Act) -> tuple[list[Node], int]:
+async def played(folder: Path, script: Script, *points: Point | Act, outside: bool = False) -> tuple[list[Node], int]:
     """The nodes after the baseline, and how many attempts were charged."""
-    async with scripted(folder, script, *points, attempts=10) as session:
+    async with scripted(folder, script, *points, attempts=10, outside=outside) as session:
         await session.run()
         nodes = [node for name, node in session.bench.state.nodes.items() if name != "1"]
         assert not session.bench.book.accounts.holds
@@ -75,6 +76,28 @@ async def test_refused_change(folder: Path) -> None:
     (node,), used = await played(folder, script, _forbidden)
     assert (node.ending, used) == (Ending.INVALID, 1)
     assert "refused" in node.why
+    assert script.commands == ["trial", "judge"]
+
+
+@pytest.mark.parametrize(
+    ("point", "told"),
+    [
+        ({"value": 3, "vlaue": 4}, "vlaue is no parameter of the space"),
+        ({"value": 13}, "13 is no value of value"),
+        ({"value": 3.0}, "3.0 is no value of value"),
+        ({"value": True}, "True is no value of value"),
+    ],
+)
+async def test_point_outside_of_the_space(folder: Path, point: Point, told: str) -> None:
+    """A proposer's mistake is not measured as if somebody had asked for it: it is invalid, and the key is named."""
+    script = Script()
+
+    async def astray(_: Brief) -> Sequence[Proposal]:
+        return [proposal(point)]
+
+    (node,), used = await played(folder, script, astray, outside=True)
+    assert (node.ending, used) == (Ending.INVALID, 1)
+    assert f"no point of the space: {told}; propose values of parameters.space" in node.why
     assert script.commands == ["trial", "judge"]
 
 

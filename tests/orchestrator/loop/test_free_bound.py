@@ -16,7 +16,7 @@ from orchestrator.proposers import Brief
 from orchestrator.watch.pulse import Cause, Life, Pulse
 from orchestrator.wiring.beginning import How
 from tests.messages import MessagesServer
-from tests.orchestrator.loop.scripted import TUNE, Act, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import TUNE, Act, Point, Scripted, proposal, scripted, write_task
 from tests.orchestrator.loop.test_free_endings import stalling
 from tests.orchestrator.loop.test_models import CHEAP, open_asking
 
@@ -34,12 +34,17 @@ def looping(value: int) -> Act:
     return act
 
 
+def words_of(value: int) -> list[Point]:
+    """All that it proposes."""
+    return [{"value": value + number, "tuned": value} for number in range(31)]
+
+
 async def test_t87_an_agent_that_tunes_and_loops_is_ended_by_default(
     tmp_path: Path, messages_server: MessagesServer
 ) -> None:
     """At one attempt: it is never used up, so the endings are counted; a tune or a proposal does not clear that."""
     folder = write_task(tmp_path, CHEAP, TUNE)
-    async with open_asking(folder, messages_server, *[looping(-5)] * 30, attempts=1) as session:
+    async with open_asking(folder, messages_server, *[looping(-5)] * 30, attempts=1, words=words_of(-5)) as session:
         finished = await session.run()
         assert finished.gave_up
         assert "20 attempts in a row ended free" in finished.reason
@@ -51,7 +56,7 @@ async def test_t87_an_agent_that_tunes_and_loops_is_ended_by_default(
 async def test_t87_a_draft_that_was_tuned_well_is_submitted(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Its agent is given up on after its stalls; what it tuned is better than the baseline, and becomes the attempt."""
     folder = write_task(tmp_path, CHEAP, TUNE, "[stall]\nafter = 2\n")
-    async with open_asking(folder, messages_server, looping(7), looping(7), attempts=1) as session:
+    async with open_asking(folder, messages_server, looping(7), looping(7), attempts=1, words=words_of(7)) as session:
         finished = await session.run()
         node = session.bench.state.nodes["1.1"]
         assert (node.ending, node.kept, session.charged) == (Ending.SCORED, True, 1)
@@ -63,7 +68,7 @@ async def test_t87_a_draft_that_was_tuned_well_is_submitted(tmp_path: Path, mess
 async def test_a_draft_that_is_no_better_is_not(tmp_path: Path, messages_server: MessagesServer) -> None:
     """It is set aside with its agent: an attempt is worth more than that."""
     folder = write_task(tmp_path, CHEAP, TUNE, "[stall]\nafter = 2\nin_a_row = 2\n")
-    async with open_asking(folder, messages_server, looping(0), attempts=1) as session:
+    async with open_asking(folder, messages_server, looping(0), attempts=1, words=words_of(0)) as session:
         await session.run()
         assert session.bench.state.nodes["1.1"].phase is Phase.QUARANTINED
 

@@ -78,7 +78,7 @@ async def test_running_attempts_are_shown(tmp_path: Path) -> None:
 async def test_known_files_are_not_paid_for(tmp_path: Path) -> None:
     """What was tried before is asked for again; where nothing else comes, the attempt ends without a charge."""
     script = Script()
-    async with scripted(write_task(tmp_path / "task"), script, {"value": 3}) as session:
+    async with scripted(write_task(tmp_path / "task", high=13), script, {"value": 3}) as session:
         proposer = Counting(3, 3, 3, 4)
         session.bench.proposers[Role.SEARCH] = proposer
         await session.run()
@@ -105,7 +105,7 @@ async def test_the_baseline_is_known(tmp_path: Path) -> None:
 
 async def test_nothing_new_any_more(tmp_path: Path) -> None:
     """A proposer that only repeats itself ends the campaign, with the reason, and is not asked for ever."""
-    async with scripted(write_task(tmp_path / "task"), None, {"value": 3}, attempts=100) as session:
+    async with scripted(write_task(tmp_path / "task", high=13), None, {"value": 3}, attempts=100) as session:
         session.bench.proposers[Role.SEARCH] = Counting(*[3] * 99)  # another one only at its third attempt
         finished = await session.run()
         assert finished.reason.startswith("20 times in a row nothing new was proposed")

@@ -89,6 +89,16 @@ async def test_the_archive_is_shown(tmp_path: Path) -> None:
     assert not said.body
 
 
+async def test_a_feature_that_no_judge_reports_is_told(tmp_path: Path) -> None:
+    """No node has a cell then, so the rule chooses nothing, and branches start at the best: that is said."""
+    grid = GRID.replace("score", "size")
+    session = await run_on(write_task(tmp_path / "task", grid), RISING[:2], selection="archive", attempts=2)
+    bench = session.bench
+    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
+    assert raw(found.brief).endswith("0 cells filled, no node has size, so it is in no cell")
+    assert found.data["population"]["unknown_features"] == ["size"]
+
+
 async def test_one_island_is_what_it_was(tmp_path: Path) -> None:
     """With one island nothing is dealt out, nothing migrates, and every branch starts at the champion."""
     plain = await run_on(write_task(tmp_path / "one"))

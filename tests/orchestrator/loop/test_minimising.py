@@ -20,9 +20,10 @@ from orchestrator.wiring.beginning import How
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.noise import gaussian, noisy
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import GUARD, HELDOUT, Act, Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, Act, Point, Scripted, scripted, write_task, written
 
-WINNER: Point = {"value": 7, "noise": 1, "ballast": 2, "more": 3, "idle": 4}
+POINT: Point = {"value": 7, "noise": 1, "ballast": 2, "more": 3, "idle": 4}
+WINNER = written(POINT)
 WORTH = [("params.json: value", {"score": 0.0})]
 
 
@@ -93,10 +94,8 @@ def editing(*lines: str) -> Act:
 async def test_several_generations(folder: Path) -> None:
     """The change is the one since the baseline: what a grandparent brought along goes, too."""
 
-    async def better(brief: Brief) -> Sequence[Proposal]:
-        return [Proposal(operator="raise", description="raise", params={"value": 9, "idle": 1})]
-
-    async with scripted(folder, None, editing("one", "two"), better, attempts=2, branching=True, depth=2) as session:
+    acts = (editing("one", "two"), written({"value": 9, "idle": 1}))
+    async with scripted(folder, None, *acts, attempts=2, branching=True, depth=2) as session:
         await session.run()
         winner = session.bench.state.champion()
         assert winner
@@ -210,7 +209,7 @@ async def test_nothing_to_leave_out(folder: Path) -> None:
 
 async def test_no_better_than_baseline(folder: Path) -> None:
     """Of a node that is no better than the baseline, nothing is left."""
-    await searched(folder, {"value": 0, "ballast": 1})
+    await searched(folder, written({"value": 0, "ballast": 1}))
     async with apart(folder) as session:
         await session.run()
         node, minimal = found_by(session)
@@ -233,7 +232,7 @@ async def test_refunded(folder: Path) -> None:
 
 async def test_selection_that_fails(folder: Path) -> None:
     """A part without which the trial fails is needed, and the table says how it ended."""
-    async with scripted(folder, None, {"value": 7, "do": "answer", "ballast": 1}, attempts=1) as session:
+    async with scripted(folder, None, written({"value": 7, "do": "answer", "ballast": 1}), attempts=1) as session:
         await session.run()
     script = Script()
     normal = script._trial
@@ -282,7 +281,7 @@ async def test_guards(tmp_path: Path, width: int) -> None:
 async def test_held_out(tmp_path: Path, held: int, kept: bool) -> None:
     """The held-out split is asked once, whether what is left is worse; one that is, is not offered."""
     folder = write_task(tmp_path / "task", HELDOUT)
-    await searched(folder, {**WINNER, "held": 7})
+    await searched(folder, written({**POINT, "held": 7}))
     script = Script()
     normal = script._judge
 
@@ -330,7 +329,7 @@ async def test_at_the_end_of_a_run(folder: Path) -> None:
 async def test_noisy(tmp_path: Path) -> None:
     """Where scores are noisy, what is left is tested against the winner, and loses nothing that the test could see."""
     folder, script = write_task(tmp_path / "task", noisy(repeats=12, champion=2)), Script()
-    async with scripted(folder, script, {"value": 7, "idle": 4}, attempts=1) as session:
+    async with scripted(folder, script, written({"value": 7, "idle": 4}), attempts=1) as session:
         script.noise = gaussian(session.bench.state, 0.5)
         await session.run()
         assert session.bench.state.nodes["1.1"].kept

@@ -23,7 +23,7 @@ from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from tests.messages import Hang, MessagesServer, Refusal, Reply, Text
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import TUNE, Act, make_site, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import TUNE, Act, Point, make_site, proposal, scripted, write_task
 
 MODEL = "claude-sonnet-5-5"
 # A stall is found within seconds here; in a real task it is minutes.
@@ -277,7 +277,8 @@ async def test_an_agent_tunes_while_it_works(tmp_path: Path, messages_server: Me
         told.append(await brief.tune(proposal({"value": 4, "do": "failed"})))
         return [proposal({"value": 3, "tuned": 1.23456789})]
 
-    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, tuning, tunes=5) as session:
+    words: list[Point] = [{"tuned": 1.23456789, "do": "failed"}]
+    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, tuning, tunes=5, words=words) as session:
         await session.run()
         assert told == [Tuned(1.235, "scored", 2), Tuned(None, "failed", 1)]
         node = session.bench.state.nodes["1.1"]
@@ -297,7 +298,8 @@ async def test_tuning_is_no_oracle(tmp_path: Path, messages_server: MessagesServ
         told.extend([await tune(proposal({"value": it, "tuned": it})) for it in (1, 1, 1, 2, 3, 4, 5)])
         return [proposal({"value": 3, "tuned": 3})]
 
-    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, curious) as session:
+    words: list[Point] = [{"tuned": it} for it in range(1, 6)]
+    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, curious, words=words) as session:
         await session.run()
         assert [it.score for it in told] == [1, 1, 1, 2, 3, None, None]
         assert [it.left for it in told] == [2, 2, 2, 1, 0, 0, 0]
@@ -322,8 +324,9 @@ async def test_a_tune_that_nobody_waits_for_is_used_up(
 
     task = write_task(tmp_path, CHEAP, TUNE, '[stall]\nafter = 1\npropose = "1s"\n', limits='[limits]\nwall = "60s"\n')
     site = make_site(Script(), usd_per_second=0.001)
-    settings = settings_for(messages_server)
-    async with scripted(task, None, impatient, impatient, site=site, settings=settings, proposer="llm") as session:
+    given: dict[str, Any] = {"settings": settings_for(messages_server), "proposer": "llm"}
+    words: list[Point] = [{"tuned": 5, "takes": 30}, {"tuned": 1}, {"tuned": 2}]
+    async with scripted(task, None, impatient, impatient, site=site, words=words, **given) as session:
         await session.run()
         accounts, nodes = session.bench.book.accounts, session.bench.state.nodes.values()
         assert not accounts.holds

@@ -178,7 +178,7 @@ async def test_a_threshold_is_learnt(tmp_path: Path) -> None:
 @pytest.mark.parametrize("written", ['{{"value": {}}}', '{{\n    "value":   {}\n}}\n\n'])
 async def test_a_point_in_another_writing_is_the_same_point(tmp_path: Path, written: str) -> None:
     """The same parameters in params.json, otherwise formatted, are not measured twice; no key is needed for that."""
-    folder = write_task(tmp_path / "task")
+    folder = write_task(tmp_path / "task", low=0)
     (folder / "workspace/params.json").write_text(json.dumps({"value": 0}))
     texts = [whole_file("params.json", written.format(value)) for value in (3, 0)]
     offers = [Proposal(operator="scripted", description="by text", text=text) for text in texts]

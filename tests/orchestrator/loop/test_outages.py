@@ -120,7 +120,7 @@ async def test_an_attempt_that_asks_nobody_does_not_keep_others_from_trying(tmp_
         await done.wait()
         return [proposal({"value": 99})]
 
-    folder = write_task(tmp_path / "task")
+    folder = write_task(tmp_path / "task", high=99)
     async with scripted(folder, script, thinks, *POINTS[:3], width=3, attempts=4) as session:
         away_for(session, 150, after=2)
         session.when(e.BreakerClosed, lambda _: done.set())

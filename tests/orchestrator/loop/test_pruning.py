@@ -14,7 +14,17 @@ from orchestrator.domain.reports import MOST_POINTS, BadReport
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import CPU, TUNE, Point, Proposing, Scripted, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import (
+    CPU,
+    TUNE,
+    Point,
+    Proposing,
+    Scripted,
+    make_site,
+    scripted,
+    take_words,
+    write_task,
+)
 
 LIMITS = '[limits]\nwall = "30s"\ngrace = "0.2s"\n'
 
@@ -156,6 +166,7 @@ async def test_control_has_its_own_peers(tmp_path: Path) -> None:
     drawn = [reporting(31, 0.5, 0.5), reporting(32, 0.5, 0.5), reporting(33, 0.1, 0.1)]
     async with scripted(task(tmp_path, warmup=0), None, *search, control="random", attempts=4) as session:
         session.bench.proposers[Role.CONTROL] = Proposing(*drawn)
+        take_words(session.bench, [*search, *drawn])
         await session.run()
         state = session.bench.state
         control = [node for node in state.nodes.values() if node.role is Role.CONTROL]

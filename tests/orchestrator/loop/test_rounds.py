@@ -11,7 +11,7 @@ from orchestrator.domain.records import Role
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import Point, Proposing, scripted
+from tests.orchestrator.loop.scripted import Point, Proposing, scripted, take_words
 from tests.orchestrator.loop.test_requests import DIFF
 
 POINTS: list[Point] = [{"value": value} for value in (3, 1, 7, 5, 9, 2)]
@@ -59,6 +59,7 @@ async def test_changes_of_one_asking(folder: Path, width: int) -> None:
         script = Script()
         async with scripted(folder, script, how=how, **flags) as session:
             session.bench.proposers[Role.SEARCH] = proposer
+            take_words(session.bench, [last])
             object.__setattr__(session.bench, "at_once", 3)
             if stopped:
                 session.stop_at(e.AttemptEnded, 2)

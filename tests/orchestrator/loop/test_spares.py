@@ -51,6 +51,11 @@ class Model:
         return self._answer(brief)
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_task(tmp_path / "task", low=0, high=60)
+
+
 @asynccontextmanager
 async def several(folder: Path, model: Model, at_once: int = 3, **flags: Any) -> AsyncIterator[Scripted]:
     async with scripted(folder, None, **flags) as session:

@@ -25,7 +25,10 @@ def population(it: Material) -> Section:
     body: list[Block] = [Table(["island", "attempts", "best", "metrics", "copied here"], islands)] if islands else []
     body += [Table(["cell", "best", "metrics"], cells[:_ROWS])] if cells else []
     body += [Prose(f"{len(cells) - _ROWS} more cells are filled.")] if len(cells) > _ROWS else []
-    data = {"rule": rule, "islands": it.run.islands, "cells": len(cells), "alike": alike}
+    unknown = _unknown(it, members) if rule == "archive" else []
+    told += [["no node has ", Quote(unknown[0]), ", so it is in no cell"]] if unknown else []
+    data: dict[str, object] = {"rule": rule, "islands": it.run.islands, "cells": len(cells), "alike": alike}
+    data |= {"unknown_features": unknown} if unknown else {}
     return Section("population", "Populations" if told else "", join(told, ", "), body, {"population": data})
 
 
@@ -55,6 +58,13 @@ def _cells(it: Material, members: Sequence[Member]) -> list[list[Words]]:
     for member in members:
         archive.add(member)
     return [[", ".join(map(str, cell)), *_place(it, best)] for cell, best in sorted(archive.cells.items())]
+
+
+def _unknown(it: Material, members: Sequence[Member]) -> list[str]:
+    """Features of the archive that no judge has reported."""
+    archive = it.task.search.archive
+    seen = {name for member in members for name in (*member.tasks, *member.metrics)}
+    return [name for name in (archive.features if archive and members else ()) if name not in seen]
 
 
 def _place(it: Material, best: Member | None) -> list[Words]:

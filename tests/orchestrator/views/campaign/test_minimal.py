@@ -8,9 +8,9 @@ import pytest
 from orchestrator.views.cli import cli
 from orchestrator.wiring.beginning import How
 from tests.clicking import runner
-from tests.orchestrator.loop.scripted import scripted, write_task
+from tests.orchestrator.loop.scripted import scripted, write_task, written
 
-WINNER = {"value": 7, "ballast": 2}
+WINNER = written({"value": 7, "ballast": 2})
 
 
 @pytest.fixture
