@@ -96,6 +96,7 @@ async def test_a_feature_that_no_judge_reports_is_told(tmp_path: Path) -> None:
     bench = session.bench
     found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
     assert raw(found.brief).endswith("0 cells filled, no node has size, so it is in no cell")
+    assert found.data
     assert found.data["population"]["unknown_features"] == ["size"]
 
 

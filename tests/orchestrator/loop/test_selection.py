@@ -109,7 +109,7 @@ def neutral(count: int) -> list[Point]:
 
 
 @pytest.mark.parametrize("flags", [{}, {"walk": 6}])
-async def test_a_branch_builds_on_one_neutral_change(tmp_path: Path, flags: dict[str, int]) -> None:
+async def test_a_branch_builds_on_one_neutral_change(tmp_path: Path, flags: dict[str, Any]) -> None:
     """The first: more of them would be ballast, as long as the search finds something, or nobody said otherwise."""
     folder = write_task(tmp_path / "task")
     async with scripted(folder, None, *neutral(5), branching=True, depth=5, attempts=5, **flags) as session:

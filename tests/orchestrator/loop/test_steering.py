@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,8 @@ async def test_nobody_reads_it(folder: Path) -> None:
 @pytest.mark.parametrize("proposer", ["llm", "llm-params", "agent"])
 def test_who_reads_it(proposer: str) -> None:
     """Those that ask a model do."""
-    assert unheard(Run.model_construct(proposer=proposer)) is None
+    one: dict[str, Any] = {"number": 1, "task": "", "digests": {}, "seed": 0, "control": None, "root": "1"}
+    assert unheard(Run(**one, proposer=proposer, width=1, depth=1, why="")) is None
 
 
 @pytest.mark.parametrize(
