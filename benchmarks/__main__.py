@@ -35,6 +35,7 @@ from benchmarks import (
     stalls,
     starts,
     throughput,
+    values,
 )
 from benchmarks.figure import Figure
 
@@ -55,6 +56,7 @@ def main() -> int:
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
         "relay": relay.measure,
+        "values": values.measure,
         "gateway": gateway.measure,
         "certify": lambda: _all(certify.measure(chosen.seeds or 400), loaded.measure()),
         "minimising": lambda: minimising.measure(chosen.seeds or minimising.SEEDS),

@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from collections.abc import Mapping
 
 from benchmarks.figure import Figure
 from orchestrator.change import Tree
@@ -51,10 +52,18 @@ with relay() as candidate:
 """
 
 
-async def _met(backend: DockerBackend) -> Met:
+async def seated(backend: DockerBackend, serving: str, judging: str) -> Mapping[str, bytes]:
+    """The files that a judge leaves. Raises RuntimeError where it left none."""
+    met = await _met(backend, serving, judging)
+    if met.files is None:
+        raise RuntimeError(f"{judgement_of(met)}")
+    return met.files
+
+
+async def _met(backend: DockerBackend, serving: str, judging: str) -> Met:
     door = Door(backend, Job(command=("true",)), Tariff(lambda _: 0.0, 120.0, 100.0))
-    candidate = together(bundle_of(Tree.of({"serve.py": CANDIDATE})), bundle_of(helpers(CANDIDATE_HELPERS)))
-    files = judge_files(Tree.of({"judge.py": JUDGE}), Tree(), helpers(JUDGE_HELPERS))
+    candidate = together(bundle_of(Tree.of({"serve.py": serving})), bundle_of(helpers(CANDIDATE_HELPERS)))
+    files = judge_files(Tree.of({"judge.py": judging}), Tree(), helpers(JUDGE_HELPERS))
     job = Job(command=("python3", "serve.py"), mode=JobMode.RELAY, limits=LIMITS)
     variables = contract_variables(Mode.SUBMIT, "0")
     judge = Job(command=("python3", "judge.py"), mode=JobMode.RELAY, limits=LIMITS, workdir="judge", env=variables)
@@ -64,7 +73,7 @@ async def _met(backend: DockerBackend) -> Met:
 async def measure() -> list[Figure]:
     backend = await DockerBackend.connect(DockerConfig())
     try:
-        met = await _met(backend)
+        met = await _met(backend, CANDIDATE, JUDGE)
     finally:
         await backend.close()
     if met.files is None:

@@ -295,6 +295,8 @@ class _Conversation:
             return b""
         if kind == b"M":
             return await self._measure_again()
+        if kind == b"P":
+            return await self._rehearse(request)
         if kind not in (b"C", b"K", b"N"):
             self._break(Side.JUDGE, "a request that nobody knows")
         reply = await self._ask(Side.CANDIDATE, b"N" if kind == b"N" else request)
@@ -304,6 +306,14 @@ class _Conversation:
                 self._met.taken_s.append(reply.elapsed_s)
         parts = (b"R", struct.pack("<d", reply.elapsed_s), reply.payload)
         return b"".join(parts) if len(reply.payload) < _LARGE else await asyncio.to_thread(b"".join, parts)
+
+    async def _rehearse(self, request: bytes) -> bytes:
+        """What a call takes without a candidate: the judge's own request goes to its own chamber, which is ours."""
+        asked = b"Q" + request[1:] if len(request) < _LARGE else await asyncio.to_thread(b"Q".__add__, request[1:])
+        reply = await self._ask(Side.JUDGE, asked)
+        if reply.payload[:1] != b"Q":
+            self._break(Side.JUDGE, "a rehearsal was answered by something else")
+        return b"R" + struct.pack("<d", reply.elapsed_s)
 
     async def _result(self, request: bytes) -> Mapping[str, bytes]:
         try:

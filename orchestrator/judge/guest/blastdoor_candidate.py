@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from blastdoor_frames import Ended, Frames
-from blastdoor_kinds import Remote, decode_exact, encode_exact, error_name
-from blastdoor_values import Malformed, NotPlain, decode, encode
+from blastdoor_kinds import Remote, decode_exact, error_name, exact_pieces
+from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = ["serve"]
 
@@ -87,15 +87,15 @@ class _Objects:
         return self._kept[remote.number]
 
 
-def _answer(functions: Functions, request: memoryview) -> tuple[bytes, bytes]:
+def _answer(functions: Functions, request: memoryview) -> list[Any]:
     try:
         name, *arguments = decode(request)
-        return b"V", encode(_named(functions, name)(*arguments))
+        return [b"V", *Writer().pieces(_named(functions, name)(*arguments))]
     except BaseException as error:  # noqa: BLE001  even an exit is an answer: it raised
         return _refused(error)
 
 
-def _answer_with_keywords(functions: Functions, objects: _Objects, request: memoryview) -> tuple[bytes, bytes]:
+def _answer_with_keywords(functions: Functions, objects: _Objects, request: memoryview) -> list[Any]:
     try:
         name, arguments, keywords, options = decode_exact(request, objects.object)
         objects.classes = frozenset(options.get("classes", ()))
@@ -106,7 +106,8 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
             value = getattr(arguments[0], method)(*arguments[1:], **keywords)
         else:
             value = _named(functions, name)(*arguments, **keywords)
-        return b"V", encode_exact(value, objects.number, arrays=True) if options["exact"] else encode(value)
+        exact = options["exact"]
+        return [b"V", *(exact_pieces(value, objects.number, arrays=True) if exact else Writer().pieces(value))]
     except BaseException as error:  # noqa: BLE001  as above
         return _refused(error, error_name(error), str(error)[:_WORDS])
 
@@ -117,17 +118,17 @@ def _named(functions: Functions, name: str) -> Callable[..., Any]:
     return functions[name]
 
 
-def _refused(error: BaseException, *more: str) -> tuple[bytes, bytes]:
+def _refused(error: BaseException, *more: str) -> list[Any]:
     kinds = {_Missing: "missing", NotPlain: "not plain", Malformed: "malformed"}
     if type(error) not in kinds:
         return _failed("raised", error, *more)
-    return b"E", encode([kinds[type(error)], _plain(str(error)), *map(_plain, more)])
+    return [b"E", encode([kinds[type(error)], _plain(str(error)), *map(_plain, more)])]
 
 
-def _failed(kind: str, error: BaseException, *more: str) -> tuple[bytes, bytes]:
+def _failed(kind: str, error: BaseException, *more: str) -> list[Any]:
     """The whole story goes to the log, its last line to the caller."""
     traceback.print_exception(type(error), error, error.__traceback__)
-    return b"E", encode([kind, *map(_plain, (f"{type(error).__name__}: {error}", *more))])
+    return [b"E", encode([kind, *map(_plain, (f"{type(error).__name__}: {error}", *more))])]
 
 
 def _plain(text: str) -> str:

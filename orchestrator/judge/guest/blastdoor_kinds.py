@@ -31,7 +31,7 @@ from blastdoor_values import (
     numpy_or_none,
 )
 
-__all__ = ["ERRORS", "Remote", "decode_exact", "encode_exact", "error_name", "rebuilt"]
+__all__ = ["ERRORS", "Remote", "decode_exact", "encode_exact", "error_name", "exact_pieces", "rebuilt"]
 
 # So many keys or members may have one hash: more of them take time that grows with their square.
 _SAME_HASH = 32
@@ -61,6 +61,14 @@ def encode_exact(value: Any, known: Callable[[Any], Remote | None] = lambda _: N
     """
     written: bytes = _Exact(known, arrays).written(value)
     return written
+
+
+def exact_pieces(
+    value: Any, known: Callable[[Any], Remote | None] = lambda _: None, *, arrays: bool = False
+) -> list[Any]:
+    """The same, with large pieces not copied."""
+    pieces: list[Any] = _Exact(known, arrays).pieces(value)
+    return pieces
 
 
 def decode_exact(data: bytes | bytearray | memoryview, found: Callable[[Remote], Any] | None = None) -> Any:

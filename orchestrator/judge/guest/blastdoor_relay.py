@@ -39,8 +39,8 @@ from typing import Any, NamedTuple
 
 from blastdoor_frames import Frames
 from blastdoor_judge import BadOutput, invalid
-from blastdoor_kinds import Remote, decode_exact, encode_exact, rebuilt
-from blastdoor_values import Malformed, NotPlain, decode, encode
+from blastdoor_kinds import Remote, decode_exact, exact_pieces, rebuilt
+from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = [
     "BadReply",
@@ -106,6 +106,7 @@ class Reply(_Answer):
     """`elapsed` is from the request leaving the orchestrator to the answer being there."""
 
     _least: Callable[[float], Channel] | None = None
+    _rehearse: Callable[[], float] | None = None
 
     @property
     def net(self) -> float:
@@ -114,6 +115,14 @@ class Reply(_Answer):
         """
         channel = self._least(self.elapsed) if self._least else self.channel
         return max(self.elapsed - channel.median, channel.jitter)
+
+    @property
+    def work(self) -> float:
+        """As `net`, without what it takes to bring the arguments there, to unpack them, and to bring as many bytes
+        back: that is measured now, in the judge's own chamber. For arguments that are large.
+        """
+        way = self._rehearse() if self._rehearse else self.channel.median
+        return max(self.elapsed - way, self.channel.jitter)
 
 
 def _resolution(jitter: float, calls: int) -> float:
@@ -206,6 +215,7 @@ class Candidate:
         if kind == b"V":
             reply = Reply(value, elapsed, self.channel)
             reply._least = self._channel_for
+            reply._rehearse = partial(self._rehearsed, function, arguments, keywords, len(answer))
             return reply
         if kind != b"E" or not isinstance(value, list) or len(value) < 2 or not all(type(it) is str for it in value):
             raise BadReply(f"{function}: neither a value nor an error")
@@ -228,12 +238,12 @@ class Candidate:
         called.__name__ = called.__qualname__ = name
         return called
 
-    def _request(self, function: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[bytes, bytes]:
+    def _request(self, function: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> list[Any]:
         if not self._exact and not keywords:
-            return b"C", encode([function, *arguments])
+            return [b"C", *Writer().pieces([function, *arguments])]
         options = {"exact": self._exact, "classes": self._classes}
         request = [function, list(arguments), keywords, options]
-        return b"K", encode_exact(request, self._remote) if self._exact else encode(request)
+        return [b"K", *(exact_pieces(request, self._remote) if self._exact else Writer().pieces(request))]
 
     def _remote(self, value: Any) -> Remote | None:
         return value._remote if type(value) is Handle and value._candidate is self else None
@@ -253,40 +263,65 @@ class Candidate:
         calls: int = 7,
         most: int = 256,
         seconds: float = 5.0,
+        packing: bool = True,
     ) -> Timing:
         """What a call takes. `question(rng)` gives the arguments of one, drawn anew for each; `check(answer, ...)` gets
         the answer and these arguments, and raises BadOutput for a wrong one. The first call of all is not timed.
 
         At least so many `calls` are made. As long as what they take is not clear, the channel is measured again and
         there are twice as many, up to `most` of them, or until `seconds` have passed, drawing and checking included.
+        Without `packing`, what it takes to bring the arguments there and to unpack them is taken off (`Reply.work`).
         """
         self._checked(function, question, check)
         until = time.monotonic() + seconds
         taken: list[float] = []
+        ways: list[float] = []
         goal = max(1, calls)
         while True:
             while len(taken) < goal and (len(taken) < calls or time.monotonic() < until):
-                taken.append(self._checked(function, question, check))
-            timing = self._timing(taken)
+                reply = self._checked(function, question, check)
+                taken.append(reply.elapsed)
+                if not packing and reply._rehearse and len(ways) < max(1, calls):
+                    ways.append(reply._rehearse())
+            timing = self._timing(taken, ways)
             if timing.seconds >= _CLEAR * timing.resolution or len(taken) >= most or time.monotonic() >= until:
                 self._at_most |= not timing.resolved
                 return timing
             before = self.channel
             if self._measures and self.measure() != before:
-                taken, goal = [], max(1, calls)  # they are of a busier moment than what is taken off
+                taken, ways, goal = [], [], max(1, calls)  # they are of a busier moment than what is taken off
             else:
                 goal = min(2 * len(taken), most)
 
-    def _checked(self, function: str, question: Callable[..., Sequence[Any]], check: Callable[..., Any]) -> float:
+    def _checked(self, function: str, question: Callable[..., Sequence[Any]], check: Callable[..., Any]) -> Reply:
         arguments = question(self.rng())
         reply = self.call(function, *arguments)
         check(reply.value, *arguments)
-        return reply.elapsed
+        return reply
 
-    def _timing(self, taken: Sequence[float]) -> Timing:
+    def _timing(self, taken: Sequence[float], ways: Sequence[float] = ()) -> Timing:
+        """`ways` is what arguments and answer took by themselves; without any, an empty call is taken off."""
         resolution = _resolution(self.channel.jitter, len(taken))
-        own = max(statistics.median(taken) - self.channel.median, resolution)
-        return Timing(own, max(own, max(taken) - self.channel.median), len(taken), resolution)
+        way = statistics.median(ways) if ways else self.channel.median
+        if ways:
+            far = sorted(abs(it - way) for it in ways)[9 * (len(ways) - 1) // 10]
+            resolution = max(resolution, _resolution(far, len(ways)))
+        own = max(statistics.median(taken) - way, resolution)
+        return Timing(own, max(own, max(taken) - way), len(taken), resolution)
+
+    def _rehearsed(self, function: str, arguments: Sequence[Any], keywords: dict[str, Any], answer: int) -> float:
+        """The seconds of the same call without the candidate: the orchestrator sends the request to us, we unpack it,
+        and as many bytes go back. Never more than the request has: what is taken off is for us to say, not for one who
+        answers at length.
+        """
+        request = self._request(function, arguments, keywords)
+        size = min(answer, sum(map(len, request)) - 1)
+        return self._ask(b"P", struct.pack("<I", size), *request)[0]
+
+    def _rehearse(self, request: memoryview) -> None:
+        size = struct.unpack_from("<I", request, 1)[0]
+        decode_exact(request[6:], lambda remote: remote)
+        self._frames.send(self._nonce, b"Q", request[6 : 6 + size])
 
     def null(self) -> float:
         """The seconds that a call takes which does nothing."""
@@ -312,9 +347,13 @@ class Candidate:
         self._frames.send(self._nonce, *parts)
         while True:
             self._nonce, answer = self._frames.receive()
-            if bytes(answer[:1]) != b"N":
+            kind = bytes(answer[:1])
+            if kind == b"Q":
+                self._rehearse(answer)
+            elif kind == b"N":
+                self._frames.send(self._nonce, b"N")
+            else:
                 return struct.unpack_from("<d", answer, 1)[0], answer[9:]
-            self._frames.send(self._nonce, b"N")
 
     def _finish(self) -> None:
         self._measures = 0

@@ -21,7 +21,6 @@ import importlib
 import marshal
 import math
 import struct
-import sys
 from typing import Any, NamedTuple
 
 __all__ = ["Array", "Malformed", "NotPlain", "Reader", "Writer", "decode", "encode"]
@@ -41,6 +40,8 @@ _OF_ARRAY = {kind: f"{'f' if kind in 'fd' else 'u' if kind.isupper() else 'i'}" 
 _HALF = 1 << 63
 # From so many numbers on, it pays to look at all of them at once.
 _MANY = 16
+# From so many bytes on, a part is not copied to stand beside the others.
+_LARGE = 65_536
 
 
 class NotPlain(Exception):
@@ -87,11 +88,22 @@ class Writer:
 
     def written(self, value: Any) -> bytes:
         """Raises NotPlain."""
+        return b"".join(self.pieces(value))
+
+    def pieces(self, value: Any) -> list[Any]:
+        """The same in pieces, of which the large ones are not copied: they may change with what they are of. Raises
+        NotPlain.
+        """
         try:
             self.put(value, MAX_DEPTH)
         except struct.error:
             raise NotPlain("a text, a list or bytes with more than four gigabytes") from None
-        return b"".join(self.parts)
+        found: list[Any] = []
+        done = 0
+        for at in [at for at, part in enumerate(self.parts) if len(part) >= _LARGE]:
+            found += [b"".join(self.parts[done:at]), self.parts[at]]
+            done = at + 1
+        return [*found, b"".join(self.parts[done:])]
 
     def put(self, value: Any, depth: int) -> None:
         if not depth:
@@ -127,11 +139,11 @@ class Writer:
             raise NotPlain(f"more than {MAX_ITEMS} values; send numbers as one array")
 
     def items(self, tag: bytes, items: Any, depth: int) -> None:
-        self.parts.append(struct.pack("<cI", tag, len(items)))
-        if len(items) >= _MANY and depth > 1 and (floats := _floats(items)) is not None:
+        if len(items) >= _MANY and depth > 1 and (floats := _floats(tag, items)) is not None:
             self.count(len(items))
             self.parts.append(floats)
             return
+        self.parts.append(struct.pack("<cI", tag, len(items)))
         for item in items:
             self.put(item, depth - 1)
 
@@ -179,11 +191,11 @@ class Writer:
         self.parts.append(data)
 
 
-def _floats(items: Any) -> bytearray | None:
-    """Many floats at once; None where there is anything else among them.
+def _floats(tag: bytes, items: Any) -> bytearray | None:
+    """Many floats at once, with their count before them; None where there is anything else among them.
 
-    What marshal writes for a float is as long as what we write, one byte of tag and the number, and it takes only what
-    is a float and no subclass. So where every ninth byte is that tag, all of them are floats.
+    What marshal writes is laid out like what we write, but for the tags: of a list and its count five bytes, of a float
+    nine. It takes only what is a float and no subclass for one. So where every ninth byte is that tag, all are floats.
     """
     if type(items[0]) is not float:
         return None
@@ -193,8 +205,9 @@ def _floats(items: Any) -> bytearray | None:
         return None
     if len(written) != 5 + 9 * len(items) or written[5::9] != b"g" * len(items):
         return None
-    found = bytearray(memoryview(written)[5:])
-    found[::9] = b"f" * len(items)
+    found = bytearray(written)
+    found[:1] = tag
+    found[5::9] = b"f" * len(items)
     return found
 
 
@@ -297,19 +310,18 @@ class Reader:
 
     def floats(self, number: int) -> list[float] | None:
         """So many floats, if that is what comes next: every ninth byte is their tag."""
-        body = self.view[self.at : self.at + 9 * number]
-        if len(body) < 9 * number or body[0] != _FLOAT or bytes(body[::9]) != b"f" * number:
+        end = self.at + 9 * number
+        if end > len(self.view) or self.view[self.at] != _FLOAT or self.view[end - 9] != _FLOAT:
+            return None
+        data = bytearray(b"[" + number.to_bytes(4, "little")) + self.view[self.at : end]
+        if data[5::9] != b"f" * number:
             return None
         self.count(number)
-        self.at += 9 * number
-        data, numbers = bytes(body), bytearray(8 * number)
-        for place in range(8):
-            numbers[place::8] = data[place + 1 :: 9]
-        found = array.array("d")
-        found.frombytes(numbers)
-        if sys.byteorder == "big":
-            found.byteswap()
-        return found.tolist()
+        self.at = end
+        data[5::9] = b"g" * number
+        # Every tag in it was written here, by the line above: so many floats and nothing else can come of it.
+        found: list[float] = marshal.loads(data)  # noqa: S302
+        return found
 
     def members(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}

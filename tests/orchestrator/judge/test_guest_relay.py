@@ -45,9 +45,11 @@ class Channel:
     work: Callable[[int], float] = lambda _: FAST_S
     jitter: Callable[[int], float] = lambda _: 0.0
     null: Callable[[], float] = lambda: 0.0
-    answer: Callable[[int, int], int] = lambda _, asked: asked + 1
+    answer: Callable[[int, int], Any] = lambda _, asked: asked + 1
+    carry: Callable[[int], float] = lambda _: 0.0
     now: float = 0.0
-    calls: list[int] = field(default_factory=list)
+    calls: list[Any] = field(default_factory=list)
+    rehearsed: list[tuple[int, int]] = field(default_factory=list)
     measured: int = 0
     finished: dict[str, bytes] | None = None
     _rng: random.Random = field(default_factory=lambda: random.Random(13))
@@ -66,9 +68,16 @@ class Channel:
             case b"C":
                 number = len(self.calls)
                 self.calls.append(decode(wish[1:])[1])
-                taken = self._way() + self.work(number)
+                answer = encode(self.answer(number, self.calls[-1]))
+                taken = self._way() + self.carry(len(wish) + len(answer)) + self.work(number)
                 self.now += taken
-                self._next = _reply(taken, b"V" + encode(self.answer(number, self.calls[-1])))
+                self._next = _reply(taken, b"V" + answer)
+            case b"P":
+                size = struct.unpack_from("<I", wish, 1)[0]
+                self.rehearsed.append((len(wish) - 5, size))
+                taken = self._way() + self.carry(len(wish) - 5 + size)
+                self.now += taken
+                self._next = _reply(taken, b"")
             case b"M":
                 found = self._measure()
                 self._figures = quieter(self._figures, found)
@@ -220,3 +229,57 @@ def test_a_single_call_that_is_too_short(guest: ModuleType, monkeypatch: pytest.
         assert candidate.call("solve", 1).net >= candidate.channel.jitter
     assert channel.measured == 5
     assert candidate._at_most
+
+
+def texts(rng: random.Random) -> tuple[str]:
+    return (str(rng.randrange(10**9)) * 50_000,)
+
+
+@pytest.mark.parametrize("jitter", JITTERS[:3])
+def test_what_packing_costs_is_taken_off(guest: ModuleType, monkeypatch: pytest.MonkeyPatch, jitter: float) -> None:
+    """Large arguments take longer to bring than to work on: without their way, a speed-up is what it is natively."""
+    found = {}
+    for work in (0.050, 0.005):
+        for packing in (True, False):
+            channel = Channel(
+                work=lambda _, work=work: work,  # type: ignore[misc]  # a default that binds it
+                jitter=lambda _: jitter,
+                carry=lambda size: size * 1e-7,
+                answer=lambda _, asked: asked,
+            )
+            candidate = candidate_of(guest, channel, monkeypatch)
+            found[work, packing] = candidate.time("solve", texts, lambda *_: None, packing=packing).seconds
+            assert len(channel.rehearsed) == (0 if packing else 7)
+    assert found[0.050, True] / found[0.005, True] < 2
+    assert found[0.050, False] / found[0.005, False] == pytest.approx(10, rel=0.15 if jitter < 0.001 else 0.4)
+    channel = Channel(work=lambda _: 0.005, carry=lambda size: size * 1e-7, answer=lambda _, asked: asked)
+    reply = candidate_of(guest, channel, monkeypatch).call("solve", "x" * 200_000)
+    assert reply.work == pytest.approx(0.005, rel=0.1)
+    assert reply.net > 0.04
+
+
+def test_t27_a_long_answer_takes_nothing_off(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is taken off is bounded by what was asked: one that answers at length pays for its own bytes."""
+    for length in (0, 10_000_000):
+        channel = Channel(
+            work=lambda _: 0.005,
+            carry=lambda size: size * 1e-7,
+            answer=lambda _, asked, length=length: "x" * length,  # type: ignore[misc]  # a default that binds it
+        )
+        reply = candidate_of(guest, channel, monkeypatch).call("solve", "x" * 1000)
+        assert reply.work >= 0.0049 + 0.9 * length * 1e-7
+        [(request, size)] = channel.rehearsed
+        assert size <= request
+
+
+def test_a_rehearsal(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge unpacks its own request, and sends back as many bytes as it was told."""
+    sent: list[bytes] = []
+    candidate = candidate_of(guest, Channel(), monkeypatch)
+    received = iter([b"Q" + struct.pack("<I", 7) + b"C" + encode(["solve", "x" * 100]), _reply(0.5, b"")])
+    candidate._frames = SimpleNamespace(
+        receive=lambda: (b"nonce", memoryview(next(received))), send=lambda _, *parts: sent.append(b"".join(parts))
+    )
+    assert candidate._rehearsed("solve", ("x" * 100,), {}, 7) == 0.5
+    assert sent[0] == b"P" + struct.pack("<I", 7) + b"C" + encode(["solve", "x" * 100])
+    assert sent[1] == b"Q" + encode(["solve", "x" * 100])[:7]

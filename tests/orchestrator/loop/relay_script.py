@@ -46,6 +46,7 @@ class RelayScript(Script):
     seeds: list[str] = field(default_factory=list)
     elapsed: list[float] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)
+    rehearsed: list[bytes] = field(default_factory=list)
 
     async def program(self, guest: Guest) -> int:
         command = guest.job.command[0]
@@ -120,6 +121,13 @@ class RelayScript(Script):
                 guest.reply(nonce, b"N")
                 nonce, payload = await _asked(guest)
             self.measured.append(decode(payload[9:]))
+        if does in ("rehearses", "rehearses badly"):
+            guest.reply(nonce, b"P" + struct.pack("<I", 3) + b"C" + encode(["solve", 1]))
+            nonce, payload = await _asked(guest)
+            self.rehearsed.append(payload)
+            guest.reply(nonce, b"Qabc" if does == "rehearses" else b"?")
+            nonce, payload = await _asked(guest)
+            self.rehearsed.append(payload)
         await self._finish(guest, nonce, does, value)
         return 0
 
@@ -160,7 +168,7 @@ class RelayScript(Script):
 # The judge is told what to do by the answer: numbers from 100 on.
 JUDGE_DOES = (
     "crash", "think", "babble", "no files", "odd name", "too much", "no metric", "no solution", "cut", "wait",
-    "calls again", "measures",
+    "calls again", "measures", "rehearses", "rehearses badly",
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Where the judge calls the candidate: how it ends, who pays, and what is on record of it."""
 
+import struct
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Phase, Purpose
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
+from orchestrator.judge.guest.blastdoor_values import encode
 from orchestrator.judge.relay import _Conversation
 from orchestrator.loop.money import worst_of_trial
 from orchestrator.loop.workbench import BaselineFailed
@@ -548,6 +550,30 @@ async def test_a_judge_that_measures_again(task: Path) -> None:
         assert script.measured[0] == {"median": calibration.median_s, "jitter": calibration.jitter_s}
         assert (calibration.measured, calibration.calls) == (2, 1)
         assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+async def test_a_judge_that_rehearses(task: Path) -> None:
+    """Its request comes back to its own chamber, timed; the candidate hears nothing of it, and it is no call."""
+    script = RelayScript()
+    async with scripted(task, script, {"value": judge("rehearses")}) as session:
+        await session.run()
+        asked, told, *_ = script.rehearsed
+        assert asked == b"Q" + struct.pack("<I", 3) + b"C" + encode(["solve", 1])
+        assert (told[:1], len(told)) == (b"R", 9)
+        assert struct.unpack_from("<d", told, 1)[0] > 0
+        assert {request[:1] for request in script.requests} == {b"L", b"N", b"C"}
+        calibration = session.bench.state.trials["1.1-1"].calibration
+        assert calibration
+        assert calibration.calls == 1
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+async def test_a_judge_that_rehearses_badly(task: Path) -> None:
+    """What is no answer to its own request breaks the protocol, as anything else that no judge may say."""
+    script = RelayScript()
+    async with scripted(task, script, {"value": judge("rehearses badly")}) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].ending is Ending.INVALID
 
 
 def channel_of(*figures: tuple[float, float]) -> Callable[[object, object], Awaitable[tuple[float, float]]]:
