@@ -1,1 +1,7 @@
 """Figures, as ratios within one run: machines are noisy, ratios less so."""
+
+import os
+
+# Before anything loads numpy: seeds run beside each other in processes, and each would start a thread for every core.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")

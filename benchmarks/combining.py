@@ -14,7 +14,6 @@ All ways choose by the development score and are compared by the held-out score 
 import asyncio
 import importlib.util
 import json
-import os
 import random
 import statistics
 from abc import ABC, abstractmethod
@@ -304,7 +303,6 @@ WAYS = {
 
 
 def _one(name: str, seed: int) -> dict[str, float]:
-    os.environ["OMP_NUM_THREADS"] = "1"
     problem = PROBLEMS[name](FIRST + seed)
     return {way: asyncio.run(search(Search(problem, FIRST + seed))) for way, search in WAYS.items()}
 
