@@ -168,6 +168,8 @@ def figures(found: Costs, names: Sequence[str], serial: Sequence[str], wide: Seq
         for side in wide:
             beside = logs(found[name, side, 1], found[name, side, WIDE])
             rows.append(_figure(f"{mark}: {side}, one at a time beside {WIDE} in flight", ratio(beside)))
+            middle = statistics.median(it for row in found[name, side, WIDE] for it in row)
+            rows.append(Figure(f"{mark}: {side}, median {unit} to the target with {WIDE} in flight", middle, ""))
     rows += _goals(found, [name for name in names if name in GOALS], serial, wide)
     return rows
 
@@ -190,6 +192,9 @@ def _goals(found: Costs, names: Sequence[str], serial: Sequence[str], wide: Sequ
         for side in ("uniform", "gradient"):
             lost = [logs(found[name, side, 1], found[name, side, WIDE]) for name in names]
             rows.append(_figure(f"{side}, {said}", _over_families(lost)))
+        both = [_beside_uniform(found, name, WIDE) for name in names]
+        said = f"gradient beside uniform, both with {WIDE} in flight, median over {len(names)} families"
+        rows.append(_figure(said, _over_families(both)))
         # Any search needs more attempts where sixteen build on the same parent; what learning brings beside that.
         kept = [_difference(*(_beside_uniform(found, name, width) for width in (1, WIDE))) for name in names]
         said = f"gain of gradient over uniform with {WIDE} in flight, beside the gain one at a time"

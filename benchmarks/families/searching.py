@@ -150,7 +150,7 @@ class _Search:
         parent, past = self._best, self._past
         tree = self._world.tree(self._made[parent].state)
         past.running = [it.tried for it in self.open]
-        chooser = self._meta.chooser(past.ended, self._seed, self.number, 0)
+        chooser = self._meta.chooser(past.ended, self._seed, self.number, 0, past.running)
         node = f"{parent}.{self.number}"
         brief = Brief(node, parent, self.number, self._seed, tree, past=past, chooser=chooser)
         try:

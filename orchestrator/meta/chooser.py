@@ -10,6 +10,8 @@ from orchestrator.meta.credit import Credit, Crediting, Price, Result
 from orchestrator.meta.policy import GradientPolicy, Learning, LiftPolicy, Policy, View
 from orchestrator.meta.tuning import USUAL, Tuning
 
+_IN_SIGHT = 64  # of those under way, so that a draw costs the same with thousands in flight
+
 
 class Chooser:
     """The choices for one brief, each noted with the probability under which it was made. Without a `view` it draws by
@@ -40,9 +42,11 @@ class Chooser:
         other._arms, other._knobs = dict(self._arms), dict(self._knobs)
         return other
 
-    def choose(self, slot: str, prior: Mapping[str, float], rng: random.Random | None = None) -> str | None:
+    def choose(
+        self, slot: str, prior: Mapping[str, float], rng: random.Random | None = None, *, priced: bool = False
+    ) -> str | None:
         """One of those whose weight is above 0; None where none is. `rng` are the caller's own dice, which are thrown
-        where nothing is learnt.
+        where nothing is learnt. `priced`: the weights have prices in them already.
         """
         among = {name: weight for name, weight in prior.items() if weight > 0}
         if not among:
@@ -52,6 +56,7 @@ class Chooser:
             option = (rng or self._rng).choices(list(prior), weights)[0]
             odds = among[option] / sum(among.values())
         else:
+            among = among if priced else self._view.per_cost(slot, among)
             all_odds = self._view.odds(slot, among)
             option = self._rng.choices(list(all_odds), list(all_odds.values()))[0]
             odds = all_odds[option]
@@ -92,18 +97,24 @@ class Meta:
         self._tuning = tuning
         self._forget()
 
-    def chooser(self, ended: Sequence[Result], seed: int, number: int, again: int) -> Chooser:
-        """For one brief; the same for the same past and seed."""
+    @property
+    def learns(self) -> bool:
+        return self._learnt.learning is not Learning.OFF
+
+    def chooser(
+        self, ended: Sequence[Result], seed: int, number: int, again: int, running: Sequence[Result] = ()
+    ) -> Chooser:
+        """For one brief; the same for the same past and seed. `running` are those that have not ended."""
         # Not for secrets: the seed is in the ledger.
         rng = random.Random(f"meta/{seed}/{number}/{again}")  # noqa: S311
-        return Chooser(rng, self.view(ended))
+        return Chooser(rng, self.view(ended, running))
 
-    def view(self, ended: Sequence[Result]) -> View | None:
+    def view(self, ended: Sequence[Result], running: Sequence[Result] = ()) -> View | None:
         """The policy after all of these; None where nothing is learnt."""
-        if self._learnt.learning is Learning.OFF:
+        if not self.learns:
             return None
         self._learn(ended)
-        return self._policy.view()
+        return self._policy.view([it.drawn for it in running[-_IN_SIGHT:] if it.drawn])
 
     def _learn(self, ended: Sequence[Result]) -> None:
         """What is new since the last time; all of it where this is another past, as after a change of cohorts."""

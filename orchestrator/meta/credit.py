@@ -94,13 +94,14 @@ def outcome(result: Result) -> tuple[Came, float]:
 @dataclass(frozen=True)
 class Earned:
     """`advantage` is in units of what is usual; `weight` says how sure the value is. `own`: of the attempt itself, not
-    of a descendant's gain.
+    of a descendant's gain. `cost` is what the attempt cost; 1 where no price is asked.
     """
 
     drawn: Drawn
     advantage: float
     weight: float
     own: bool
+    cost: float = 1.0
 
 
 @dataclass(slots=True)
@@ -136,14 +137,15 @@ class Credit:
         came, gain = outcome(result)
         reward = self._reward(came, gain)
         weight = tuning.screened if result.screened and result.certified is None else 1.0
-        cost = self._relative_cost(result)
+        paid = self._cost(result)
+        cost = self._relative_cost(paid)
         # What a gain brings to its ancestors is expected as well: else an arm would earn by being built on at all.
         shares = list(self._shares(result.parent, reward)) if came is Came.BETTER else []
         expected = self._expected(result.parent) * cost
         advantage = self._scaled(reward - expected)
         self._count(result, reward, reward + sum(share for _, share in shares))
         if result.drawn:
-            yield Earned(result.drawn, advantage, weight, own=True)
+            yield Earned(result.drawn, advantage, weight, own=True, cost=paid)
         for drawn, share in shares:
             yield Earned(drawn, self._scaled(share), weight, own=False)
 
@@ -157,11 +159,13 @@ class Credit:
         self._gains.append(gain)
         return self._tuning.better + (1.0 - self._tuning.better) * rank
 
-    def _relative_cost(self, result: Result) -> float:
-        """1 for what costs as much as usual; for all, where a price is asked that nobody pays."""
+    def _cost(self, result: Result) -> float:
         if self._price is Price.NONE:
             return 1.0
-        cost = result.usd if self._price is Price.USD else result.seconds
+        return result.usd if self._price is Price.USD else result.seconds
+
+    def _relative_cost(self, cost: float) -> float:
+        """1 for what costs as much as usual; for all, where a price is asked that nobody pays."""
         self._costs.add(cost, self._tuning.fading)
         mean = self._costs.total / self._costs.weight
         return cost / mean if mean > 0 else 1.0

@@ -3,17 +3,19 @@
 The weights that options have beforehand are offsets of their logits: without anything learnt, they alone decide.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import exp, log
 from typing import Protocol
 
-from orchestrator.domain.proposal import Arm, Knob
+from orchestrator.domain.proposal import Arm, Drawn, Knob
 from orchestrator.meta.credit import Earned
 from orchestrator.meta.tuning import USUAL, Tuning
 
 _NO_LOGITS: Mapping[str, float] = {}
+# What is free, or very dear, counts as if it cost so many times less or more than usual.
+_DEAREST = 20.0
 
 
 class Learning(StrEnum):
@@ -30,6 +32,20 @@ class View:
     means: Mapping[str, float]
     floor: float
     spread: float
+    costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def per_cost(self, slot: str, prior: Mapping[str, float]) -> dict[str, float]:
+        """The same weights beside what each cost so far, so that as much is spent on each of equal weight. One that
+        was not tried yet is taken to cost what the others do.
+        """
+        known = {name: cost for name, cost in self.costs.get(slot, _NO_LOGITS).items() if name in prior}
+        usual = sum(known.values()) / len(known) if known else 0.0
+        if usual <= 0.0:
+            return dict(prior)
+        return {
+            name: weight / min(_DEAREST, max(1.0 / _DEAREST, known.get(name, usual) / usual))
+            for name, weight in prior.items()
+        }
 
     def odds(self, slot: str, prior: Mapping[str, float]) -> dict[str, float]:
         """The probability of each; `prior` has a weight above 0 for each."""
@@ -52,13 +68,34 @@ def mixed(logits: Mapping[str, float], prior: Mapping[str, float], floor: float)
 class Policy(Protocol):
     def learn(self, earned: Earned) -> None: ...
 
-    def view(self) -> View: ...
+    def view(self, under_way: Sequence[Drawn] = ()) -> View:
+        """As it is while these have no result yet."""
 
 
 @dataclass
 class _Tally:
     weight: float = 0.0
     total: float = 0.0
+
+
+class _Costs:
+    """What each arm costs, slot by slot; older results fade."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._tallies: dict[str, dict[str, _Tally]] = {}
+
+    def learn(self, earned: Earned) -> None:
+        for slot, arm in earned.drawn.arms.items() if earned.own else ():
+            tally = self._tallies.setdefault(slot, {}).setdefault(arm.option, _Tally())
+            tally.weight = tally.weight * self._tuning.fading + 1.0
+            tally.total = tally.total * self._tuning.fading + earned.cost
+
+    def means(self) -> dict[str, dict[str, float]]:
+        return {
+            slot: {name: it.total / it.weight for name, it in tallies.items()}
+            for slot, tallies in self._tallies.items()
+        }
 
 
 class LiftPolicy:
@@ -68,10 +105,12 @@ class LiftPolicy:
 
     def __init__(self, tuning: Tuning = USUAL) -> None:
         self._tuning = tuning
+        self._costs = _Costs(tuning)
         self._seen: dict[str, int] = {}
         self._tallies: dict[str, dict[str, _Tally]] = {}
 
     def learn(self, earned: Earned) -> None:
+        self._costs.learn(earned)
         for slot, arm in earned.drawn.arms.items():
             self._seen[slot] = self._seen.get(slot, 0) + earned.own
             tally = self._tallies.setdefault(slot, {}).setdefault(arm.option, _Tally())
@@ -79,19 +118,20 @@ class LiftPolicy:
             tally.weight = tally.weight * fading + earned.weight * earned.own
             tally.total = tally.total * fading + earned.weight * earned.advantage
 
-    def view(self) -> View:
+    def view(self, under_way: Sequence[Drawn] = ()) -> View:
+        del under_way  # a mean is not moved by what is not known
         tuning = self._tuning
         logits = {
             slot: {name: tuning.sharpness * it.total / (tuning.trust + it.weight) for name, it in tallies.items()}
             for slot, tallies in self._tallies.items()
             if self._seen[slot] >= tuning.wait
         }
-        return View(logits, {}, tuning.floor, 0.0)
+        return View(logits, {}, tuning.floor, 0.0, self._costs.means())
 
 
 @dataclass
 class _Slot:
-    """`low`, `total` and `count` are Page-Hinkley's."""
+    """`alarm` is Page and Hinkley's sum, `brought` the mean that it is beside."""
 
     logits: dict[str, float] = field(default_factory=dict)
     seen: int = 0
@@ -104,11 +144,13 @@ class GradientPolicy:
 
     def __init__(self, tuning: Tuning = USUAL) -> None:
         self._tuning = tuning
+        self._costs = _Costs(tuning)
         self._slots: dict[str, _Slot] = {}
         self._means: dict[str, float] = {}
         self._knobs: dict[str, int] = {}
 
     def learn(self, earned: Earned) -> None:
+        self._costs.learn(earned)
         for slot, arm in earned.drawn.arms.items():
             self._follow(self._slots.setdefault(slot, _Slot()), arm, earned)
         for name, knob in earned.drawn.knobs.items():
@@ -149,8 +191,14 @@ class GradientPolicy:
         mean += tuning.knob_rate * knob.spread * earned.weight * ratio * earned.advantage * away
         self._means[name] = min(log(knob.most), max(log(knob.least), mean)) - middle
 
-    def view(self) -> View:
+    def view(self, under_way: Sequence[Drawn] = ()) -> View:
+        """What is under way counts as a small disappointment until it ends: else all in flight draw the same arm."""
         tuning = self._tuning
         logits = {name: dict(it.logits) for name, it in self._slots.items() if it.seen >= tuning.wait}
+        for slot, arm in ((slot, arm) for drawn in under_way for slot, arm in drawn.arms.items() if slot in logits):
+            moved = logits[slot]
+            now = mixed(moved, arm.among, tuning.floor)
+            for name in arm.among:
+                moved[name] = moved.get(name, 0.0) - tuning.doubt * ((name == arm.option) - now[name])
         means = {name: it for name, it in self._means.items() if self._knobs[name] >= tuning.wait}
-        return View(logits, means, tuning.floor, tuning.spread)
+        return View(logits, means, tuning.floor, tuning.spread, self._costs.means())

@@ -43,6 +43,8 @@ class Tuning:
     # gradient: how far one result moves the logits, and how much of them is forgotten with each.
     rate: float = 1.0
     forgetting: float = 0.01
+    # What is under way counts as an advantage of less than nothing by so much, until it ends.
+    doubt: float = 0.2
     # Knobs: the spread of the draw's logarithm, and how far one result moves its mean, in draws.
     spread: float = 0.5
     knob_rate: float = 0.3

@@ -38,6 +38,7 @@ class Arms:
     """
 
     branching = True
+    _priced = True  # the usual weights have prices in them
 
     def __init__(self, arms: Mapping[str, PricedArm], *, drafts: bool = False) -> None:
         self._arms = arms
@@ -60,7 +61,7 @@ class Arms:
         nothing: Exhausted | None = None
         while weights:
             chooser = brief.chooser.fork()
-            name = chooser.choose(SLOT, weights, rng) or next(iter(weights))
+            name = chooser.choose(SLOT, weights, rng, priced=self._priced) or next(iter(weights))
             arm = open_to[name]
             count = brief.count if self._drafts or arm.several else 1
             try:

@@ -17,6 +17,8 @@ class Mixed(Arms):
     else their own success decides.
     """
 
+    _priced = False
+
     def __init__(self, points: Proposer, code: Proposer) -> None:
         super().__init__({"points": PricedArm(points), "code": PricedArm(code)}, drafts=True)
         self.serial = False

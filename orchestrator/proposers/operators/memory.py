@@ -3,13 +3,12 @@
 A fold over what has ended, in order, and a function of nothing else: a resumed campaign goes on as it would have.
 """
 
-import math
 from bisect import insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
+from orchestrator.meta.credit import Came, outcome
 from orchestrator.proposers.base import Tried
 from orchestrator.proposers.operators.edit import Told, read_description
 from orchestrator.proposers.operators.numbers import FIRST_STEP, LEAST_STEP, MOST_STEP, is_real
@@ -23,30 +22,29 @@ _GROW = 1.5
 _SHRINK = _GROW**-0.25  # with one success in five, a step stays as it is
 _BEST, _RECENT = 6, 6
 _DULL, _TRIED = 0.4, 0.92
+# How often a change leaves the score as it is even where it could matter, and how much of a try counts before it ends.
+_SAME_ANYWAY, _UNDER_WAY, _LEAST_HOPE = 0.35, 0.5, 0.05
 _STEPS = {"numbers": "several", "line numbers": "several", "factor": "factor"}
 _SINGLE = ("constant", "line number")
 _ONWARD = ("onward", "line onward")
 FIRST_FACTOR = 1.2
 
 
-class Came(Enum):
-    """What came of an attempt, beside what it was built on."""
-
-    BROKEN = "broken"
-    SAME = "same"
-    WORSE = "worse"
-    BETTER = "better"
-
-
 @dataclass
 class Tally:
-    """How often something was tried, what came of it, and how often that was just nothing; older things fade."""
+    """How often something was tried, what came of it, and how often that was just nothing; older things fade. `tried`
+    and `matters` do not: whether a change there ever made a difference.
+    """
 
     weight: float = 0.0
     reward: float = 0.0
     same: float = 0.0
+    tried: int = 0
+    matters: bool = False
 
-    def add(self, reward: float, came: Came) -> None:
+    def add(self, reward: float, came: Came, *, matters: bool) -> None:
+        self.tried += 1
+        self.matters |= matters
         self.weight = self.weight * _FADING + 1.0
         self.reward = self.reward * _FADING + reward
         self.same = self.same * _FADING + (came is Came.SAME)
@@ -97,6 +95,16 @@ class Memory:
         tally = self._tallies.get(("owner", path, owner))
         return min(4.0, tally.quality * tally.life) if tally else 1.0
 
+    def hope(self, path: str, owner: str, under_way: int = 0) -> float:
+        """The chance that a change there makes any difference: 1 where one did, never nothing. Of `under_way` nothing
+        is known yet.
+        """
+        tally = self._tallies.get(("owner", path, owner))
+        if tally and tally.matters:
+            return 1.0
+        odds: float = _SAME_ANYWAY ** ((tally.tried if tally else 0) + _UNDER_WAY * under_way)
+        return max(_LEAST_HOPE, odds / (1.0 + odds))
+
     def step(self, path: str, kind: str) -> float:
         return self._steps.get((path, kind), FIRST_FACTOR if kind == "factor" else FIRST_STEP)
 
@@ -137,8 +145,9 @@ class Memory:
         if tried.params is None:  # a point of the parameters tells nothing of operators
             told = read_description(tried.description)
             reward = self._reward(came, gain)
+            matters = came is not Came.SAME or tried.parent_merits is None
             for key in (("operator", tried.operator), ("file", told.path), ("owner", told.path, told.owner)):
-                self._tallies.setdefault(key, Tally()).add(reward, came)
+                self._tallies.setdefault(key, Tally()).add(reward, came, matters=matters)
             self._adapt(tried.operator, told, came)
             if tried.operator in _ONWARD and came is not Came.BETTER:
                 self._went_on[tried.parent] = self.went_on(tried.parent) + 1
@@ -153,7 +162,7 @@ class Memory:
         """A gain counts beside the largest of late: the scale of scores is the task's own."""
         self._large_gain *= _FADING
         if came is not Came.BETTER:
-            return {Came.BROKEN: _BROKEN, Came.SAME: _SAME, Came.WORSE: _WORSE}[came]
+            return {Came.SAME: _SAME, Came.WORSE: _WORSE}.get(came, _BROKEN)
         self._large_gain = max(self._large_gain, gain)
         return _BETTER + (1.0 - _BETTER) * gain / self._large_gain
 
@@ -168,16 +177,3 @@ class Memory:
             return
         size = self.step(told.path, kind) * (_GROW if came is Came.BETTER else _SHRINK)
         self._steps[told.path, kind] = min(MOST_STEP, max(LEAST_STEP, size))
-
-
-def outcome(tried: Tried) -> tuple[Came, float]:
-    """With how much better, in the first metric that differs."""
-    if tried.merits is None:
-        return Came.BROKEN, 0.0
-    if tried.parent_merits is None:
-        return Came.SAME, 0.0
-    pairs = zip(tried.merits, tried.parent_merits, strict=False)
-    gain = next((mine - its for mine, its in pairs if mine != its), 0.0)
-    if not math.isfinite(gain) or gain == 0.0:
-        return Came.SAME, 0.0
-    return (Came.BETTER, gain) if gain > 0 else (Came.WORSE, 0.0)

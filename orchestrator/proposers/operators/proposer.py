@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from orchestrator.change import File, Policy, Refusal, Tree
 from orchestrator.change.applying import apply_text
@@ -14,7 +15,7 @@ from orchestrator.meta.chooser import Chooser
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief, Exhausted
 from orchestrator.proposers.operators.code import read_code
-from orchestrator.proposers.operators.edit import Edit, told_path
+from orchestrator.proposers.operators.edit import Edit, read_description, told_path
 from orchestrator.proposers.operators.files import Target, editable_texts
 from orchestrator.proposers.operators.hints import Donor, Hints, pick
 from orchestrator.proposers.operators.lines import Page
@@ -25,6 +26,7 @@ from orchestrator.proposers.operators.table import ON_CODE, ON_LINES, OnCode, On
 
 DRAWS = 80  # for one proposal, and twenty more for each further one
 _IDLE = 2
+_IN_SIGHT = 64
 _CURIOUS = 0.25  # share of draws that asks nobody which operator does well
 _NOT_AGAIN = 0.3  # how much less likely a direction becomes with each step in it that did not help
 _BOLD = 2 / 3  # after so much of the draws, nothing that was learnt counts any more
@@ -127,6 +129,12 @@ class Drawing:
         self._rng = rng
         self._idle: Counter[tuple[str, str]] = Counter()
 
+    @cached_property
+    def _under_way(self) -> Counter[tuple[str, str]]:
+        """How many attempts that have not ended change each place; of the last ones, where there are very many."""
+        told = (read_description(it.description) for it in self._brief.past.running[-_IN_SIGHT:])
+        return Counter((it.path, it.owner) for it in told)
+
     def draw(self, memory: Memory) -> Draw | None:
         chooser = self._brief.chooser.fork()
         target = pick(self._rng, self._targets, lambda it: it.weight * memory.of_file(told_path(it.path)))
@@ -150,7 +158,14 @@ class Drawing:
         if edit is None:
             self._idle[target.path, name] += 1
             return None
+        if chooser.learns and self._rng.random() >= self._hope(memory, target.path, edit.owner):
+            return None
         return Draw(target.path, name, edit, chooser)
+
+    def _hope(self, memory: Memory, path: str, owner: str) -> float:
+        """Joins operator and place: a place that seems dead is left out, whichever operator comes upon it."""
+        place = told_path(path), owner
+        return memory.hope(*place, self._under_way[place])
 
     def _operator(
         self, path: str, table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory, chooser: Chooser

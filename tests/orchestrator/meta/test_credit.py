@@ -32,6 +32,25 @@ def test_endings_without_a_score_have_their_own_readings(ending: Ending, came: C
     assert rewards[ending].advantage <= pruned.advantage
 
 
+@pytest.mark.parametrize(
+    ("merits", "before", "came"),
+    [
+        (None, (1.0,), Came.BROKEN),
+        ((1.0,), (1.0,), Came.SAME),
+        ((1.0,), None, Came.SAME),
+        ((0.9,), (1.0,), Came.WORSE),
+        ((1.1,), (1.0,), Came.BETTER),
+        ((1.0, 3.0), (1.0, 2.0), Came.BETTER),
+        ((0.9, 3.0), (1.0, 2.0), Came.WORSE),
+    ],
+)
+def test_outcomes_beside_the_parent(
+    merits: tuple[float, ...] | None, before: tuple[float, ...] | None, came: Came
+) -> None:
+    """The first metric that differs from the parent's decides."""
+    assert outcome(replace(ended(1, None), merits=merits, parent_merits=before))[0] is came
+
+
 def test_gains_have_no_scale() -> None:
     """The same search in other units earns the same."""
     gains = [0.1, -1.0, 0.4, 0.0, 0.05, 2.0]
@@ -69,4 +88,5 @@ def test_a_gain_is_set_against_its_price() -> None:
     sums = {name: sum(it.advantage for it in found if it.drawn.arms["slot"].option == name) for name in "ab"}
     assert sums["a"] > 0 > sums["b"]
     free = [replace(result, usd=0.0) for result in results]
-    assert earned(Credit(Crediting.LIFT, Price.USD), *free) == earned(Credit(Crediting.LIFT), *free)
+    advantages = [[it.advantage for it in earned(Credit(Crediting.LIFT, price), *free)] for price in Price]
+    assert advantages[0] == advantages[1] == advantages[2]

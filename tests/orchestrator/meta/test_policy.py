@@ -8,10 +8,11 @@ import pytest
 
 from orchestrator.domain.ending import Ending
 from orchestrator.meta.chooser import Chooser, Learnt, Meta
+from orchestrator.meta.credit import Price
 from orchestrator.meta.policy import Learning, View
 from orchestrator.meta.tuning import USUAL
 from orchestrator.proposers import Tried
-from tests.orchestrator.meta.results import ended
+from tests.orchestrator.meta.results import arm, ended
 
 PRIOR = {"a": 1.0, "b": 1.0, "c": 2.0}
 BOTH = pytest.mark.parametrize("learning", [Learning.LIFT, Learning.GRADIENT])
@@ -78,6 +79,41 @@ def test_another_past_is_learnt_again(learning: Learning) -> None:
     past = search(grown, only("b"), 40, [])
     search(other, only("a"), 20, [])
     assert odds(grown, past) == odds(Meta(Learnt(learning)), past) == odds(other, past)
+
+
+@BOTH
+def test_as_much_is_spent_on_each_before_anything_is_learnt(learning: Learning) -> None:
+    """An arm that cost ten times as much comes a tenth as often, as soon as its price is known; without a price, or
+    where the weights have prices in them, cost says nothing.
+    """
+    past = [ended(n, 0.0, chosen=arm(it), usd=usd) for n, (it, usd) in enumerate({"a": 0.1, "b": 1.0}.items(), 1)]
+    evenly = {"a": 1.0, "b": 1.0, "c": 1.0}
+    view = Meta(Learnt(learning, price=Price.USD)).view(past)
+    assert view
+    weights = view.per_cost("slot", evenly)
+    assert weights["a"] == pytest.approx(10 * weights["b"])
+    assert weights["c"] == 1.0, "not tried yet: as dear as the others are together"
+    chooser = Meta(Learnt(learning, price=Price.USD)).chooser(past, 1, 3, 0)
+    chooser.choose("slot", evenly)
+    assert chooser.drawn
+    assert chooser.drawn.arms["slot"].among == weights
+    chooser.choose("slot", evenly, priced=True)
+    assert chooser.drawn.arms["slot"].among == evenly
+    free = Meta(Learnt(learning)).view(past)
+    assert free
+    assert free.per_cost("slot", evenly) == evenly
+
+
+def test_what_is_under_way_spreads() -> None:
+    """While attempts of an arm have no result, it is drawn less often; what they bring counts when they end."""
+    meta = Meta(Learnt(Learning.GRADIENT))
+    past = search(meta, only("b"), 40, [])
+    running = [ended(number, None, chosen=arm("b", ("a", "b", "c"))) for number in range(41, 57)]
+    before, meanwhile, after = (meta.view(past, it) for it in ([], running, []))
+    assert before
+    assert meanwhile
+    assert meanwhile.odds("slot", PRIOR)["b"] < before.odds("slot", PRIOR)["b"]
+    assert after == before
 
 
 def test_a_change_of_regime_unlearns() -> None:

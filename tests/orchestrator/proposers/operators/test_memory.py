@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.proposers import Tried
 from orchestrator.proposers.operators.edit import Edit, read_description
-from orchestrator.proposers.operators.memory import Came, Memory, outcome
+from orchestrator.proposers.operators.memory import Memory
 
 TRIED = Tried("1.1", 1, "1", "constant", "changed 0.5 to 0.4 in f(), line 3 of a.py", None, (2.0,), (1.0,))
 
@@ -33,23 +33,6 @@ def learnt(ended: list[Tried]) -> dict[str, object]:
     memory = Memory()
     memory.learn(ended)
     return vars(memory)
-
-
-@pytest.mark.parametrize(
-    ("merits", "before", "came"),
-    [
-        (None, (1.0,), Came.BROKEN),
-        ((1.0,), (1.0,), Came.SAME),
-        ((1.0,), None, Came.SAME),
-        ((0.9,), (1.0,), Came.WORSE),
-        ((1.1,), (1.0,), Came.BETTER),
-        ((1.0, 3.0), (1.0, 2.0), Came.BETTER),
-        ((0.9, 3.0), (1.0, 2.0), Came.WORSE),
-    ],
-)
-def test_outcomes(merits: tuple[float, ...] | None, before: tuple[float, ...] | None, came: Came) -> None:
-    """The first metric that differs from the parent's decides."""
-    assert outcome(replace(TRIED, merits=merits, parent_merits=before))[0] is came
 
 
 def test_steps_follow_success() -> None:
@@ -89,6 +72,38 @@ def test_code_that_is_never_reached() -> None:
     memory = Memory()
     memory.learn([replace(TRIED, merits=(1.0,))] * 2)
     assert memory.of_owner("a.py", "f()") < 0.5
+
+
+def test_hope_in_a_place() -> None:
+    """Each change without any effect makes a place less likely to matter, but never lets go of it; one that had an
+    effect settles it. What is under way counts a little, and a place where nothing was tried is an even bet.
+    """
+    same, hopes = replace(TRIED, merits=(1.0,)), []
+    for count in range(6):
+        memory = Memory()
+        memory.learn([same] * count)
+        hopes.append(memory.hope("a.py", "f()"))
+        assert memory.hope("a.py", "f()", under_way=2) == memory.hope("a.py", "f()", under_way=200) or count < 4
+        assert memory.hope("b.py", "f()") == 0.5 > memory.hope("b.py", "f()", under_way=1)
+    assert hopes == sorted(hopes, reverse=True)
+    assert hopes[0] == 0.5
+    assert hopes[2] < 0.2
+    assert hopes[5] == 0.05
+    for proof in (
+        TRIED,
+        replace(TRIED, merits=(0.5,)),
+        replace(TRIED, merits=None),
+        replace(TRIED, parent_merits=None),
+    ):
+        memory.learn([*[same] * 9, proof, same])
+        assert memory.hope("a.py", "f()", under_way=9) == 1.0
+
+
+def test_repeats_count_before_the_first_run() -> None:
+    """In a noisy task a lucky first score that its repeats did not hold makes no step larger."""
+    memory = Memory()
+    memory.learn([replace(TRIED, certified=(0.5,), parent_certified=(1.0,))])
+    assert memory.step("a.py", "real") < 0.5
 
 
 def test_donors_are_those_that_improved() -> None:

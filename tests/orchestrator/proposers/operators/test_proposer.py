@@ -4,11 +4,14 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from orchestrator.change import Policy, Tree
 from orchestrator.change.applying import apply_text
+from orchestrator.meta.chooser import Learnt, Meta
+from orchestrator.meta.policy import Learning
 from orchestrator.proposers import Exhausted
 from orchestrator.proposers.operators import Operators, editable_texts
 from orchestrator.proposers.operators.table import ON_CODE, ON_LINES
@@ -66,6 +69,26 @@ async def test_nothing_is_proposed_twice() -> None:
     assert sorted(texts) == ["x\n", "x or y\n", "y\n"]
     with pytest.raises(Exhausted, match="nothing new on 1"):
         await proposer.propose(past.brief(4, parent="1"))
+
+
+async def test_a_search_that_learns_leaves_dead_places() -> None:
+    """Where no change ever had an effect, hardly any more come, whichever operator looks there; a search that does not
+    learn goes on with operators that have nowhere else to go.
+    """
+    dead = "".join(
+        f"def g{at}(x):\n    y = x + {at}\n    y += 1\n    return y if y > {at} else 0\n\n\n" for at in range(3)
+    )
+    root = Tree.of({"a.py": f"def f(x):\n    return x * 3.5 + 7.25\n\n\n{dead}"})
+    share = {}
+    for learning in (Learning.OFF, Learning.GRADIENT):
+        past, proposer, meta = Remembered(root, 0.0), Operators(POLICY), Meta(Learnt(learning))
+        for number in range(1, 41):
+            chooser = meta.chooser(past.ended, 1, number, 0)
+            [made] = await proposer.propose(replace(past.brief(number, parent="1"), chooser=chooser))
+            score = -1.0 if " in f()" in made.description else 0.0
+            past.add("1", made, apply_text(root, made.text or "", POLICY), score)
+        share[learning] = sum(" in f()" in it.description for it in past.ended[10:]) / 30
+    assert share[Learning.GRADIENT] > 0.8 > share[Learning.OFF]
 
 
 def paths(tree: Tree, policy: Policy, left_out: str | None = None) -> list[str]:
