@@ -78,4 +78,8 @@ BACKENDS = Kind(
     },
 )
 
-IMPORTERS = Kind("importer", "blastdoor.importers", {"openevolve": Entry("orchestrator.importing.openevolve:read")})
+IMPORTERS = Kind(
+    "importer",
+    "blastdoor.importers",
+    {name: Entry(f"orchestrator.importing.{name}:read") for name in ("openevolve", "shinka")},
+)

@@ -10,7 +10,7 @@ _DRIVER = '''"""Runs {evaluator} as it is. The program whose path it gets is a s
 candidate, which is in a chamber of its own.
 """
 
-from blastdoor_evaluator import judge
+from {module} import judge
 
 judge(
 {arguments}
@@ -84,11 +84,11 @@ def how_it_is_called(functions: Sequence[str], program: str, metric: str) -> str
     )
 
 
-def driver_text(*, evaluator: str, **given: object) -> str:
-    """The judge's command: one call of blastdoor_evaluator, with what is given and not None."""
+def driver_text(module: str, *, evaluator: str, **given: object) -> str:
+    """The judge's command: one call of our module for that system, with what is given and not None."""
     said = {"evaluator": evaluator, **given}
     arguments = "\n".join(f"    {name}={json.dumps(it)}," for name, it in said.items() if it is not None)
-    return _DRIVER.format(evaluator=evaluator, arguments=arguments)
+    return _DRIVER.format(module=module, evaluator=evaluator, arguments=arguments)
 
 
 def toml_text(text: str) -> str:

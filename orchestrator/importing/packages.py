@@ -32,8 +32,11 @@ KNOWN = {name: name for name in _SAME} | {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
-# What the judge's driver brings itself, see blastdoor_evaluator.
-LENT = {"openevolve": "openevolve.evaluation_result"}
+# What the driver brings itself of other systems, module and name: blastdoor_openevolve and blastdoor_shinka have it.
+LENT = {
+    "openevolve": ("openevolve.evaluation_result", "EvaluationResult"),
+    "shinka": ("shinka.core", "run_shinka_eval"),
+}
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*((?:[<>=!~]=?=?\s*[0-9][0-9A-Za-z.*+!]*\s*,?\s*)*)(?:#.*)?$")
 
 
@@ -82,10 +85,10 @@ def _add_package(needs: Needs, found: "_Import", top: str, given: Mapping[str, s
 
 
 def _refuse_unlent(found: "_Import", where: str) -> None:
-    if found.module != LENT[found.module.partition(".")[0]]:
+    module, name = LENT[found.module.partition(".")[0]]
+    if found.module != module:
         raise TaskError(
-            f"{where}: imports {found.module}, and only EvaluationResult of {LENT['openevolve']} is there for a judge;"
-            " take the import out"
+            f"{where}: imports {found.module}, and only {name} of {module} is there for a judge; take the import out"
         )
 
 

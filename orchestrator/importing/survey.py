@@ -4,11 +4,9 @@ which of its habits a person should know of before trusting its scores.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-STAGES = ("evaluate_stage1", "evaluate_stage2", "evaluate_stage3")
-_ENTRIES = ("evaluate", *STAGES)
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.timeit", "timeit.repeat"}
 _SEEDS = re.compile(r"(^|\.)(seed|default_rng|RandomState|Random)$")
 _STARTERS = re.compile(r"(^|\.)(Popen|run|call|check_call|check_output|system|create_subprocess_exec)$")
@@ -27,15 +25,11 @@ class Survey:
     findings: tuple[str, ...]
     why_noisy: str
 
-    @property
-    def stages(self) -> list[str]:
-        return [name for name in STAGES if name in self.entries]
 
-
-def survey(tree: ast.Module, name: str) -> Survey:
+def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
     functions = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)]
-    entries = tuple(it.name for it in functions if it.name in _ENTRIES)
-    paths = {it.args.args[0].arg for it in functions if it.name in _ENTRIES and it.args.args} | {"program_path"}
+    entries = tuple(it.name for it in functions if it.name in wanted)
+    paths = {it.args.args[0].arg for it in functions if it.name in wanted and it.args.args} | {"program_path"}
     calls = [(node, _dotted(node.func)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     metrics = tuple(dict.fromkeys(_metrics(tree)))
     return Survey(

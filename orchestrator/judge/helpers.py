@@ -29,6 +29,8 @@ JUDGE_HELPERS = (
     "blastdoor_relay.py",
     "blastdoor_stub.py",
     "blastdoor_evaluator.py",
+    "blastdoor_openevolve.py",
+    "blastdoor_shinka.py",
     "blastdoor_frames.py",
     "blastdoor_kinds.py",
     "blastdoor_values.py",

@@ -1,21 +1,14 @@
 """Runs an evaluator that wants the path of a program, while the program is in another chamber. Standard library only,
-Python 3.9 up.
+Python 3.9 up. What is special to one system is in a module of its own (blastdoor_openevolve, blastdoor_shinka).
 
-    from blastdoor_evaluator import judge
-
-    judge(evaluator="evaluator.py", metric="combined_score", functions=["solve"], thresholds=[0.5])
-
-The path that `evaluate(program_path)` gets is that of a stub (blastdoor_stub). Evaluators catch every error and answer
-with a score of 0, so what went wrong is noticed here: an evaluator that called nobody, or whose arguments cannot be
-sent, is a judge that broke, not a bad candidate.
+The path that the evaluator gets is that of a stub (blastdoor_stub). Evaluators catch every error and answer with a
+score of 0, so what went wrong is noticed here: an evaluator that called nobody, or whose arguments cannot be sent, is a
+judge that broke, not a bad candidate.
 """
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
 import importlib.util
-import inspect
 import math
 import numbers
 import sys
@@ -29,31 +22,30 @@ from blastdoor_judge import BadOutput, publish
 from blastdoor_relay import NoFunction, relay
 from blastdoor_stub import Door, EvaluatorBroke, opened
 
-__all__ = ["judge"]
+__all__ = ["EvaluatorBroke", "Outcome", "lend", "run_evaluator"]
 
 MAX_ARTIFACT = 400
 MAX_TEXT = 300
-_STAGES = ("evaluate_stage1", "evaluate_stage2", "evaluate_stage3")
 
 
-def judge(
+def run_evaluator(
+    run: Callable[[ModuleType, str, Outcome], None],
     *,
     evaluator: str,
     metric: str,
     functions: Sequence[str],
     classes: Sequence[str] = (),
-    thresholds: Sequence[float] | None = None,
 ) -> None:
-    """Run the evaluator and publish what it returns. `functions` are those that it calls, `classes` those that it makes
-    objects of; with `thresholds` its stages run one after the other, and the first whose score is below its threshold
-    is the last.
+    """Load the evaluator, let `run` call it with the stub's path, and publish what it put into the outcome.
+
+    `functions` are those of the program that it calls, `classes` those that it makes objects of.
     """
     with relay(exact=True, classes=classes) as candidate, tempfile.TemporaryDirectory() as folder:
         door = Door(candidate, [*functions, *classes])
-        found = _Outcome(metric)
+        found = Outcome(metric)
         with opened(door, Path(folder)) as program:
             try:
-                found.run(_loaded(evaluator), program, thresholds)
+                run(_loaded(evaluator), program, found)
             except Exception as error:
                 if not any(error is it for it in door.raised):
                     raise
@@ -63,7 +55,6 @@ def judge(
 
 
 def _loaded(name: str) -> ModuleType:
-    _lend_result_class()
     path = Path(name).resolve()
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location("evaluation_module", path)
@@ -75,34 +66,20 @@ def _loaded(name: str) -> ModuleType:
     return module
 
 
-@dataclasses.dataclass
-class EvaluationResult:
-    """What evaluators of that ecosystem return where a dict does not do: numbers, and beside them what to read."""
-
-    metrics: dict[str, Any]
-    artifacts: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, metrics: dict[str, Any]) -> EvaluationResult:
-        return cls(metrics)
-
-    def to_dict(self) -> dict[str, Any]:
-        return self.metrics
-
-    def has_artifacts(self) -> bool:
-        return bool(self.artifacts)
+def lend(name: str, **contents: Any) -> None:
+    """A module of this dotted name with these contents, where the package is not installed: what an evaluator needs of
+    its own system, and no more.
+    """
+    package, _, rest = name.partition(".")
+    if package not in sys.modules and importlib.util.find_spec(package) is None:
+        outer, inner = ModuleType(package), ModuleType(name)
+        outer.__path__ = []
+        vars(inner).update(contents)
+        setattr(outer, rest, inner)
+        sys.modules.update({package: outer, name: inner})
 
 
-def _lend_result_class() -> None:
-    if "openevolve" not in sys.modules and importlib.util.find_spec("openevolve") is None:
-        package, module = ModuleType("openevolve"), ModuleType("openevolve.evaluation_result")
-        module.EvaluationResult = EvaluationResult  # type: ignore[attr-defined]  # made here
-        package.evaluation_result = module  # type: ignore[attr-defined]  # made here
-        package.__path__ = []
-        sys.modules.update({"openevolve": package, "openevolve.evaluation_result": module})
-
-
-class _Outcome:
+class Outcome:
     """What the evaluator returned, stage by stage: a later number replaces an earlier one of its name."""
 
     def __init__(self, metric: str) -> None:
@@ -110,33 +87,10 @@ class _Outcome:
         self.numbers: dict[str, float] = {}
         self.texts: dict[str, str] = {}
         self.notes: list[str] = []
+        self.incorrect = ""
 
-    def run(self, module: ModuleType, program: str, thresholds: Sequence[float] | None) -> None:
-        stages = [getattr(module, name) for name in _STAGES if hasattr(module, name)]
-        if thresholds is None or not stages:
-            self._take(module.evaluate, program)
-            return
-        for number, stage in enumerate(stages, 1):
-            own = self._take(stage, program)
-            if number == len(stages):
-                return
-            if number > len(thresholds):
-                self.notes.append(f"stage {number} has no threshold, so it is the last")
-                return
-            value, name = self._passing(own)
-            if not value >= thresholds[number - 1]:
-                threshold = thresholds[number - 1]
-                self.notes.append(f"stopped at stage {number} of {len(stages)}: {name} {value:g} is below {threshold}")
-                return
-
-    def _take(self, function: Callable[[str], Any], program: str) -> dict[str, float]:
-        returned = function(program)
-        if inspect.iscoroutine(returned):
-            returned = asyncio.run(returned)
-        metrics = getattr(returned, "metrics", returned)
-        if not isinstance(metrics, Mapping):
-            raise EvaluatorBroke(f"{function.__name__} returned {type(returned).__name__}, not a dict of metrics")
-        artifacts = getattr(returned, "artifacts", None)
+    def take(self, metrics: Mapping[str, Any], artifacts: Any = None) -> dict[str, float]:
+        """What an evaluator said; its own numbers are given back."""
         own = {str(name): float(it) for name, it in metrics.items() if _is_number(it)}
         self.numbers.update(own)
         self.texts.update((str(name), _short(it)) for name, it in metrics.items() if isinstance(it, str))
@@ -144,16 +98,11 @@ class _Outcome:
             self.notes += [f"{name}: {_short(it, MAX_ARTIFACT)}" for name, it in artifacts.items()]
         return own
 
-    def _passing(self, own: Mapping[str, float]) -> tuple[float, str]:
-        """What is held against a threshold: the metric, and where the stage has none, the mean of its numbers."""
-        if self.metric in self.numbers:
-            return self.numbers[self.metric], self.metric
-        counted = [value for name, value in own.items() if name != "error"]
-        return (sum(counted) / len(counted) if counted else -math.inf), f"the mean of {', '.join(own) or 'nothing'}"
-
     def publish(self, door: Door) -> None:
         score = self.numbers.get(self.metric)
         error = self.texts.get("error", "")
+        if self.incorrect:
+            raise BadOutput(f"the evaluator says: {_short(self.incorrect)}")
         if score is None or not math.isfinite(score):
             told = "; ".join(filter(None, [error, *self.notes[-1:]])) or f"it gave: {', '.join(self.numbers) or 'none'}"
             raise BadOutput(f"the evaluator gave no {'' if score is None else 'finite '}{self.metric} ({told})")
@@ -180,11 +129,11 @@ def _short(value: Any, limit: int = MAX_TEXT) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _refuse_silence(door: Door, offered: Sequence[str], wanted: Sequence[str], found: _Outcome) -> None:
+def _refuse_silence(door: Door, offered: Sequence[str], wanted: Sequence[str], found: Outcome) -> None:
     """An evaluator that catches everything looks well whatever happened to it."""
     if door.unsendable:
         raise EvaluatorBroke(f"an argument of the evaluator cannot be sent to the candidate: {door.unsendable[0]}")
-    told = found.texts.get("error", "") or "; ".join(found.notes)
+    told = found.incorrect or found.texts.get("error", "") or "; ".join(found.notes)
     if not door.calls:
         if missing := [name for name in wanted if name not in offered]:
             raise NoFunction(f"the program has no function {missing[0]}; it has: {', '.join(offered) or 'none'}")

@@ -159,11 +159,14 @@ def test_a_program_that_grades_itself(tmp_path: Path) -> None:
 
 def test_a_class_of_the_program(tmp_path: Path) -> None:
     """A class that the evaluator makes objects of is named to the judge's driver."""
-    program = "class Solver:\n    def solve(self, x):\n        return x\n"
-    evaluator = EVALUATOR.replace("program.solve(20)", "program.Solver().solve(20)")
+    program = (
+        "class Solver:\n    def solve(self, x):\n        return x\n    def is_solution(self, x):\n        return 1\n"
+    )
+    evaluator = EVALUATOR.replace("program.solve(20)", "program.Solver().is_solution(program.Solver().solve(20))")
     found = imported(tmp_path, initial_program__py=program, evaluator__py=evaluator)
     assert 'functions=[],\n    classes=["Solver"],' in found.files["judge/judge.py"].decode()
     assert any("objects of Solver stay with the candidate" in line for line in found.findings)
+    assert any("asks the program itself with is_solution" in line for line in found.findings)
 
 
 def test_a_random_program_is_noisy(tmp_path: Path) -> None:

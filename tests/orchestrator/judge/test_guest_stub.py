@@ -118,24 +118,28 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
     for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
         monkeypatch.setenv(f"BLASTDOOR_{name}", str(tmp_path / "out" / place))
-    stub = importlib.import_module("blastdoor_evaluator")
     opened: list[Channel] = []
 
     def run(
-        evaluator: str, functions: Functions | None = None, wanted: Sequence[str] = ("solve",), **more: Any
+        evaluator: str,
+        functions: Functions | None = None,
+        wanted: Sequence[str] = ("solve",),
+        system: str = "openevolve",
+        **more: Any,
     ) -> Channel:
         (tmp_path / "evaluator.py").write_text(evaluator)
         channel = Channel({"solve": lambda x: 2 * x} if functions is None else functions)
         opened.append(channel)
         monkeypatch.setattr(importlib.import_module("blastdoor_relay"), "Frames", lambda: channel)
-        stub.judge(evaluator=str(tmp_path / "evaluator.py"), metric="combined_score", functions=wanted, **more)
+        judging = importlib.import_module(f"blastdoor_{system}")
+        judging.judge(evaluator=str(tmp_path / "evaluator.py"), metric="combined_score", functions=wanted, **more)
         return channel
 
     yield run
     for channel in opened:
         channel.close()
     for name in set(sys.modules) - before:
-        if name.startswith(("blastdoor_", "evaluation_module", "openevolve")):
+        if name.startswith(("blastdoor_", "evaluation_module", "openevolve", "shinka")):
             del sys.modules[name]
 
 
@@ -318,7 +322,8 @@ def test_a_broken_evaluator_is_no_score(judge: Judge, why: str) -> None:
     assert why in str(broke.value)
 
 
-def no_luck(_: float) -> None:
+def no_luck(x: float) -> None:
+    del x
     raise ValueError("no luck")
 
 
@@ -363,3 +368,54 @@ def test_a_call_after_the_end(judge: Judge) -> None:
     judge(EVALUATE.replace("load(program_path)", "keep(load(program_path))") + KEEP)
     with pytest.raises(Exception, match="after the evaluator had returned"):
         kept[0].solve(2)
+
+
+SHINKA = """
+from shinka.core import run_shinka_eval
+
+def checked(result):
+    return (result < 100, f"{result} is too large")
+
+def main(program_path, results_dir):
+    run_shinka_eval(
+        program_path=program_path,
+        results_dir=results_dir,
+        experiment_fn_name="solve",
+        num_runs=3,
+        get_experiment_kwargs=lambda number: {"x": number},
+        validate_fn=checked,
+        aggregate_metrics_fn=lambda results: {
+            "combined_score": float(sum(results)), "public": {"runs": len(results)}, "private": {"gold": 7}
+        },
+        run_workers=4,
+    )
+"""
+
+
+def test_an_evaluator_of_shinka(judge: Judge) -> None:
+    """Its runs are calls with keywords; public numbers are told, private ones are not."""
+    result = judge(SHINKA, system="shinka").result
+    metrics = result["metrics"]
+    assert (result["score"], metrics["runs"], metrics["num_invalid_runs"]) == (6, 3, 0)
+    assert "gold" not in json.dumps(result)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: 99 + x, "100 is too large"),
+        (lambda x: 1 / x if x else 1 / 0, "division by zero"),
+        (no_luck, "no luck"),
+    ],
+)
+def test_an_answer_that_shinka_calls_wrong(judge: Judge, function: Callable[..., Any], why: str) -> None:
+    """What the evaluator calls incorrect is no solution, whatever its score."""
+    result = judge(SHINKA, {"solve": function}, system="shinka").result
+    assert result["valid"] is False
+    assert why in result["notes"]
+
+
+def test_an_evaluator_of_shinka_that_leaves_nothing(judge: Judge) -> None:
+    """Without its two files the judge broke."""
+    with pytest.raises(Exception, match=r"left no metrics\.json"):
+        judge("def main(program_path, results_dir):\n    pass\n", system="shinka")

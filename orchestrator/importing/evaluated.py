@@ -1,0 +1,233 @@
+"""What tasks of other systems have in common that consist of a program and an evaluator which calls it."""
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator.change.regions import spans, split_entry
+from orchestrator.domain.tier import Tier
+from orchestrator.importing.base import Imported, ImportRequest
+from orchestrator.importing.called import CalledTask, driver_text, how_it_is_called
+from orchestrator.importing.packages import Needs, needs_of, versions_of
+from orchestrator.importing.source import Source
+from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, mentions, survey
+from orchestrator.task import TaskError
+
+_REGION = "EVOLVE-BLOCK"
+_STATEMENT_CHARACTERS = 20_000
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Names:
+    """How a system calls its files: patterns, the first that is there wins; `entries` are functions of the evaluator
+    that get the program's path, the first of which it must have.
+    """
+
+    evaluator: Sequence[str]
+    program: Sequence[str]
+    entries: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a system's own settings say of a task; `module` has the driver's `judge`, and `driver` what it is given."""
+
+    origin: str
+    module: str
+    said: str
+    metric: str
+    wall_s: float
+    memory_mib: int
+    attempts: int
+    driver: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in the folder, and what it means."""
+
+    source: Source
+    program: str
+    evaluator: str
+    functions: list[str]
+    classes: list[str]
+    methods: list[str]
+    seen: Survey
+    judge_needs: Needs
+    program_needs: Needs
+    why_noisy: str
+    editable: str
+
+    @property
+    def called(self) -> list[str]:
+        return [*self.functions, *self.classes]
+
+    def imported(self, request: ImportRequest, wanted: Wanted, lines: "Lines") -> Imported:
+        workspace = _copied(self.source, self.program_needs, self.evaluator)
+        judge = _copied(self.source, self.judge_needs, self.program)
+        driver = "judge.py" if "judge.py" not in judge else "run_evaluator.py"
+        files = {"blastdoor.toml": self._task(request, wanted, driver).text().encode()}
+        files |= {f"workspace/{name}": self.source.read(name) for name in sorted(workspace)}
+        files |= {f"judge/{name}": self.source.read(name) for name in sorted(judge)}
+        given = {"functions": self.functions, "classes": self.classes or None, **wanted.driver}
+        files[f"judge/{driver}"] = driver_text(
+            wanted.module, evaluator=self.evaluator, metric=wanted.metric, **given
+        ).encode()
+        beside = [name for name in self.source.names if name not in workspace | judge and name not in lines.read]
+        return Imported(
+            files,
+            Tier.RELAY,
+            (*self._mapped(), *lines.mapped, *self._mapped_last()),
+            (*lines.left_out, *self._left_out(beside)),
+            (*self._findings(), *lines.findings),
+        )
+
+    def _task(self, request: ImportRequest, wanted: Wanted, driver: str) -> CalledTask:
+        versions = versions_of(self.source)
+        said = wanted.said.strip()[:_STATEMENT_CHARACTERS] or f"Improve {self.program} of {request.name}."
+        return CalledTask(
+            origin=wanted.origin,
+            name=request.name,
+            statement=f"{said}\n\n{how_it_is_called(self.called, self.program, wanted.metric)}",
+            program=self.program,
+            editable=self.editable,
+            metric=wanted.metric,
+            driver=driver,
+            wall_s=wanted.wall_s,
+            memory_mib=wanted.memory_mib,
+            program_packages=self.program_needs.requirements(versions),
+            judge_packages=self.judge_needs.requirements(versions),
+            why_noisy=self.why_noisy,
+            attempts=wanted.attempts,
+        )
+
+    def _mapped(self) -> list[str]:
+        part = "all of it editable" if self.editable == self.program else f"editable between its {_REGION} marks"
+        return [
+            f"{self.program} is the workspace, {part}",
+            f"{self.evaluator} is the judge, unchanged; it calls {', '.join(self.called)}",
+        ]
+
+    def _mapped_last(self) -> list[str]:
+        packages = sorted(self.judge_needs.packages | self.program_needs.packages)
+        lines = [f"packages by their imports: {', '.join(packages)}"] if packages else []
+        return [*lines, f'certify.rule is "noisy", since {self.why_noisy}'] if self.why_noisy else lines
+
+    def _left_out(self, beside: Sequence[str]) -> list[str]:
+        more = f" and {len(beside) - _SHOWN} more" if len(beside) > _SHOWN else ""
+        lines = [f"files that neither side names: {', '.join(beside[:_SHOWN])}{more}"] if beside else []
+        return lines + [f"the package of {it}" for it in (*self.judge_needs.not_found, *self.program_needs.not_found)]
+
+    def _findings(self) -> list[str]:
+        lines = list(self.seen.findings)
+        if graded := asks_itself([*self.functions, *self.methods]):
+            lines.append(f"{self.evaluator} asks the program itself with {', '.join(graded)}: it can say yes to all")
+        if self.classes:
+            lines.append(f"objects of {', '.join(self.classes)} stay with the candidate: all that they say is its word")
+        if others := [word for word in self.seen.starts if word != "python"]:
+            lines.append(
+                f"{self.evaluator} starts {', '.join(others)}: it must be in the judge's image ([judge.image])"
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What a system's own settings add to what is told; `read` are files that were read and are not copied."""
+
+    mapped: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    findings: Sequence[str] = ()
+    read: Sequence[str] = ()
+
+
+def find(request: ImportRequest, names: Names) -> Found:
+    """Raises TaskError where evaluator or program is missing, or they do not belong together."""
+    source = Source.of(request.source)
+    evaluator = chosen(source, request.evaluator, names.evaluator, "evaluator")
+    program = chosen(source, request.program, names.program, "program")
+    if not program.endswith(".py"):
+        raise TaskError(
+            f"{source.folder / program}: is not Python, and only Python programs can be imported yet: what the"
+            " evaluator starts for it (a compiler, an interpreter) would have to run in the candidate's chamber"
+        )
+    seen = survey(source.python(evaluator), evaluator, names.entries)
+    if names.entries[0] not in seen.entries:
+        raise TaskError(
+            f"{source.folder / evaluator}: defines no {names.entries[0]}(program_path); name the evaluator's file"
+        )
+    tree = source.python(program)
+    functions, classes, methods = _called(tree, seen, program, evaluator)
+    return Found(
+        source=source,
+        program=program,
+        evaluator=evaluator,
+        functions=functions,
+        classes=classes,
+        methods=methods,
+        seen=seen,
+        judge_needs=needs_of(source, evaluator, request.packages),
+        program_needs=needs_of(source, program, request.packages),
+        why_noisy=seen.why_noisy or (f"{program} draws random numbers" if draws_at_random(tree) else ""),
+        editable=_editable(source, program),
+    )
+
+
+def _editable(source: Source, program: str) -> str:
+    """Between the marks, where the program has them."""
+    data = source.read(program)
+    if f"{_REGION}-START".encode() not in data and f"{_REGION}-END".encode() not in data:
+        return program
+    try:
+        path, region = split_entry(f"{program}:{_REGION}")
+        spans(path, data, (region,) if region else ())
+    except ValueError as error:
+        raise TaskError(f"{source.folder / program}: cannot be cut at its marks: {error}") from None
+    return f"{program}:{_REGION}"
+
+
+def chosen(source: Source, named: str | None, patterns: Sequence[str], what: str) -> str:
+    if named is not None:
+        if named not in source.names:
+            raise TaskError(f"{source.folder / named}: is not there, or is a link; name a file of the folder")
+        return named
+    found = next((names for pattern in patterns if (names := source.at_top(pattern))), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise TaskError(f"{source.folder}: has two programs, {found[0]} and {found[1]}; choose with --{what}")
+    raise TaskError(f"{source.folder}: has no {' or '.join(patterns)}; name the {what} with --{what}")
+
+
+def _called(tree: ast.Module, seen: Survey, program: str, evaluator: str) -> tuple[list[str], list[str], list[str]]:
+    """The functions, the classes and the methods of the program that the evaluator names. Raises TaskError where there
+    is none.
+    """
+    own = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef) and it.name[0] != "_"]
+    functions = [it.name for it in own if isinstance(it, ast.FunctionDef) and it.name in seen.words]
+    classes = [it.name for it in own if isinstance(it, ast.ClassDef) and it.name in seen.words]
+    if not functions and not classes:
+        raise TaskError(
+            f"{evaluator} names none of the functions of {program}"
+            f" ({', '.join(it.name for it in own[:_SHOWN]) or 'it has none'}):"
+            " an evaluator that only reads the program, or starts it, cannot be imported yet"
+        )
+    methods = [
+        it.name
+        for of in own
+        if of.name in classes
+        for it in ast.walk(of)
+        if isinstance(it, ast.FunctionDef) and it.name in seen.words
+    ]
+    return functions, classes, methods
+
+
+def _copied(source: Source, needs: Needs, other: str) -> set[str]:
+    """What one side gets: what it imports, and the files and folders that its texts name."""
+    meant: set[str] = set()
+    for name in needs.files:
+        if name.endswith(".py"):
+            meant |= mentions(source.python(name))
+    named = {name for name in source.names if {name.rpartition("/")[2], name.partition("/")[0]} & meant}
+    return needs.files | {name for name in named if name != other}
