@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator.agents.briefing import brief_of, rules_of
 from orchestrator.agents.presets import IMAGE, Told, agent_of
+from orchestrator.change import Policy
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.llm.allowance import Allowance
@@ -110,3 +111,10 @@ def test_brief_of_a_branch() -> None:
     assert "</results>" not in text
     assert "secret" not in text
     assert "hush" not in text
+
+
+def test_agents_are_told_of_regions() -> None:
+    """Which part of a file it may change stands in its rules, and nothing of regions where there are none."""
+    said = rules_of(Policy(editable=("a.py:EVOLVE-BLOCK", "b.py")), BRIEF, 60.0, None, "/w")
+    assert "Of a.py you may change only the lines between the marks EVOLVE-BLOCK-START and EVOLVE-BLOCK-END" in said
+    assert "you may change only" not in rules_of(Policy(editable=("a.py", "b.py")), BRIEF, 60.0, None, "/w")

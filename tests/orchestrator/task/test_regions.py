@@ -3,7 +3,9 @@
 import pytest
 
 from orchestrator.change import Refusal, Tree
+from orchestrator.change.canonical import difference
 from orchestrator.domain.proposal import Proposal
+from orchestrator.examine.gate import refused
 from orchestrator.loop.candidate import next_tree
 from orchestrator.minimise.pieces import Pieces
 from orchestrator.task import Task, TaskError, load_task, snapshot
@@ -96,3 +98,39 @@ def test_minimising_keeps_to_regions(make: Make) -> None:
 def test_digests_stand(make: Make) -> None:
     """A task without regions says what it always said."""
     assert load_task(make()).plain()["editable"] == ["solve.py", "params.json"]
+
+
+COMBINED = """
+[combine]
+editable = ["vote.py:X"]
+trial = {command = ["python3", "vote.py"]}
+"""
+
+
+@pytest.mark.parametrize("text", ["# X-START\n# X-END\n", "print(1)\n"])
+def test_combinations_have_regions_of_their_own(make: Make, text: str) -> None:
+    """They are looked for in the combination's own workspace, and hold for its task."""
+    folder = make(COMBINED)
+    (folder / "combine").mkdir()
+    (folder / "combine" / "vote.py").write_text(text)
+    if "X-START" in text:
+        task = load_task(folder)
+        assert (set(task.policy().regions), set(task.combination().policy().regions)) == (set(), {"vote.py"})
+    else:
+        with pytest.raises(TaskError, match=r"combine\.editable.*it has no marks X-START and X-END"):
+            load_task(folder)
+
+
+def test_T93_a_gate_refuses_what_is_outside(make: Make) -> None:
+    """The diff of a stranger is rejected before anything runs, and the line says what it touched."""
+    policy = with_editable(make, '["solve.py:X"]').policy()
+    tree = Tree.of({"solve.py": MARKED})
+    inside, outside = (tree_with(it) for it in (("print(1)", "print(2)"), ("CASES = [1]", "CASES = []")))
+    assert refused(tree, difference(tree, inside).encode(), policy) is None
+    gated = refused(tree, difference(tree, outside).encode(), policy)
+    assert gated is not None
+    assert "not editable: solve.py: line 1 of the new file is outside its regions and differs" in gated.why
+
+
+def tree_with(replaced: tuple[str, str]) -> Tree:
+    return Tree.of({"solve.py": MARKED.replace(*replaced)})
