@@ -350,6 +350,7 @@ def test_errors_are_made_anew(
     with pytest.raises(guest.relay.Raised) as caught:
         meet(exact=True).call("fails", kind)
     assert type(caught.value.error) is error
+    assert kind != "own" or caught.value.error.args == ("k",)
     with pytest.raises(error) as again:
         meet(exact=True).function("fails")(kind)
     assert type(again.value) is error
