@@ -1,35 +1,43 @@
-"""The task file: read strictly, checked against its folder, and bound to what lay there when a run began."""
+"""The task file: read strictly, checked against its folder, and bound to what lay there when a run began.
 
-from orchestrator.task.combining import POOL_INPUT, CombineSpec
-from orchestrator.task.conditions import active_part, in_order, is_in, is_point, is_there, needs_of, takes
-from orchestrator.task.crosschecks import playbook_of
-from orchestrator.task.errors import TaskError, refuse_unnameable
-from orchestrator.task.files import input_digest
-from orchestrator.task.model import Target, Task, diff_of
-from orchestrator.task.reading import FILE, load_task
-from orchestrator.task.sections import (
-    AgentSpec,
-    ArchiveSpec,
-    Budget,
-    FeatureSpec,
-    GuardSpec,
-    HeldOutSpec,
-    ImageSpec,
-    JudgeSpec,
-    MetricSpec,
-    ModelSpec,
-    PruningSpec,
-    RankingSpec,
-    Repository,
-    SearchSpec,
-    StallSpec,
-    Trial,
-    Tune,
-)
-from orchestrator.task.snapshot import Snapshot, snapshot
-from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
-from orchestrator.task.template import write_template
-from orchestrator.units import format_duration, format_size, parse_duration, parse_money, parse_rate, parse_size
+A name is loaded when it is asked for: one who looks at a campaign does not wait for all that a task can say.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestrator.task.combining import POOL_INPUT, CombineSpec
+    from orchestrator.task.conditions import active_part, in_order, is_in, is_point, is_there, needs_of, takes
+    from orchestrator.task.crosschecks import playbook_of
+    from orchestrator.task.errors import FILE, TaskError, refuse_unnameable
+    from orchestrator.task.files import input_digest
+    from orchestrator.task.model import Target, Task, diff_of
+    from orchestrator.task.reading import load_task
+    from orchestrator.task.sections import (
+        AgentSpec,
+        ArchiveSpec,
+        Budget,
+        FeatureSpec,
+        GuardSpec,
+        HeldOutSpec,
+        ImageSpec,
+        JudgeSpec,
+        MetricSpec,
+        ModelSpec,
+        PruningSpec,
+        RankingSpec,
+        Repository,
+        SearchSpec,
+        StallSpec,
+        Trial,
+        Tune,
+    )
+    from orchestrator.task.snapshot import Snapshot
+    from orchestrator.task.space import Bool, Choice, Float, Int, Parameter, Parameters, Space
+    from orchestrator.task.stored import Criteria, StoredTask
+    from orchestrator.task.template import write_template
+    from orchestrator.units import format_duration, format_size, parse_duration, parse_money, parse_rate, parse_size
 
 __all__ = [
     "FILE",
@@ -40,6 +48,7 @@ __all__ = [
     "Budget",
     "Choice",
     "CombineSpec",
+    "Criteria",
     "FeatureSpec",
     "Float",
     "GuardSpec",
@@ -58,6 +67,7 @@ __all__ = [
     "Snapshot",
     "Space",
     "StallSpec",
+    "StoredTask",
     "Target",
     "Task",
     "TaskError",
@@ -80,7 +90,34 @@ __all__ = [
     "parse_size",
     "playbook_of",
     "refuse_unnameable",
-    "snapshot",
     "takes",
     "write_template",
 ]
+
+_HOMES = {
+    "orchestrator.task.combining": "CombineSpec POOL_INPUT",
+    "orchestrator.task.conditions": "active_part in_order is_in is_point is_there needs_of takes",
+    "orchestrator.task.crosschecks": "playbook_of",
+    "orchestrator.task.errors": "FILE TaskError refuse_unnameable",
+    "orchestrator.task.files": "input_digest",
+    "orchestrator.task.model": "Target Task diff_of",
+    "orchestrator.task.reading": "load_task",
+    "orchestrator.task.sections": (
+        "AgentSpec ArchiveSpec Budget FeatureSpec GuardSpec HeldOutSpec ImageSpec JudgeSpec MetricSpec ModelSpec "
+        "PruningSpec RankingSpec Repository SearchSpec StallSpec Trial Tune"
+    ),
+    "orchestrator.task.snapshot": "Snapshot",
+    "orchestrator.task.space": "Bool Choice Float Int Parameter Parameters Space",
+    "orchestrator.task.stored": "Criteria StoredTask",
+    "orchestrator.task.template": "write_template",
+    "orchestrator.units": "format_duration format_size parse_duration parse_money parse_rate parse_size",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = found
+    return found

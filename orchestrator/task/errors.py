@@ -7,6 +7,7 @@ from orchestrator.change import shown
 
 Key = tuple[str | int, ...]
 
+FILE = "blastdoor.toml"
 LINE_CHARACTERS = 600
 
 

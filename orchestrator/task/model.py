@@ -36,6 +36,7 @@ from orchestrator.task.sections import (
     Workspace,
 )
 from orchestrator.task.space import Parameters
+from orchestrator.task.stored import unreadable
 from orchestrator.task.words import Editable, Glob, Inputs, Place, TaskName, Text
 from sandbox import Limits
 
@@ -159,9 +160,7 @@ class Task(Section):
         try:
             return cls.model_validate_json(text, strict=True)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise TaskError(f"the stored task cannot be read ({where}: {first['msg']}); start a new run") from None
+            raise unreadable(error) from None
 
     @property
     def digest(self) -> str:

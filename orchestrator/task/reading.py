@@ -10,12 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.task.crosschecks import check
-from orchestrator.task.errors import Key, TaskError, Wrong, dotted, refuse_unnameable
+from orchestrator.task.errors import FILE, Key, TaskError, Wrong, dotted, refuse_unnameable
 from orchestrator.task.explaining import explained
 from orchestrator.task.lines import key_lines, line_of
 from orchestrator.task.model import Task
 
-FILE = "blastdoor.toml"
 FILE_BYTES = 1 << 20
 LARGEST = 2**63
 

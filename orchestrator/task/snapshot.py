@@ -8,10 +8,9 @@ from pathlib import Path
 from orchestrator.change import Tree
 from orchestrator.domain.verdict import Mode
 from orchestrator.task.crosschecks import check_names, check_places, check_regions, gold_of, judged_otherwise
-from orchestrator.task.errors import Key, TaskError, Wrong, dotted
+from orchestrator.task.errors import FILE, Key, TaskError, Wrong, dotted
 from orchestrator.task.files import FILES, input_digest, plain_names, read_tree
 from orchestrator.task.model import Task
-from orchestrator.task.reading import FILE
 from orchestrator.task.sections import Repository
 
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.budget import Account
 from orchestrator.domain.ab import Outcome, Pair, Scale, outcome_of
-from orchestrator.domain.metric import Ranking
 from orchestrator.ledger import LedgerError, Missing
 from orchestrator.settings import Settings
 from orchestrator.wiring.ledgers import has_ledger, write_durably
@@ -144,7 +143,7 @@ def read_comparing(folder: Path, settings: Settings | None = None) -> Comparing:
     found: dict[str, Outcome] = {}
     for name, ended in asked.ended.items():
         with read_campaign(folder / name, settings) as reading:
-            ranking = Ranking([spec.metric() for spec in reading.task.metrics], reading.task.ranking.rule)
+            ranking = reading.stored.criteria.order
             outcome = outcome_of(reading.state, ranking, reading.accounts.used(Account.USD))
             found[name] = replace(outcome, **_told(ended, outcome))
     turns = {(it.pair, it.side): it for it in asked.turns()}

@@ -27,7 +27,8 @@ from orchestrator.loop.workbench import PoolFailed, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import Snapshot, Task, load_task, snapshot
+from orchestrator.task import Snapshot, Task, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.assembling import make_bench, make_campaign
 from orchestrator.wiring.beginning import How, begin
 from orchestrator.wiring.combining import base_run, combining_of, refuse_no_attempts, refuse_no_stage

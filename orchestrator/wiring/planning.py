@@ -19,7 +19,8 @@ from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.width import Shape
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import Task, load_task, snapshot
+from orchestrator.task import Task, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
 from orchestrator.wiring.least import check_cap

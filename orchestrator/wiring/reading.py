@@ -13,12 +13,13 @@ from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts, Head, Ledger, LedgerError, Missing, Request, held_by
 from orchestrator.settings import Settings
 from orchestrator.task import FILE as TASK_FILE
-from orchestrator.task import Task, TaskError, refuse_unnameable
+from orchestrator.task import StoredTask, TaskError, refuse_unnameable
 from orchestrator.units import stamp, utc_now
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 
 if TYPE_CHECKING:
     from orchestrator.git import Candidates
+    from orchestrator.task import Task
 
 _CAMPAIGN = ".blastdoor"
 _TASK_NOTE = "task.txt"
@@ -37,8 +38,13 @@ class Reading:
     artifacts: Artifacts
     folder: Path
     named: Path
-    task: Task
+    stored: StoredTask
     holder: str | None
+
+    @property
+    def task(self) -> "Task":
+        """Of the present run. Raises TaskError where it cannot be read."""
+        return self.stored.whole
 
     @functools.cached_property
     def candidates(self) -> "Candidates":
@@ -128,7 +134,7 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
             artifacts=artifacts,
             folder=folder,
             named=task_folder,
-            task=Task.from_canonical(artifacts.get(state.run.task).decode()),
+            stored=StoredTask(artifacts.get(state.run.task).decode("utf-8", "replace")),
             holder=str(holder) if holder else None,
         )
     finally:

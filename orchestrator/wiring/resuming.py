@@ -11,7 +11,8 @@ from orchestrator.loop.workbench import Parts
 from orchestrator.proposers import Proposer
 from orchestrator.run_options import OPTIONS, Flags, Scope
 from orchestrator.settings import Settings
-from orchestrator.task import Snapshot, Task, diff_of, load_task, snapshot
+from orchestrator.task import Snapshot, Task, diff_of, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.choice import OF_A_SITE, SiteChoice
 from orchestrator.wiring.combining import base_run, with_pool

@@ -8,7 +8,8 @@ from orchestrator.importing import ImportRequest, write_task
 from orchestrator.importing.openevolve import read
 from orchestrator.loop.rehearsal import rehearse
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
 from tests.orchestrator.importing.openevolve_tasks import write

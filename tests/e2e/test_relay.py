@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
 

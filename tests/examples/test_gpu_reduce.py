@@ -17,7 +17,8 @@ from orchestrator.domain.fingerprint import GPU
 from orchestrator.domain.tier import Tier
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
-from orchestrator.task import Choice, Task, load_task, snapshot
+from orchestrator.task import Choice, Task, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
 from orchestrator.wiring.site import Site

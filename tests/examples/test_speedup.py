@@ -14,7 +14,8 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.tier import Tier
 from orchestrator.judge.guest.blastdoor_values import Array, decode, encode
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
-from orchestrator.task import Choice, load_task, snapshot
+from orchestrator.task import Choice, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.parts import make_parts
 from tests.examples.judging import EXAMPLES
 from tests.orchestrator.views.judging.stage import Stage

@@ -7,7 +7,8 @@ import pytest
 from orchestrator.change import File, Refusal, Tree
 from orchestrator.loop.guards import Checked, guard_record, run_guard
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.parts import make_parts
 from tests.examples.judging import EXAMPLES
 from tests.orchestrator.views.judging.stage import Stage

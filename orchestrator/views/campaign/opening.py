@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,14 @@ from orchestrator.domain.records import Node, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings
-from orchestrator.task import Task, TaskError
+from orchestrator.task import StoredTask, TaskError
 from orchestrator.text import printable
 from orchestrator.views.campaign.screen import prepare_streams
 from orchestrator.views.campaign.sections.material import Material, typed
 from orchestrator.wiring.reading import Reading, read_campaign
+
+if TYPE_CHECKING:
+    from orchestrator.task import Task
 
 task_argument = click.argument("task", default=".", type=click.Path(path_type=Path), metavar="[TASK]")
 
@@ -144,16 +147,19 @@ def present_node(reading: Reading, text: str) -> Node:
     return node
 
 
-def task_of(reading: Reading, run: Run) -> Task:
+def stored_of(reading: Reading, run: Run) -> StoredTask:
     """The task of a run as it was when the run began; an earlier run may have had other metrics."""
     if run.number == reading.state.campaign.run:
-        return reading.task
-    return Task.from_canonical(reading.artifacts.get(run.task).decode("utf-8", "replace"))
+        return reading.stored
+    return StoredTask(reading.artifacts.get(run.task).decode("utf-8", "replace"))
+
+
+def task_of(reading: Reading, run: Run) -> "Task":
+    return stored_of(reading, run).whole
 
 
 def ranking_of(reading: Reading, run: Run | None = None) -> Ranking:
-    task = task_of(reading, run or reading.state.run)
-    return Ranking([spec.metric() for spec in task.metrics], task.ranking.rule)
+    return stored_of(reading, run or reading.state.run).criteria.order
 
 
 def metrics_of(reading: Reading, run: Run | None = None) -> Sequence[Metric]:
@@ -172,12 +178,13 @@ def holder_of(reading: Reading) -> str | None:
 def material_of(reading: Reading, run: Run | None = None, *, diff: str = "", reason: str = "") -> Material:
     """All that sections are made from; the present run when left out."""
     chosen = run or reading.state.run
+    stored = stored_of(reading, chosen)
     return Material(
         state=reading.state,
         accounts=reading.accounts,
         run=chosen,
-        ranking=ranking_of(reading, chosen),
-        task=task_of(reading, chosen),
+        ranking=stored.criteria.order,
+        stored=stored,
         folder=reading.named,
         holder=holder_of(reading),
         asked=[request.kind for request in reading.requests()],

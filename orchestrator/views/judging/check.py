@@ -18,7 +18,8 @@ from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import check_gold
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import FILE, Task, TaskError, load_task, snapshot
+from orchestrator.task import FILE, Task, TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen

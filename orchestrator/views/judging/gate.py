@@ -33,7 +33,8 @@ from orchestrator.git import GitError
 from orchestrator.ledger import Head
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import Snapshot, Task, TaskError, load_task, snapshot
+from orchestrator.task import Snapshot, Task, TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.text import printable
 from orchestrator.units import stamp, utc_now
 from orchestrator.views.campaign.opening import json_option, json_text, print_json, task_argument

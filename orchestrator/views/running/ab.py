@@ -17,7 +17,8 @@ from orchestrator.ledger import CampaignLock
 from orchestrator.loop.campaign import Finished
 from orchestrator.run_options import OPTIONS, Flags, Scope
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.text import printable
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.campaign.screen import open_screen

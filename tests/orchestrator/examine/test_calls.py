@@ -18,7 +18,8 @@ from orchestrator.examine.replay import replay
 from orchestrator.judge.helpers import CHEAT_ANSWERS, GUEST
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
-from orchestrator.task import TaskError, load_task, snapshot
+from orchestrator.task import TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.views.judging.check import examine
 from orchestrator.views.judging.gate import Change, gate
 from orchestrator.wiring.parts import make_parts

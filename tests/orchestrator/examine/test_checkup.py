@@ -22,7 +22,8 @@ from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.money import worst_of_search
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import load_task, snapshot
+from orchestrator.task import load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.views.judging.check import examine
 from orchestrator.wiring.backends.docker import spare_of
 from orchestrator.wiring.beginning import How

@@ -8,7 +8,8 @@ from click.testing import Result
 
 from orchestrator.importing import Imported, ImportRequest, write_task
 from orchestrator.importing.openevolve import read
-from orchestrator.task import Task, TaskError, load_task, snapshot
+from orchestrator.task import Task, TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.views.cli import cli
 from tests.clicking import runner
 from tests.orchestrator.importing.openevolve_tasks import CONFIG, EVALUATOR, PROGRAM, write

@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.importing import Imported, ImportRequest, write_task
 from orchestrator.importing.shinka import read
-from orchestrator.task import Task, TaskError, load_task, snapshot
+from orchestrator.task import Task, TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 
 PROGRAM = (
     "# EVOLVE-BLOCK-START\ndef step(x):\n    return x\n# EVOLVE-BLOCK-END\n\n\ndef run(seed):\n    return step(seed)\n"

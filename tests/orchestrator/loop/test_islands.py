@@ -8,6 +8,8 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Node, Role
+from orchestrator.loop.workbench import Workbench
+from orchestrator.task import StoredTask
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.campaign.sections.population import population
 from orchestrator.views.campaign.tree import Layout, tree
@@ -58,13 +60,17 @@ async def test_each_island_builds_on_its_own_best(tmp_path: Path) -> None:
     assert champion.number == 9
 
 
+def _stored(bench: Workbench) -> StoredTask:
+    return StoredTask(bench.task.canonical())
+
+
 async def test_islands_are_shown(tmp_path: Path) -> None:
     """The tree marks a node's island and where it was copied to; the report has a row for each island."""
     session = await run_on(write_task(tmp_path / "task"), islands=2, migrate=4)
     bench = session.bench
     drawn = tree(bench.state, bench.ranking.metrics, Layout(unicode=False)).plain
     assert "[island 1>2]" in drawn
-    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
+    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, _stored(bench)))
     assert raw(found.brief) == "2 islands"
     [table] = found.body
     assert isinstance(table, Table)
@@ -78,13 +84,13 @@ async def test_the_archive_is_shown(tmp_path: Path) -> None:
     points: list[Point] = [{**point, "tasks": f"{at % 2},{at % 3}"} for at, point in enumerate(RISING)]
     session = await run_on(write_task(tmp_path / "task", GRID), points, selection="archive")
     bench = session.bench
-    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
+    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, _stored(bench)))
     assert raw(found.brief).startswith("branches start by the rule archive, ")
     [table] = found.body
     assert isinstance(table, Table)
     assert len(table.rows) > 2
     plain = (await run_on(write_task(tmp_path / "plain"))).bench
-    said = population(Material(plain.state, plain.book.accounts, plain.state.run, plain.ranking, plain.task))
+    said = population(Material(plain.state, plain.book.accounts, plain.state.run, plain.ranking, _stored(plain)))
     assert raw(said.brief) == ""
     assert not said.body
 
@@ -94,7 +100,7 @@ async def test_a_feature_that_no_judge_reports_is_told(tmp_path: Path) -> None:
     grid = GRID.replace("score", "size")
     session = await run_on(write_task(tmp_path / "task", grid), RISING[:2], selection="archive", attempts=2)
     bench = session.bench
-    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, bench.task))
+    found = population(Material(bench.state, bench.book.accounts, bench.state.run, bench.ranking, _stored(bench)))
     assert raw(found.brief).endswith("0 cells filled, no node has size, so it is in no cell")
     assert found.data
     assert found.data["population"]["unknown_features"] == ["size"]

@@ -6,7 +6,8 @@ import pygit2
 import pytest
 
 from orchestrator.change import Refusal
-from orchestrator.task import Task, TaskError, load_task, snapshot
+from orchestrator.task import Task, TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from tests.orchestrator.task.conftest import Make
 
 AROUND = "workspace = '.'\neditable = ['workspace/**', '**/*.py']\nexclude = {}\n[trial]"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.verdict import Mode
-from orchestrator.task import TaskError, load_task, snapshot
+from orchestrator.task import TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from tests.orchestrator.task.conftest import NEXT, Make
 
 INPUTS = "[inputs]\npoints = 'data/points.csv'\n"

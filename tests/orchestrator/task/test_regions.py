@@ -8,7 +8,8 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.examine.gate import refused
 from orchestrator.loop.candidate import next_tree
 from orchestrator.minimise.pieces import Pieces
-from orchestrator.task import Task, TaskError, load_task, snapshot
+from orchestrator.task import Task, TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from tests.orchestrator.task.conftest import Make
 
 MARKED = "CASES = [1]\n# X-START\nprint(1)\n# X-END\n\n\ndef solve(x):\n    return x\n"

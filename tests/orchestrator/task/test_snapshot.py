@@ -8,9 +8,10 @@ import pytest
 
 from orchestrator.change import File, Tree
 from orchestrator.git import Candidates
-from orchestrator.task import Snapshot, TaskError, input_digest, load_task, snapshot
+from orchestrator.task import Snapshot, TaskError, input_digest, load_task
 from orchestrator.task.errors import Wrong
 from orchestrator.task.files import plain_names
+from orchestrator.task.snapshot import snapshot
 from sandbox import InputStore
 from tests.orchestrator.task.conftest import Make
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.task import Task, TaskError, load_task, snapshot, write_template
+from orchestrator.task import Task, TaskError, load_task, write_template
 from orchestrator.task.roles import VerifierSpec
 from orchestrator.task.sections import (
     Budget,
@@ -24,6 +24,7 @@ from orchestrator.task.sections import (
     Trial,
     Tune,
 )
+from orchestrator.task.snapshot import snapshot
 from sandbox import Limits
 
 

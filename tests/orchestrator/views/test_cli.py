@@ -59,7 +59,9 @@ def test_help_loads_no_command() -> None:
 
 
 def test_status_loads_what_it_shows_and_no_more(tmp_path: Path) -> None:
-    """No loop, and no library for engines, databases, git, logs or pictures: it costs what it reads."""
+    """No loop, no model of a task, nothing that learns or applies, and no library for engines, databases, git, logs or
+    pictures: it costs what it reads.
+    """
     folder = unpacked("finished", tmp_path)
     heavy = (
         "docker",
@@ -70,6 +72,11 @@ def test_status_loads_what_it_shows_and_no_more(tmp_path: Path) -> None:
         "rich",
         "asyncio",
         "orchestrator.loop",
+        "orchestrator.task.model",
+        "orchestrator.change.applying",
+        "orchestrator.meta",
+        "orchestrator.population",
+        "logging",
     )
     code = (
         "import sys\nfrom orchestrator.views.cli import cli\n"

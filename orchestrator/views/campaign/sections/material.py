@@ -17,11 +17,12 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.savings import Savings, savings
 from orchestrator.domain.state import State
-from orchestrator.task import Task
+from orchestrator.task import Criteria, StoredTask
 from orchestrator.text import printable
 
 if TYPE_CHECKING:
     # It opens ledgers, which takes long to load.
+    from orchestrator.task import Task
     from orchestrator.views.campaign.history import History
 
 
@@ -35,7 +36,7 @@ class Material:
     accounts: Accounts
     run: Run
     ranking: Ranking
-    task: Task
+    stored: StoredTask
     folder: Path = Path()
     holder: str | None = None
     asked: Sequence[str] = ()
@@ -45,6 +46,15 @@ class Material:
     @property
     def metrics(self) -> Sequence[Metric]:
         return self.ranking.metrics
+
+    @property
+    def criteria(self) -> Criteria:
+        return self.stored.criteria
+
+    @property
+    def task(self) -> "Task":
+        """All of it, which takes long to load: the status does without."""
+        return self.stored.whole
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -80,7 +90,7 @@ class NodeMaterial:
     state: State
     node: Node
     ranking: Ranking
-    task: Task
+    task: "Task"
     history: "History"
 
     @property

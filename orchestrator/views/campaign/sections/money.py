@@ -9,7 +9,7 @@ from orchestrator.domain import figures
 from orchestrator.domain.model_use import Tokens
 from orchestrator.domain.records import Asked, Campaign, Node
 from orchestrator.domain.state import State
-from orchestrator.task import format_size
+from orchestrator.units import format_size
 from orchestrator.views.campaign.sections.material import Material, slots_of
 from orchestrator.views.render.model import (
     BREAK,
@@ -163,7 +163,7 @@ def verifier(it: Material) -> Section:
 
 
 def _course(it: Material) -> "Course | None":
-    if not (it.task.roles.evolver or it.task.roles.verifier):
+    if not (it.criteria.roles.evolver or it.criteria.roles.verifier):
         return None
     # Only campaigns that share dollars pay for loading the loop.
     from orchestrator.loop.shares import course_of

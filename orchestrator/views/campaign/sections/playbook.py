@@ -1,15 +1,16 @@
 """The playbook that agents work with: which version is used, and what attempts with each brought."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import PlaybookVersion
 from orchestrator.domain.state import State
-from orchestrator.playbook.contest import open_contest
-from orchestrator.playbook.results import Tally, tallies
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.render.model import Prose, Quote, Section, Table, Words
+
+if TYPE_CHECKING:
+    from orchestrator.playbook.results import Tally
 
 _NONE = "There is none: no proposer of this campaign asks a model."
 
@@ -18,6 +19,9 @@ def playbook(it: Material) -> Section:
     campaign, number = it.state.campaign, it.state.campaign.playbook
     if number is None:
         return Section("playbook", "Playbook", "", [Prose(_NONE)], {"playbook": None})
+    # Loaded here: most campaigns ask no model, and their status need not wait for it.
+    from orchestrator.playbook.results import Tally, tallies
+
     brought = tallies(it.state, it.ranking, it.run.number)
     versions = [(version, brought.get(version.number, Tally())) for version in it.state.playbooks.values()]
     contest = contest_line(it.state, it.ranking)
@@ -38,6 +42,8 @@ def playbook(it: Material) -> Section:
 
 def contest_line(state: State, ranking: Ranking) -> str:
     """Empty where no version is tried beside the present one."""
+    from orchestrator.playbook.contest import open_contest
+
     contest = open_contest(state)
     if contest is None:
         return ""
@@ -52,5 +58,5 @@ def fate(version: PlaybookVersion, state: State) -> str:
     return "is being tried" if version.number == state.campaign.challenger else version.fate
 
 
-def version_record(version: PlaybookVersion, tally: Tally, state: State) -> dict[str, Any]:
+def version_record(version: PlaybookVersion, tally: "Tally", state: State) -> dict[str, Any]:
     return version.model_dump(mode="json") | {"state": fate(version, state), "results": asdict(tally)}

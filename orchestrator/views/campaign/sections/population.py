@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from orchestrator.domain import figures
-from orchestrator.population.archive import Archive
-from orchestrator.population.base import Member, ParentContext, member_of
 from orchestrator.views.campaign.sections.material import Material
 from orchestrator.views.render.model import Block, Figure, Part, Prose, Quote, Section, Table, Words, join
+
+if TYPE_CHECKING:
+    from orchestrator.population.base import Member
 
 _ROWS = 20
 
@@ -32,15 +34,18 @@ def population(it: Material) -> Section:
     return Section("population", "Populations" if told else "", join(told, ", "), body, {"population": data})
 
 
-def _members(it: Material) -> list[Member]:
+def _members(it: Material) -> "list[Member]":
+    # Loaded here: where branches start at the champion, the status need not wait for the other rules.
+    from orchestrator.population.base import member_of
+
     return [member for node in it.nodes if (member := member_of(it.state, it.ranking, node, it.run))]
 
 
 def _rule(it: Material) -> str:
-    return str(json.loads(it.run.options).get("selection") or it.task.search.selection or "champion")
+    return str(json.loads(it.run.options).get("selection") or it.criteria.search.selection or "champion")
 
 
-def _islands(it: Material, members: Sequence[Member]) -> list[list[Words]]:
+def _islands(it: Material, members: "Sequence[Member]") -> list[list[Words]]:
     rows: list[list[Words]] = []
     for island in range(1, it.run.islands + 1) if it.run.islands > 1 else ():
         own = [node for node in it.nodes if node.island == island]
@@ -52,7 +57,10 @@ def _islands(it: Material, members: Sequence[Member]) -> list[list[Words]]:
     return rows
 
 
-def _cells(it: Material, members: Sequence[Member]) -> list[list[Words]]:
+def _cells(it: Material, members: "Sequence[Member]") -> list[list[Words]]:
+    from orchestrator.population.archive import Archive
+    from orchestrator.population.base import ParentContext
+
     baseline = next((member for member in members if member.node == it.run.root), None)
     archive = Archive(ParentContext(it.task.search.archive, baseline))
     for member in members:
@@ -60,14 +68,14 @@ def _cells(it: Material, members: Sequence[Member]) -> list[list[Words]]:
     return [[", ".join(map(str, cell)), *_place(it, best)] for cell, best in sorted(archive.cells.items())]
 
 
-def _unknown(it: Material, members: Sequence[Member]) -> list[str]:
+def _unknown(it: Material, members: "Sequence[Member]") -> list[str]:
     """Features of the archive that no judge has reported."""
     archive = it.task.search.archive
     seen = {name for member in members for name in (*member.tasks, *member.metrics)}
     return [name for name in (archive.features if archive and members else ()) if name not in seen]
 
 
-def _place(it: Material, best: Member | None) -> list[Words]:
+def _place(it: Material, best: "Member | None") -> list[Words]:
     if best is None:
         return ["", ""]
     return [best.node, Quote(figures.metrics(best.metrics, it.metrics))]

@@ -60,7 +60,7 @@ def site_lines(place: SiteRecord | None) -> list[str]:
 
 
 def tier(it: Material) -> Section:
-    caveat = it.task.judge.mode.terms.caveat
+    caveat = it.criteria.judge.mode.terms.caveat
     return Section("tier", line=Own(caveat, "yellow") if caveat else "")
 
 

@@ -22,7 +22,7 @@ from orchestrator.domain.verdict import Verdict
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Entry, Ledger, canonical
 from orchestrator.loop.book import book
-from orchestrator.task import Task
+from orchestrator.task import StoredTask, Task
 from orchestrator.views.campaign.sections.material import Material
 
 COHORT = "c0ffee0000000000"
@@ -248,7 +248,14 @@ class Story:
 def material(story: Story, ranking: Ranking | None = None) -> Material:
     """What sections on the present run are made from."""
     state = story.state
-    return Material(state, story.accounts, state.run, ranking or Ranking([Metric()]), story.task, Path("my task"))
+    return Material(
+        state,
+        story.accounts,
+        state.run,
+        ranking or Ranking([Metric()]),
+        StoredTask(story.task.canonical()),
+        Path("my task"),
+    )
 
 
 def campaign(count: int = 60, seed: int = 3, folder: Path | None = None, spare: int = 20) -> Story:
