@@ -81,5 +81,5 @@ BACKENDS = Kind(
 IMPORTERS = Kind(
     "importer",
     "blastdoor.importers",
-    {name: Entry(f"orchestrator.importing.{name}:read") for name in ("openevolve", "shinka")},
+    {name: Entry(f"orchestrator.importing.{name}:read") for name in ("openevolve", "shinka", "evo")},
 )

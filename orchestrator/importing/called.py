@@ -35,6 +35,7 @@ class CalledTask:
     judge_packages: Sequence[str]
     why_noisy: str
     attempts: int
+    goal: str = "higher"
 
     def text(self) -> str:
         wall = f'"{self.wall_s:g}s"'
@@ -61,7 +62,7 @@ class CalledTask:
             "",
             "[[metrics]]",
             f"name = {toml_text(self.metric)}",
-            'goal = "higher"',
+            f'goal = "{self.goal}"',
             *(["", f"[certify] # {self.why_noisy}", 'rule = "noisy"'] if self.why_noisy else []),
             *(["", "[budget]", f"attempts = {self.attempts}"] if self.attempts else []),
             "",
@@ -76,11 +77,11 @@ def _image(section: str, packages: Sequence[str]) -> list[str]:
     return ["", f"[{section}]", f"pip = {toml_list(packages)}"] if packages else []
 
 
-def how_it_is_called(functions: Sequence[str], program: str, metric: str) -> str:
+def how_it_is_called(functions: Sequence[str], program: str, metric: str, goal: str) -> str:
     """The end of every statement: what a proposer must know of the way in which its program is used."""
     return (
         f"A judge in another chamber calls {', '.join(functions)} of {program}. Only plain values cross: numbers,"
-        f" texts, lists, tables, arrays. What counts is {metric}; higher is better."
+        f" texts, lists, tables, arrays. What counts is {metric}; {goal} is better."
     )
 
 

@@ -21,7 +21,7 @@ _SHOWN = 6
 @dataclass(frozen=True)
 class Names:
     """How a system calls its files: patterns, the first that is there wins; `entries` are functions of the evaluator
-    that get the program's path, the first of which it must have.
+    that get the program's path, the first of which it must have. None where it is a program with a command line.
     """
 
     evaluator: Sequence[str]
@@ -41,6 +41,7 @@ class Wanted:
     memory_mib: int
     attempts: int
     driver: Mapping[str, object]
+    goal: str = "higher"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Found:
         return CalledTask(
             origin=wanted.origin,
             name=request.name,
-            statement=f"{said}\n\n{how_it_is_called(self.called, self.program, wanted.metric)}",
+            statement=f"{said}\n\n{how_it_is_called(self.called, self.program, wanted.metric, wanted.goal)}",
             program=self.program,
             editable=self.editable,
             metric=wanted.metric,
@@ -100,6 +101,7 @@ class Found:
             judge_packages=self.judge_needs.requirements(versions),
             why_noisy=self.why_noisy,
             attempts=wanted.attempts,
+            goal=wanted.goal,
         )
 
     def _mapped(self) -> list[str]:
@@ -153,7 +155,7 @@ def find(request: ImportRequest, names: Names) -> Found:
             " evaluator starts for it (a compiler, an interpreter) would have to run in the candidate's chamber"
         )
     seen = survey(source.python(evaluator), evaluator, names.entries)
-    if names.entries[0] not in seen.entries:
+    if names.entries and names.entries[0] not in seen.entries:
         raise TaskError(
             f"{source.folder / evaluator}: defines no {names.entries[0]}(program_path); name the evaluator's file"
         )

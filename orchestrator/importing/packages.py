@@ -27,6 +27,7 @@ KNOWN = {name: name for name in _SAME} | {
     "dateutil": "python-dateutil",
     "dotenv": "python-dotenv",
     "editdistance": "editdistance",
+    "evo_agent": "evo-agent",
     "flax": "flax",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",

@@ -29,6 +29,7 @@ JUDGE_HELPERS = (
     "blastdoor_relay.py",
     "blastdoor_stub.py",
     "blastdoor_evaluator.py",
+    "blastdoor_evo.py",
     "blastdoor_openevolve.py",
     "blastdoor_shinka.py",
     "blastdoor_frames.py",

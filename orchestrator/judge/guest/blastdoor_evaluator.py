@@ -22,21 +22,21 @@ from blastdoor_judge import BadOutput, publish
 from blastdoor_relay import NoFunction, relay
 from blastdoor_stub import Door, EvaluatorBroke, opened
 
-__all__ = ["EvaluatorBroke", "Outcome", "lend", "run_evaluator"]
+__all__ = ["EvaluatorBroke", "Outcome", "lend", "loaded", "run_evaluator"]
 
 MAX_ARTIFACT = 400
 MAX_TEXT = 300
 
 
 def run_evaluator(
-    run: Callable[[ModuleType, str, Outcome], None],
+    run: Callable[[str, str, Outcome], None],
     *,
     evaluator: str,
     metric: str,
     functions: Sequence[str],
     classes: Sequence[str] = (),
 ) -> None:
-    """Load the evaluator, let `run` call it with the stub's path, and publish what it put into the outcome.
+    """Let `run`, which is given the evaluator's path and the stub's, fill the outcome, and publish that.
 
     `functions` are those of the program that it calls, `classes` those that it makes objects of.
     """
@@ -45,7 +45,7 @@ def run_evaluator(
         found = Outcome(metric)
         with opened(door, Path(folder)) as program:
             try:
-                run(_loaded(evaluator), program, found)
+                run(evaluator, program, found)
             except Exception as error:
                 if not any(error is it for it in door.raised):
                     raise
@@ -54,7 +54,8 @@ def run_evaluator(
         found.publish(door)
 
 
-def _loaded(name: str) -> ModuleType:
+def loaded(name: str) -> ModuleType:
+    """The evaluator as a module; its folder is where it imports from."""
     path = Path(name).resolve()
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location("evaluation_module", path)
@@ -88,6 +89,7 @@ class Outcome:
         self.texts: dict[str, str] = {}
         self.notes: list[str] = []
         self.incorrect = ""
+        self.tasks: dict[str, float] | None = None
 
     def take(self, metrics: Mapping[str, Any], artifacts: Any = None) -> dict[str, float]:
         """What an evaluator said; its own numbers are given back."""
@@ -117,7 +119,7 @@ class Outcome:
         if door.failures:
             failed = f"{len(door.failures)} of {door.calls} calls failed, the first: {door.failures[0]}"
         said = (f"{name}: {text}" for name, text in self.texts.items())
-        publish(score, metrics=others, notes="\n".join(filter(None, [failed, *self.notes, *said])))
+        publish(score, metrics=others, tasks=self.tasks, notes="\n".join(filter(None, [failed, *self.notes, *said])))
 
 
 def _is_number(value: Any) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from blastdoor_evaluator import EvaluatorBroke, Outcome, lend, run_evaluator
+from blastdoor_evaluator import EvaluatorBroke, Outcome, lend, loaded, run_evaluator
 
 __all__ = ["judge"]
 
@@ -45,7 +45,7 @@ def judge(*, thresholds: Sequence[float] | None = None, **given: Any) -> None:
     threshold is the last.
     """
     lend("openevolve.evaluation_result", EvaluationResult=EvaluationResult)
-    run_evaluator(lambda module, program, found: _run(module, program, found, thresholds), **given)
+    run_evaluator(lambda evaluator, program, found: _run(loaded(evaluator), program, found, thresholds), **given)
 
 
 def _run(module: ModuleType, program: str, found: Outcome, thresholds: Sequence[float] | None) -> None:

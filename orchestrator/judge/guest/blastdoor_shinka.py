@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from blastdoor_evaluator import EvaluatorBroke, Outcome, lend, run_evaluator
+from blastdoor_evaluator import EvaluatorBroke, Outcome, lend, loaded, run_evaluator
 
 __all__ = ["judge"]
 
@@ -32,9 +32,9 @@ def judge(**given: Any) -> None:
     run_evaluator(_run, **given)
 
 
-def _run(module: ModuleType, program: str, found: Outcome) -> None:
+def _run(evaluator: str, program: str, found: Outcome) -> None:
     with tempfile.TemporaryDirectory() as results:
-        module.main(program, results)
+        loaded(evaluator).main(program, results)
         metrics, correct = (_read(Path(results) / name) for name in ("metrics.json", "correct.json"))
     if correct.get("correct") is not True:
         found.incorrect = str(correct.get("error") or "the evaluator says that it is not correct")

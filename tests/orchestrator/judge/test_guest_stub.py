@@ -113,7 +113,8 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     """Runs an evaluator on functions and gives the channel, with what was handed over."""
     before = set(sys.modules)
     monkeypatch.setattr(sys, "path", [str(GUEST), *sys.path])
-    for name in ("BLASTDOOR_STUB_SOCKET", "PYTHONPATH"):
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    for name in ("BLASTDOOR_STUB_SOCKET", "EVO_RESULT_PATH", "PYTHONPATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
     for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
@@ -132,7 +133,8 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
         opened.append(channel)
         monkeypatch.setattr(importlib.import_module("blastdoor_relay"), "Frames", lambda: channel)
         judging = importlib.import_module(f"blastdoor_{system}")
-        judging.judge(evaluator=str(tmp_path / "evaluator.py"), metric="combined_score", functions=wanted, **more)
+        said = {"metric": "combined_score", **more}
+        judging.judge(evaluator=str(tmp_path / "evaluator.py"), functions=wanted, **said)
         return channel
 
     yield run
@@ -419,3 +421,36 @@ def test_an_evaluator_of_shinka_that_leaves_nothing(judge: Judge) -> None:
     """Without its two files the judge broke."""
     with pytest.raises(Exception, match=r"left no metrics\.json"):
         judge("def main(program_path, results_dir):\n    pass\n", system="shinka")
+
+
+EVO = (
+    BY_SPEC
+    + """
+import json, os, sys
+solve = load(sys.argv[2]).solve
+tasks = {str(x): solve(x) for x in (1, 2)}
+result = json.dumps({"score": sum(tasks.values()), "tasks": tasks})
+"""
+)
+LEAVES = {
+    "a file": "print('log')\nopen(os.environ['EVO_RESULT_PATH'], 'x').write(result)\nsys.exit(0)\n",
+    "stdout": "print(result)\n",
+}
+TOLD = {"system": "evo", "metric": "score", "arguments": ["--target", "{target}"]}
+
+
+@pytest.mark.parametrize("where", LEAVES)
+def test_a_benchmark_of_evo(judge: Judge, where: str) -> None:
+    """It finds the target on its command line, and its result counts wherever it leaves it, with its tasks."""
+    result = judge(EVO + LEAVES[where], **TOLD).result
+    assert (result["score"], result["tasks"]) == (6, {"1": 2, "2": 4})
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [("sys.exit(3)\n", "ended with 3"), ("print('no result')\n", "left no result"), ("print('[1]')\n", "is no table")],
+)
+def test_a_benchmark_of_evo_that_breaks(judge: Judge, end: str, why: str) -> None:
+    """Another exit code than 0, and no result, are the judge's own faults."""
+    with pytest.raises(Exception, match=why):
+        judge(EVO + end, **TOLD)

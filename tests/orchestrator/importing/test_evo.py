@@ -1,0 +1,89 @@
+"""What becomes of a repository in which evo was set up. No code of it is run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing.evo import read
+from orchestrator.task import TaskError, load_task, snapshot
+
+TARGET = "def solve(task):\n    return 'yes'\n"
+BENCHMARK = """
+import argparse, json
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--agent")
+NAMES = ["solve"]
+TASKS = json.load(open("tasks.json"))
+"""
+CONFIG = {
+    "target": "agent/agent.py",
+    "benchmark": "python3 ./benchmark.py --agent {target} --quick",
+    "metric": "min",
+    "gate": "python3 gate.py",
+}
+
+
+def imported(folder: Path, *, old_layout: bool = False, **changed: Any) -> Imported:
+    state = ".evo" if old_layout else ".evo/run_0003"
+    files = {
+        "agent/agent.py": TARGET,
+        "benchmark.py": BENCHMARK,
+        "tasks.json": "[]",
+        "gate.py": "",
+        f"{state}/config.json": json.dumps({**CONFIG, **changed}),
+        **({} if old_layout else {".evo/meta.json": json.dumps({"active": "run_0003"})}),
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return read(ImportRequest(folder, "small"))
+
+
+@pytest.mark.parametrize("old_layout", [True, False])
+def test_a_whole_repository(tmp_path: Path, old_layout: bool) -> None:
+    """Target, benchmark with its arguments, and direction come from the active run; the gate is told."""
+    found = imported(tmp_path / "there", old_layout=old_layout)
+    write_task(found, tmp_path / "here")
+    task = load_task(tmp_path / "here")
+    snapshot(task, tmp_path / "here")
+    assert [(it.name, it.goal) for it in task.metrics] == [("score", "lower")]
+    assert task.editable == ("agent/agent.py",)
+    assert task.trial.command[-1] == "agent/agent.py"
+    assert found.files["judge/benchmark.py"] == BENCHMARK.encode()
+    assert {name for name in found.files if name.startswith("judge/")} == {
+        "judge/benchmark.py",
+        "judge/judge.py",
+        "judge/tasks.json",
+    }
+    assert 'arguments=["--agent", "{target}", "--quick"]' in found.files["judge/judge.py"].decode()
+    assert any("the gate (python3 gate.py)" in line for line in found.left_out)
+
+
+@pytest.mark.parametrize(
+    ("why", "changed"),
+    [
+        ("it must be max or min", {"metric": "best"}),
+        ("is no Python file of the repository that is given", {"benchmark": "make bench TARGET={target}"}),
+        ("is no Python file of the repository that is given", {"benchmark": "python3 benchmark.py"}),
+        ("is no Python file of the repository that is given", {"benchmark": "python3 'benchmark.py {target}"}),
+        ("is not there, or is a link", {"target": "gone.py"}),
+    ],
+)
+def test_bad_input(tmp_path: Path, why: str, changed: dict[str, Any]) -> None:
+    """One line that says what is wrong."""
+    with pytest.raises(TaskError, match=why):
+        imported(tmp_path / "there", **changed)
+
+
+def test_without_evo(tmp_path: Path) -> None:
+    """A repository in which evo was never set up is told so, and so is a state that cannot be read."""
+    with pytest.raises(TaskError, match="run evo init there"):
+        read(ImportRequest(tmp_path, "small"))
+    (tmp_path / ".evo").mkdir()
+    (tmp_path / ".evo/config.json").write_text("{")
+    with pytest.raises(TaskError, match="is not JSON"):
+        read(ImportRequest(tmp_path, "small"))
