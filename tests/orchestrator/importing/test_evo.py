@@ -8,7 +8,8 @@ import pytest
 
 from orchestrator.importing import Imported, ImportRequest, write_task
 from orchestrator.importing.evo import read
-from orchestrator.task import TaskError, load_task, snapshot
+from orchestrator.task import TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 
 TARGET = "def solve(task):\n    return 'yes'\n"
 BENCHMARK = """
