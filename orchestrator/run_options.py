@@ -129,7 +129,9 @@ class Names(Text):
     """Several, with commas between them."""
 
     def parse(self, text: str) -> object:
-        return tuple(name.strip() for name in text.split(",") if name.strip())
+        if names := tuple(name.strip() for name in text.split(",") if name.strip()):
+            return names
+        raise ValueError(f'"{text}" names nothing; write names with commas between them')
 
     def shown(self, value: Any) -> str:
         return ", ".join(value)

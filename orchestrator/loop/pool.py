@@ -61,7 +61,7 @@ def refuse_too_few(state: State, base: Run, found: int) -> None:
     has = "no valid member" if not found else "one valid member"
     others = choosing.of_other_cohorts(state, base)
     also = f"; {others} more were measured in other cohorts, which cannot be compared" if others else ""
-    advice = "try more changes first (resume --attempts), or mend the judge" if not others else "run more attempts"
+    advice = "try more changes first (resume --attempts)" + ("" if others else ", or mend the judge")
     raise PoolFailed(f"a pool needs {LEAST} members, and run {base.number} has {has}{also}; {advice}")
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.choices import PROPOSERS
+from orchestrator.registry import UnknownName
 from orchestrator.run_options import OPTIONS, Flags, Scope, options_of
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError
@@ -71,9 +73,20 @@ def resolve(
     if runs:
         settle(values, sources)
     options = Options(values, sources)
+    if runs:
+        _check_arms(options)
     if flags.agent is not None and "agent" not in options.proposers:
         raise TaskError(f"--agent means nothing to the proposer {values['proposer']}; use it with --proposer agent")
     return options
+
+
+def _check_arms(options: Options) -> None:
+    """Before an engine is looked for. Raises TaskError for one that nothing has."""
+    for name in options.arms:
+        try:
+            PROPOSERS.find(name)
+        except UnknownName as error:
+            raise TaskError(f"search.arms: {error}") from None
 
 
 def resolve_site(flags: Flags, settings: Settings, *, anywhere: bool = False) -> SiteChoice:

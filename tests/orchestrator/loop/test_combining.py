@@ -13,7 +13,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.verdict import Mode
 from orchestrator.ledger import Fenced, Ledger
-from orchestrator.loop.pool import deliver
+from orchestrator.loop.pool import deliver, refuse_too_few
 from orchestrator.loop.workbench import PoolFailed
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
@@ -220,6 +220,12 @@ async def test_members_of_other_cohorts(tmp_path: Path) -> None:
         await session.run()
         measured = [it.id for it in session.bench.state.nodes.values() if session.bench.state.run.cohort in it.verdicts]
         assert "1.2" not in measured
+        others = len(session.bench.state.nodes) - len(measured)
+        told = (
+            rf"has one valid member; {others} more were measured in other cohorts, .*; try more .*resume --attempts\)$"
+        )
+        with pytest.raises(PoolFailed, match=told):
+            refuse_too_few(session.bench.state, session.bench.state.run, 1)
     async with scripted(folder, Script(cpu="new"), {"value": 9}, how=How.COMBINE) as stage:
         await stage.run()
         assert {member.node for member in stage.bench.state.run.pool} <= set(measured)

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import Task, load_task, write_template
+from orchestrator.task import Task, TaskError, load_task, write_template
 from orchestrator.wiring.options import resolve
 
 
@@ -44,3 +45,13 @@ def test_what_a_flag_said_stays_with_the_campaign(task: Task) -> None:
 def test_zero_is_a_value(task: Task) -> None:
     """A cap of nothing is a cap."""
     assert resolve(Flags(tunes=0, usd=0.0), task, Settings())["usd"] == 0.0
+
+
+def test_arms_that_do_not_exist(task: Task) -> None:
+    """They are told of before an engine is looked for, wherever they were said, with the nearest name."""
+    in_task = task.model_copy(update={"search": task.search.model_copy(update={"arms": ("tpe", "operatrs")})})
+    for flags, said in ((Flags(arms=("operatrs",)), task), (Flags(), in_task)):
+        with pytest.raises(TaskError, match=r'^search\.arms: .*not "operatrs"; did you mean "operators"\?$'):
+            resolve(flags, said, Settings())
+    with pytest.raises(ValidationError, match="names nothing; write names with commas between them"):
+        Flags(arms=" , ")  # type: ignore[arg-type]  # as on the command line
