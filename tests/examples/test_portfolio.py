@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Role
 from orchestrator.task import load_task
+from orchestrator.wiring.reading import read_campaign
 from tests.examples.judging import EXAMPLES, judged
 from tests.started import completed
 
@@ -100,7 +103,8 @@ def test_best_of_each_instance() -> None:
 @pytest.mark.docker
 def test_both_stages(tmp_path: Path) -> None:
     """`run --combine` searches bases, freezes two of them, runs those on the held-out instances, and combines them: one
-    command, from which `replay` and `export` go on.
+    command, from which `replay` and `export` go on. A combination that names a member which is not in the pool finds no
+    such file, fails, and pays for its attempt.
     """
     folder = shutil.copytree(FOLDER, tmp_path / "task")
     file = folder / "blastdoor.toml"
@@ -121,3 +125,14 @@ def test_both_stages(tmp_path: Path) -> None:
     assert told("replay", "best", "--json", folder)
     assert completed("export", "--artifact", tmp_path / "winner", "best", folder, env=environment).returncode == 0
     assert {it.name for it in (tmp_path / "winner/members").iterdir()} == {it["node"] for it in stage["members"]}
+    change = tmp_path / "stranger.txt"
+    old = '    names = json.loads((pool / "members.json").read_text())["members"]\n'
+    change.write_text(f'portfolio.py\n<<<<<<< SEARCH\n{old}=======\n    names = ["1.99"]\n>>>>>>> REPLACE\n')
+    assert completed("inject", "--diff", change, folder, env=environment).returncode == 0
+    told("resume", "--attempts", "5", "--json", folder)
+    with read_campaign(folder) as reading:
+        [stranger] = [node for node in reading.state.nodes.values() if node.role is Role.INJECTED]
+        assert (stranger.ending, stranger.why) == (Ending.FAILED, "exit code 1")
+        trial = reading.state.trials[stranger.submitted or ""]
+        assert trial.log
+        assert b"/inputs/pool/1.99/packings.json" in reading.artifacts.get(trial.log)
