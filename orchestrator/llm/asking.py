@@ -30,11 +30,14 @@ async def ask(
     max_tokens: int,
     model: str,
     thinking: int | None,
+    temperature: float | None = None,
 ) -> Answer:
     """Raises NoAnswer and Unusable."""
     asked: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "messages": list(messages)}
     if system:
         asked["system"] = _system(system)
+    if temperature is not None:  # the client has no name for it, since not every model takes one
+        asked["extra_body"] = {"temperature": temperature}
     if thinking is not None and (way := line.prices.of(model).thinking) != "none":
         budget = {"type": "enabled", "budget_tokens": max(_LEAST_BUDGET, thinking)}
         asked["thinking"] = {"type": "adaptive"} if way == "adaptive" else budget

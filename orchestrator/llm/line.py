@@ -81,6 +81,7 @@ class Line(Protocol):
         max_tokens: int,
         model: str | None = None,
         thinking: int | None = None,
+        temperature: float | None = None,
     ) -> Answer:
         """One answer. The parts of `system` are stable prefixes for caching, the last one may change.
 

@@ -150,10 +150,11 @@ class OpenLine:
         max_tokens: int,
         model: str | None = None,
         thinking: int | None = None,
+        temperature: float | None = None,
     ) -> Answer:
         from orchestrator.llm.asking import ask
 
-        return await ask(self, system, messages, max_tokens, model or self.models[0], thinking)
+        return await ask(self, system, messages, max_tokens, model or self.models[0], thinking, temperature)
 
 
 def note_refusal(scope: Scope, refused: Refused) -> None:

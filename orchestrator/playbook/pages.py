@@ -17,9 +17,11 @@ CORRECTIONS = "corrections.md"
 PAGE_BYTES = 16 * 1024
 TOTAL_BYTES = 96 * 1024
 SKILLS = 32
+VARIANTS = 16
 
 _KNOWN = (*PROMPTS, NOTES, CORRECTIONS)
 _SKILL = re.compile(r"skills/[a-z0-9][a-z0-9-]{0,63}\.md")
+_VARIANT = re.compile(r"prompts/(draft|improve|debug|params)-[a-z0-9][a-z0-9-]{0,31}\.md")
 _DEPTH = 2
 
 Pages = Mapping[str, str]
@@ -70,25 +72,36 @@ def checked(pages: Pages, where: str = "the playbook") -> dict[str, str]:
             raise PlaybookError(f"{where}: {name} has more than {PAGE_BYTES:,} bytes; shorten it, prompts are paid for")
         if odd := next((one for one in text if not one.isprintable() and one not in "\n\t"), None):
             raise PlaybookError(f"{where}: {name} has the character {odd!a}, which nobody sees; remove it")
-        if name in PROMPTS and not text.strip():
+        if name.startswith("prompts/") and not text.strip():
             raise PlaybookError(f"{where}: {name} is empty; write it, or remove it for the one that ships")
     skills = sum(name.startswith("skills/") for name in pages)
     if skills > SKILLS:
         raise PlaybookError(f"{where} has {skills} skills, at most {SKILLS} are read; remove some")
+    if (variants := sum(map(is_variant, pages))) > VARIANTS:
+        raise PlaybookError(f"{where} has {variants} variants of prompts, at most {VARIANTS} are read; remove some")
     if sum(len(text.encode()) for text in pages.values()) > TOTAL_BYTES:
         raise PlaybookError(f"{where} has more than {TOTAL_BYTES:,} bytes in all; shorten it, prompts are paid for")
     return dict(sorted(pages.items()))
 
 
+def is_variant(name: str) -> bool:
+    """Whether it is another way to put a prompt."""
+    return _VARIANT.fullmatch(name) is not None
+
+
 def _check_name(name: str, where: str) -> None:
-    if name in _KNOWN or _SKILL.fullmatch(name):
+    if name in _KNOWN or _SKILL.fullmatch(name) or is_variant(name):
         return
     if name.startswith("skills/"):
         raise PlaybookError(
             f"{where}: {name!a} is not a skill; call it skills/name.md, with small letters, digits and -"
         )
     close = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]}?" if close else f"pages are {', '.join(_KNOWN)} and skills/NAME.md"
+    hint = (
+        f"did you mean {close[0]}?"
+        if close
+        else f"pages are {', '.join(_KNOWN)}, skills/NAME.md and prompts/improve-NAME.md"
+    )
     raise PlaybookError(f"{where}: {name!a} is not a page of a playbook; {hint}")
 
 

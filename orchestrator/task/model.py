@@ -146,6 +146,8 @@ class Task(Section):
         if self.pruning and not self.pruning.options:
             later["pruning"] = {"options"}
         later["search"] = {name for name in _LATER_IN_SEARCH if getattr(self.search, name) is None}
+        if self.model.temperature is None:
+            later["model"] = {"temperature"}
         if self.budget.minimisation is None:
             later["budget"] = {"minimisation"}
         return self.model_dump(mode="json", by_alias=True, exclude=later)

@@ -30,6 +30,7 @@ from sandbox.units import Duration, Size
 
 Resource = Literal["gpu", "memory", "port", "database", "api", "cpu"]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+Warmth = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Span = Annotated[Duration, Field(gt=0, le=86_400 * 366)]
 Plain = (
@@ -253,6 +254,14 @@ class ModelSpec(Section):
     context: int = Field(default=30_000, ge=1_000, le=10_000_000)
     form: Literal["blocks", "diff", "whole"] = "blocks"
     others: bool = True
+    temperature: tuple[Warmth, Warmth] | None = None
+
+    @field_validator("temperature")
+    @classmethod
+    def _rises(cls, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+        if bounds and not bounds[0] < bounds[1]:
+            raise ValueError("the first bound must be below the second one; write it like [0.3, 1.0]")
+        return bounds
 
 
 class AgentSpec(Section):

@@ -3,6 +3,7 @@
 Both questions belong to one attempt and are paid from one allowance.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ Read = Callable[[Answer], Sequence[Offer]]
 @dataclass(frozen=True)
 class Conversation:
     """`wanted` says in a few words what an answer has to hold, for one that holds none. `model` is whom to ask, None
-    for the preferred one.
+    for the preferred one; `temperature` how far it may stray, None for its own.
     """
 
     line: Line
@@ -43,6 +44,7 @@ class Conversation:
     max_tokens: int
     wanted: str
     model: str | None = None
+    temperature: float | None = None
 
     async def proposals(self, read: Read) -> list[Proposal]:
         """Those that would be taken first. Raises Stalled where the provider failed, Unanswered where nothing came."""
@@ -65,7 +67,11 @@ class Conversation:
     async def _ask(self, messages: Sequence[dict[str, Any]]) -> Answer:
         try:
             return await self.line.ask(
-                system=self.context.system, messages=messages, max_tokens=self.max_tokens, model=self.model
+                system=self.context.system,
+                messages=messages,
+                max_tokens=self.max_tokens,
+                model=self.model,
+                temperature=self.temperature,
             )
         except NoAnswer as error:
             fault = Unanswered if error.charged else Barred if self.line.barred else Stalled
@@ -93,6 +99,13 @@ def chosen_model(brief: Brief) -> str | None:
     if brief.line is None or not brief.chooser.learns or len(brief.line.models) < 2:
         return None
     return brief.chooser.choose("model", dict.fromkeys(brief.line.models, 1.0))
+
+
+def chosen_temperature(brief: Brief, bounds: tuple[float, float] | None) -> float | None:
+    """Within the task's bounds, where it has some and the search learns; else the model's own."""
+    if bounds is None or not brief.chooser.learns:
+        return None
+    return round(brief.chooser.knob("temperature", math.sqrt(bounds[0] * bounds[1]), *bounds), 4)
 
 
 def _made(offers: Sequence[Offer]) -> list[Proposal]:

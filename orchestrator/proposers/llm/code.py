@@ -11,7 +11,7 @@ from orchestrator.llm.line import Answer
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief
 from orchestrator.proposers.llm import prompts
-from orchestrator.proposers.llm.asking import CUT, Conversation, Offer, chosen_model
+from orchestrator.proposers.llm.asking import CUT, Conversation, Offer, chosen_model, chosen_temperature
 from orchestrator.proposers.llm.context import Context, Fixed, Telling
 from orchestrator.proposers.llm.modes import Mode, choose
 from orchestrator.proposers.llm.results import result
@@ -48,7 +48,8 @@ class LlmCode:
         if brief.line is None:
             raise AssertionError("the proposer llm was asked without a line to a model")
         mode, context = await offload(self._context, brief)
-        talk = Conversation(brief.line, context, self._spec.max_output, "change", chosen_model(brief))
+        warmth = chosen_temperature(brief, self._spec.temperature)
+        talk = Conversation(brief.line, context, self._spec.max_output, "change", chosen_model(brief), warmth)
         found = await talk.proposals(lambda answer: self._offers(answer, brief, mode))
         return found[: brief.count]
 
@@ -72,7 +73,7 @@ class LlmCode:
         return Fixed(rules, about_task(self._task, self._policy, changes_code=True))
 
     def _question(self, brief: Brief, mode: Mode, went_wrong: str) -> str:
-        asked = [prompts.prompt(brief.playbook, _PROMPTS[mode])]
+        asked = [prompts.prompt(brief.playbook, prompts.chosen(brief, _PROMPTS[mode]))]
         if went_wrong:
             asked.append(f"It ended with: {went_wrong}")
         if brief.again:

@@ -11,7 +11,7 @@ from orchestrator.llm.line import Answer
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief
 from orchestrator.proposers.llm import prompts
-from orchestrator.proposers.llm.asking import Conversation, Offer, chosen_model
+from orchestrator.proposers.llm.asking import Conversation, Offer, chosen_model, chosen_temperature
 from orchestrator.proposers.llm.context import Fixed, Telling
 from orchestrator.proposers.llm.rules import FRAMES, about_task, points_contract
 from orchestrator.proposers.space import shown_point
@@ -49,13 +49,15 @@ class LlmParams:
             raise AssertionError("the proposer llm-params was asked without a line to a model")
         telling = Telling(self.fixed(brief), brief, self._policy, self._metrics, self._spec.context, files=False)
         context = await offload(telling.context, self._question(brief))
-        talk = Conversation(brief.line, context, self._spec.max_output, "JSON object with points", chosen_model(brief))
+        model, warmth = chosen_model(brief), chosen_temperature(brief, self._spec.temperature)
+        talk = Conversation(brief.line, context, self._spec.max_output, "JSON object with points", model, warmth)
         found = await talk.proposals(lambda answer: self._offers(answer, brief))
         return found[: brief.count]
 
     def fixed(self, brief: Brief | None = None) -> Fixed:
         playbook = brief.playbook if brief else None
-        advice = "\n\n".join(prompts.prompt(playbook, name) for name in (prompts.SYSTEM, prompts.PARAMS))
+        asked = prompts.chosen(brief, prompts.PARAMS) if brief else prompts.PARAMS
+        advice = "\n\n".join(prompts.prompt(playbook, name) for name in (prompts.SYSTEM, asked))
         rules = f"{advice}\n\n{FRAMES}\n\n{points_contract(self._space)}"
         return Fixed(rules, about_task(self._task, self._policy, changes_code=False))
 

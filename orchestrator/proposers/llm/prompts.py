@@ -5,9 +5,10 @@ What a prompt says is advice. What must hold, like the form of an answer, is sai
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import PurePosixPath as Path
 
 from orchestrator.playbook import CORRECTIONS, NOTES, default_pages
-from orchestrator.proposers.base import Playbook
+from orchestrator.proposers.base import Brief, Playbook
 
 SYSTEM, DRAFT, IMPROVE, DEBUG, PARAMS = (
     f"prompts/{name}.md" for name in ("system", "draft", "improve", "debug", "params")
@@ -18,6 +19,17 @@ SKILLS = "skills/"
 def prompt(playbook: Playbook | None, name: str) -> str:
     given = playbook.files.get(name) if playbook else None
     return (_defaults()[name] if given is None else given).strip()
+
+
+def chosen(brief: Brief, name: str) -> str:
+    """The page to ask with: where the search learns, it learns which of a prompt's variants pays."""
+    stem = name.removesuffix(".md")
+    texts: Mapping[str, str] = brief.playbook.files if brief.playbook else {}
+    others = sorted(it for it in texts if it.startswith(f"{stem}-") and texts[it].strip())
+    if not others or not brief.chooser.learns:
+        return name
+    pages = {Path(it).stem: it for it in (name, *others)}
+    return pages[brief.chooser.choose("prompt", dict.fromkeys(pages, 1.0)) or Path(name).stem]
 
 
 def guidance(playbook: Playbook | None) -> list[tuple[str, str]]:

@@ -157,3 +157,11 @@ async def test_cancelled(messages_server: MessagesServer, line: OpenLine, ear: L
     assert len(ear.ends) == len(ear.intents) == 1
     assert ear.used.spent == ear.intents[0].worst
     assert asked().model == ear.intents[0].model
+
+
+async def test_a_temperature_is_handed_on(messages_server: MessagesServer, line: OpenLine) -> None:
+    """Where one is said; else the request has none."""
+    messages_server.play(Reply(), Reply())
+    await ask(line, temperature=0.4)
+    await ask(line)
+    assert [body.get("temperature") for body in messages_server.bodies] == [0.4, None]

@@ -140,7 +140,9 @@ class Line:
         max_tokens: int,
         model: str | None = None,
         thinking: int | None = None,
+        temperature: float | None = None,
     ) -> Answer:
+        assert temperature is None
         self.asked = {"system": system, "messages": messages, "max_tokens": max_tokens, "thinking": thinking}
         assert model is None
         return Answer(answer("pass"), "m", "end_turn", Tokens())

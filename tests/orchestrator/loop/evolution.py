@@ -76,7 +76,9 @@ class Evolver:
         max_tokens: int,
         model: str | None = None,
         thinking: int | None = None,
+        temperature: float | None = None,
     ) -> Answer:
+        assert temperature is None
         assert self.book is not None
         self.asked.append(messages[-1]["content"])
         self.models_asked.append(model)

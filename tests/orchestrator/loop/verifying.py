@@ -91,7 +91,9 @@ class Verifying:
         max_tokens: int,
         model: str | None = None,
         thinking: int | None = None,
+        temperature: float | None = None,
     ) -> Answer:
+        assert temperature is None
         self.asked.append({"system": system, "max_tokens": max_tokens, "model": model, "thinking": thinking})
         self.prompts.append(messages[0]["content"])
         record_call(self._bench, self.lines[-1][0], ModelRole.VERIFIER, self._microdollars)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.playbook import PROMPTS, PlaybookError, checked, default_pages, load_pages
-from orchestrator.playbook.pages import PAGE_BYTES, SKILLS, TOTAL_BYTES
+from orchestrator.playbook.pages import PAGE_BYTES, SKILLS, TOTAL_BYTES, VARIANTS
 
 
 @pytest.fixture
@@ -59,6 +59,9 @@ def test_what_tools_leave_is_left_out(folder: Path) -> None:
         ("notes.md", "a\u202eb".encode(), "which nobody sees"),
         ("notes.md", b"x" * (PAGE_BYTES + 1), "more than 16,384 bytes"),
         ("prompts/draft.md", b" \n", "prompts/draft.md is empty"),
+        ("prompts/draft-bold.md", b" \n", "prompts/draft-bold.md is empty"),
+        ("prompts/system-bold.md", b"x", "is not a page of a playbook; did you mean"),
+        ("prompts/draft-Bold.md", b"x", "is not a page of a playbook; did you mean"),
     ],
 )
 def test_refused(folder: Path, name: str, content: bytes, said: str) -> None:
@@ -75,6 +78,9 @@ def test_too_much() -> None:
     many = {f"skills/s{number}.md": "x" for number in range(SKILLS + 1)}
     with pytest.raises(PlaybookError, match="at most 32 are read"):
         checked(many)
+    variants = {f"prompts/draft-{number}.md": "x" for number in range(VARIANTS + 1)}
+    with pytest.raises(PlaybookError, match="17 variants of prompts, at most 16 are read"):
+        checked(variants)
     large = {f"skills/s{number}.md": "x" * PAGE_BYTES for number in range(TOTAL_BYTES // PAGE_BYTES + 1)}
     with pytest.raises(PlaybookError, match="bytes in all"):
         checked(large)

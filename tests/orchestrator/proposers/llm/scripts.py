@@ -23,6 +23,7 @@ class Asked:
     messages: tuple[Mapping[str, Any], ...]
     max_tokens: int
     model: str | None = None
+    temperature: float | None = None
 
     @property
     def last(self) -> str:
@@ -58,9 +59,10 @@ class ScriptedLine:
         max_tokens: int,
         model: str | None = None,
         thinking: int | None = None,
+        temperature: float | None = None,
     ) -> Answer:
         del thinking
-        self.asked.append(Asked(tuple(system), tuple(messages), max_tokens, model))
+        self.asked.append(Asked(tuple(system), tuple(messages), max_tokens, model, temperature))
         entry = self._entries.pop(0)
         if isinstance(entry, Exception):
             raise entry

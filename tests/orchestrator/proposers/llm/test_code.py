@@ -300,3 +300,40 @@ def test_t82_headings_that_are_none() -> None:
     began = time.thread_time()
     assert read_changes(f"{long}\n{GOOD}", POLICY) == read_changes(GOOD, POLICY)
     assert time.thread_time() - began < 5
+
+
+async def test_a_search_that_learns_draws_a_prompt_and_a_temperature() -> None:
+    """Of the variants that the playbook has of the prompt that is due, and between the bounds of the task; both are
+    noted. Without learning, the usual prompt is asked with, and no temperature is sent.
+    """
+    texts = {
+        "draft": "Draft.",
+        "draft-bold": "Dare.",
+        "improve": "Mend.",
+        "improve-x": "Polish.",
+        "debug-y": "Breathe.",
+    }
+    files = {f"prompts/{page}.md": text for page, text in texts.items()}
+    meta, seen = Meta(Learnt(Learning.GRADIENT)), set()
+    for number in range(1, 20):
+        line, chooser = ScriptedLine(GOOD), meta.chooser((), 1, number, 0)
+        brief = replace(brief_of(TASK, line, playbook=Playbook(7, files)), step=1, chooser=chooser)
+        await code(temperature=[0.3, 0.9]).propose(brief)
+        assert chooser.drawn
+        knob, asked = chooser.drawn.knobs["temperature"], line.asked[0]
+        assert 0.3 <= knob.value <= 0.9
+        assert asked.temperature == pytest.approx(knob.value, abs=1e-4)
+        page = chooser.drawn.arms["prompt"].option
+        assert asked.last.startswith(texts[page])
+        seen.add(page)
+    assert seen == {"draft", "draft-bold", "improve", "improve-x"}
+    line = ScriptedLine(GOOD)
+    await code(temperature=[0.3, 0.9]).propose(brief_of(TASK, line, playbook=Playbook(7, files)))
+    assert (line.asked[0].temperature, line.asked[0].last[:6]) == (None, "Draft.")
+
+
+@pytest.mark.parametrize("bounds", [[0.9, 0.3], [0.5, 0.5], [0.0, 1.0], [0.5, 1.5], [0.5]])
+def test_bounds_of_a_temperature(bounds: list[float]) -> None:
+    """Two numbers above 0 and up to 1 that rise."""
+    with pytest.raises(ValueError, match="temperature"):
+        make_task(model={"temperature": bounds})
