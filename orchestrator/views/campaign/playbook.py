@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from orchestrator.change import Tree
 from orchestrator.change.canonical import difference
@@ -27,9 +25,9 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sections.playbook import contest_line, fate, version_record
 from orchestrator.views.render.layout import diff_lines
+from orchestrator.views.render.model import BREAK, Lines, Own, Quote, Section, Words
+from orchestrator.views.render.terminal import FAINT, Terminal
 from orchestrator.wiring.reading import Reading
-
-_FAINT = "bright_black"
 
 
 @click.group("playbook")
@@ -49,9 +47,10 @@ def log(task: Path, as_json: bool) -> None:
     if as_json:
         print_json([version_record(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()])
         return
-    lines = [_log_line(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()]
-    shown: list[RenderableType] = [*lines, *([Text(contest)] if contest else [])]
-    open_screen().show(Group(*shown))
+    rows = [_log_line(it, brought.get(it.number, Tally()), reading.state) for it in versions.values()]
+    screen = open_screen()
+    section = Section("playbook", body=[Lines([*rows, *([contest] if contest else [])])])
+    screen.lines(Terminal(screen.width, screen.unicode).whole([section]))
 
 
 @command.command("show", cls=CampaignCommand)
@@ -68,9 +67,7 @@ def show(task: Path, number: int | None, as_json: bool) -> None:
         return
     screen = open_screen()
     for name, text in pages.items():
-        screen.line(Text(f"{printable(name)}", "bold"))
-        for line in printable_lines(text):
-            screen.line(Text(f"  {line}"))
+        screen.lines([[(printable(name), "bold")], *([(f"  {line}", "")] for line in printable_lines(text))])
 
 
 @command.command("diff", cls=CampaignCommand)
@@ -152,11 +149,14 @@ def _pages(reading: Reading, version: PlaybookVersion) -> Pages:
         raise click.UsageError(printable(str(error))) from None
 
 
-def _log_line(version: PlaybookVersion, tally: Tally, state: State) -> Text:
+def _log_line(version: PlaybookVersion, tally: Tally, state: State) -> Words:
     became = fate(version, state)
     style = "green" if became == "used now" else "yellow" if became == "is being tried" else ""
     whence = f" from {version.parent}" if version.parent is not None else ""
-    text = Text.assemble((f"{version.number}", "bold"), f"  {figures.clock(version.at)}  by {version.by}{whence}")
-    text.append(f"  {printable(became)}" if became else "", style)
-    text.append(f"\n   {printable(version.why)}\n   {tally.words}", _FAINT)
-    return text
+    return [
+        Own(f"{version.number}", "bold"),
+        f"  {figures.clock(version.at)}  by {version.by}{whence}",
+        *(["  ", Quote(became, 500, style)] if became else []),
+        *(BREAK, "   ", Quote(version.why, 500, FAINT)),
+        *(BREAK, "   ", Own(tally.words, FAINT)),
+    ]

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from orchestrator.domain import figures
 from orchestrator.domain.records import Spent
@@ -23,15 +21,17 @@ from orchestrator.views.campaign.opening import (
     open_campaign,
     print_json,
 )
-from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.parsing import Parsed
+from orchestrator.views.render.layout import cells
+from orchestrator.views.render.model import Lines, Own, Prose, Quote, Section, Table, Words
+from orchestrator.views.render.terminal import Terminal
 from orchestrator.watch import BadStream, Cause, Config, Outcome, Replayed, fair_floor, replay_files
 from orchestrator.watch.recording import FOLDER
 from orchestrator.wiring.models import watch_config
 from orchestrator.wiring.reading import campaign_folder
 
 _WIDE = 60
-_UNBOUNDED = 10_000
 _DURATION = Parsed("duration", parse_duration)
 _COLUMNS = ("agent", "model", "configuration", "goes", "stalls", "found after", "tokens lost", "$ lost", "saved")
 _FLAGS = (
@@ -52,10 +52,6 @@ class _Row:
 
     cells: tuple[str, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def shown(self) -> list[str]:
-        return [short(cell, _WIDE) for cell in self.cells]
 
 
 def _config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,11 +87,7 @@ def command(task: Path | None, places: Sequence[Path], as_json: bool, **wanted: 
     if as_json:
         print_json({"agents": [tally.record() for tally in found]})
         return
-    screen = open_screen()
-    for line in stall_lines(found):
-        screen.line(line)
-    if found:
-        _show_rows(screen, _COLUMNS, 3, _tallies(found))
+    _show(stall_lines(found), _COLUMNS, _tallies(found), [])
 
 
 def replay_command(task: Path, config: Config) -> str:
@@ -174,32 +166,29 @@ def _show_replay(places: Sequence[Path], task: Path | None, given: dict[str, flo
     if as_json:
         print_json({"streams": [_record(it) for it in found]})
         return
-    screen = open_screen()
-    _print_replay(found, screen)
     whose = f"[stall] of {short(str(task), 200)}" if task else "the defaults of [stall]"
-    screen.line(f"The watch had {whose}{', with the flags given' if given else ''}: floor {config.floor:g} tokens/s.")
-
-
-def _print_replay(found: Sequence[Replayed], screen: Screen) -> None:
+    had = f"The watch had {whose}{', with the flags given' if given else ''}: floor {config.floor:g} tokens/s."
     columns = ("stream", "label", "ended as", "the watch says", "after", "tokens saved", "time saved")
-    rows = []
-    for it in found:
-        rate = f" ({it.pulse.rate:.3g} tokens/s)" if it.pulse.cause is Cause.BELOW_FLOOR and it.pulse.rate else ""
-        says = f"{it.pulse.cause}{rate}" if it.stalled else "well"
-        after = figures.duration(it.pulse.at) if it.stalled else ""
-        saved = (f"{it.saved_tokens:,}", figures.duration(it.saved_s)) if it.stalled else ("", "")
-        rows.append(_Row((it.header.name, it.header.label, it.outcome, says, after, *saved)))
-    _show_rows(screen, columns, 4, rows)
+    _show([], columns, [_replayed(it) for it in found], [*_in_all(found), had])
+
+
+def _replayed(it: Replayed) -> _Row:
+    rate = f" ({it.pulse.rate:.3g} tokens/s)" if it.pulse.cause is Cause.BELOW_FLOOR and it.pulse.rate else ""
+    says = f"{it.pulse.cause}{rate}" if it.stalled else "well"
+    after = figures.duration(it.pulse.at) if it.stalled else ""
+    saved = (f"{it.saved_tokens:,}", figures.duration(it.saved_s)) if it.stalled else ("", "")
+    return _Row((it.header.name, it.header.label, it.outcome, says, after, *saved))
+
+
+def _in_all(found: Sequence[Replayed]) -> list[str]:
     well = [it for it in found if it.outcome is Outcome.WELL]
-    wrong = sum(it.wrong for it in well)
-    ended = sum(it.stalled for it in found)
-    screen.line(
-        f"{ended} of {figures.plural(len(found), 'stream')} would have been ended; "
-        f"{wrong} of the {len(well)} that ended well."
-    )
+    ended, wrong = sum(it.stalled for it in found), sum(it.wrong for it in well)
+    streams = figures.plural(len(found), "stream")
+    told = [f"{ended} of {streams} would have been ended; {wrong} of the {len(well)} that ended well."]
     floor = fair_floor(well)
     if floor is not None:
-        screen.line(f"A floor up to {floor:g} tokens/s would have ended none of those by its rate.")
+        told.append(f"A floor up to {floor:g} tokens/s would have ended none of those by its rate.")
+    return told
 
 
 def _record(it: Replayed) -> dict[str, Any]:
@@ -222,21 +211,21 @@ def _record(it: Replayed) -> dict[str, Any]:
     }
 
 
-def _show_rows(screen: Screen, columns: Sequence[str], left: int, rows: Sequence[_Row]) -> None:
-    """As a table where its words fit side by side, else one block for each row. The first `left` columns are words."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="left" if number < left else "right", no_wrap=True)
+def _show(before: Sequence[str], columns: Sequence[str], rows: Sequence[_Row], after: Sequence[str]) -> None:
+    """As a table where its words fit side by side, else one block for each row."""
+    screen = open_screen()
+    unbounded = Terminal(None, screen.unicode)
+    table: list[Sequence[Words]] = []
+    blocks: list[Words] = []
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row.shown))
-        for note in row.notes:
-            table.add_row(Text(f"  {short(note, _WIDE)}"))
-    unbounded = screen.console.options.update_width(_UNBOUNDED)
-    if screen.console.measure(table, options=unbounded).maximum <= screen.width:
-        screen.show(table)
-        return
-    for row in rows:
-        screen.show(Text(row.shown[0] or columns[0], "bold"))
-        named = zip(columns[1:], row.shown[1:], strict=True)
-        for line in (*(f"{name}: {cell}" for name, cell in named if cell), *row.notes):
-            screen.show(Text(f"  {short(line, 2 * _WIDE)}"))
+        table.append([Quote(cell, _WIDE) for cell in row.cells])
+        table += [[["  ", Quote(note, _WIDE)], *[""] * (len(columns) - 1)] for note in row.notes]
+        blocks.append(Own(short(row.cells[0] or columns[0], _WIDE), "bold"))
+        named = zip(columns[1:], row.cells[1:], strict=True)
+        told = [*(f"{name}: {short(cell, _WIDE)}" for name, cell in named if cell), *row.notes]
+        blocks += [["  ", Quote(line, 2 * _WIDE)] for line in told]
+    lines = list(unbounded.whole([Section("stalls", body=[Table(columns, table)] if rows else [])]))
+    if max(map(cells, lines), default=0) > screen.width:
+        lines = list(Terminal(screen.width, screen.unicode).whole([Section("stalls", body=[Lines(blocks)])]))
+    head, foot = ([Section("stalls", body=[Prose(line) for line in it])] for it in (before, after))
+    screen.lines([*unbounded.whole(head), *lines, *unbounded.whole(foot)])
