@@ -25,7 +25,7 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sections.playbook import contest_line, fate, version_record
 from orchestrator.views.render.layout import diff_lines
-from orchestrator.views.render.model import BREAK, Lines, Own, Quote, Section, Words
+from orchestrator.views.render.model import BREAK, Lines, Own, Part, Quote, Section, Words
 from orchestrator.views.render.terminal import FAINT, Terminal
 from orchestrator.wiring.reading import Reading
 
@@ -153,10 +153,7 @@ def _log_line(version: PlaybookVersion, tally: Tally, state: State) -> Words:
     became = fate(version, state)
     style = "green" if became == "used now" else "yellow" if became == "is being tried" else ""
     whence = f" from {version.parent}" if version.parent is not None else ""
-    return [
-        Own(f"{version.number}", "bold"),
-        f"  {figures.clock(version.at)}  by {version.by}{whence}",
-        *(["  ", Quote(became, 500, style)] if became else []),
-        *(BREAK, "   ", Quote(version.why, 500, FAINT)),
-        *(BREAK, "   ", Own(tally.words, FAINT)),
-    ]
+    line: list[Part] = [Own(f"{version.number}", "bold"), f"  {figures.clock(version.at)}  by {version.by}{whence}"]
+    line += ["  ", Quote(became, 500, style)] if became else []
+    line += [BREAK, "   ", Quote(version.why, 500, FAINT)]
+    return [*line, BREAK, "   ", Own(tally.words, FAINT)]
