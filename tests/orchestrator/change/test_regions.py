@@ -255,16 +255,23 @@ def test_no_accepted_splice_differs_outside(
 
 
 def check_accepted(old: str, new: str, regions: tuple[Region, ...]) -> None:
+    """As a diff and as a whole file: both are taken or both are not, and of what is taken the outside is as it was."""
     policy = Policy(editable=tuple(f"a.py{region}" for region in regions))
-    before, after = File(old.encode()), File(new.encode())
-    try:
-        policy.check_regions("a.py", before, after)
-    except Refusal:
+    before, after = Tree.of({"a.py": old}), Tree.of({"a.py": new})
+    if old == new or not new.endswith("\n"):
         return
-    if old != new:
-        kept = outside("a.py", before.data, regions)
-        assert kept == outside("a.py", after.data, regions)
-        rest = after.data
+    taken: list[Tree | Reason] = []
+    for text in (difference(before, after), f"File: a.py\n````````\n{new}````````\n"):
+        try:
+            taken.append(apply_text(before, text, policy))
+        except Refusal as refusal:
+            taken.append(refusal.reason)
+    assert taken[0] == taken[1]
+    if taken[0] is not Reason.NOT_EDITABLE:
+        assert taken[0] == after
+        kept = outside("a.py", before["a.py"].data, regions)
+        assert kept == outside("a.py", after["a.py"].data, regions)
+        rest = after["a.py"].data
         assert rest.startswith(kept[0])
         rest = rest[len(kept[0]) :]
         for piece in kept[1:-1]:
