@@ -254,6 +254,24 @@ def test_no_accepted_splice_differs_outside(
     check_accepted(text, text[:at] + "\n".join(put) + text[at + length :], regions)
 
 
+@given(old=LINES, new=LINES, outside_too=st.booleans())
+def test_accepted_when_and_only_when_inside(old: list[str], new: list[str], outside_too: bool) -> None:
+    """In a file of another language: any lines but marks may come between the marks, and nothing else may change."""
+    body, put = ([line for line in lines if "X-" not in line] for lines in (old, new))
+    marks = len(new) - len(put)
+    before, after = (
+        Tree.of({"a.c": "\n".join(["y = 0", "// X-START", *lines, "// X-END", f"z = {end}", ""])})
+        for lines, end in ((body, 0), (new, int(outside_too)))
+    )
+    if before == after:
+        return
+    try:
+        taken = apply_text(before, difference(before, after), Policy(editable=("a.c:X",)))
+    except Refusal:
+        taken = None
+    assert (taken == after) == (not outside_too and not marks)
+
+
 def check_accepted(old: str, new: str, regions: tuple[Region, ...]) -> None:
     """As a diff and as a whole file: both are taken or both are not, and of what is taken the outside is as it was."""
     policy = Policy(editable=tuple(f"a.py{region}" for region in regions))
