@@ -12,9 +12,10 @@ candidate, which is in a chamber of its own.
 
 from {module} import judge
 
-judge(
+if __name__ == "__main__":
+    judge(
 {arguments}
-)
+    )
 '''
 
 
@@ -88,7 +89,7 @@ def how_it_is_called(functions: Sequence[str], program: str, metric: str, goal: 
 def driver_text(module: str, *, evaluator: str, **given: object) -> str:
     """The judge's command: one call of our module for that system, with what is given and not None."""
     said = {"evaluator": evaluator, **given}
-    arguments = "\n".join(f"    {name}={json.dumps(it)}," for name, it in said.items() if it is not None)
+    arguments = "\n".join(f"        {name}={json.dumps(it)}," for name, it in said.items() if it is not None)
     return _DRIVER.format(module=module, evaluator=evaluator, arguments=arguments)
 
 

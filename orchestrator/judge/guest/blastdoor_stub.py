@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ STUB = "from blastdoor_stub import attach\nattach(globals())\n"
 STUB_NAME = "blastdoor_program.py"
 SOCKET = "BLASTDOOR_STUB_SOCKET"
 _WORDS = 300
+_LOOK_S = 0.05
 _ERRORS = {kind.__name__: kind for kind in (BadReply, NoFunction, NotPlain)}
 
 
@@ -49,6 +52,24 @@ class Door:
         self.unsendable: list[str] = []
 
     def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        if not _may_be_interrupted():
+            return self._call(name, arguments, keywords)
+        # An alarm that raises in the middle would leave the answer in the channel, to be taken for that of the next
+        # call. In a thread of its own the call goes on to its end, and the next one waits for it.
+        answer: Future[Any] = Future()
+        threading.Thread(target=self._call_into, args=(answer, name, arguments, keywords), daemon=True).start()
+        # An alarm that goes off just before a wait begins is seen when the wait ends: so no wait is long.
+        while not wait([answer], timeout=_LOOK_S).done:
+            pass
+        return answer.result()
+
+    def _call_into(self, answer: Future[Any], *request: Any) -> None:
+        try:
+            answer.set_result(self._call(*request))
+        except Exception as error:  # noqa: BLE001  it is the caller's
+            answer.set_exception(error)
+
+    def _call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         with self._lock:
             if self._ended:
                 raise EvaluatorBroke(f"{name} was called after the evaluator had returned")
@@ -78,6 +99,13 @@ class Door:
             return ["", self.call(*request)]
         except Exception as error:  # noqa: BLE001  it is told to the process that called
             return [type(error).__name__, str(error)[:_WORDS]]
+
+
+def _may_be_interrupted() -> bool:
+    """Whether the evaluator has set an alarm; Python calls its function in the main thread only."""
+    alarms = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF)
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and any(callable(signal.getsignal(it)) for it in alarms)
 
 
 class _Object:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from orchestrator.choices import IMPORTERS
 from orchestrator.importing import Imported, ImportRequest, write_task
 from orchestrator.importing.openevolve import read
 from orchestrator.task import Task, TaskError, load_task
@@ -165,7 +166,7 @@ def test_a_class_of_the_program(tmp_path: Path) -> None:
     )
     evaluator = EVALUATOR.replace("program.solve(20)", "program.Solver().is_solution(program.Solver().solve(20))")
     found = imported(tmp_path, initial_program__py=program, evaluator__py=evaluator)
-    assert 'functions=[],\n    classes=["Solver"],' in found.files["judge/judge.py"].decode()
+    assert 'functions=[],\n        classes=["Solver"],' in found.files["judge/judge.py"].decode()
     assert any("objects of Solver stay with the candidate" in line for line in found.findings)
     assert any("asks the program itself with is_solution" in line for line in found.findings)
 
@@ -255,3 +256,20 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (source / "evaluator.py").symlink_to(tmp_path / "secret")
     with pytest.raises(TaskError, match=r"has no evaluator.py"):
         read(ImportRequest(source, "small"))
+
+
+def test_an_importer_of_another_package(tmp_path: Path) -> None:
+    """What another package reads is written like ours; what it does wrong is told as its own."""
+    source = write(tmp_path / "there")
+
+    def broken(_: ImportRequest) -> Imported:
+        raise KeyError("statement")
+
+    for number, (importer, why) in enumerate(
+        [(read, ""), (broken, 'the importer "mine" failed (KeyError'), (lambda _: {}, "gave back no Imported")]
+    ):
+        with IMPORTERS.lend("mine", importer):
+            ran = command("mine", source, tmp_path / f"here{number}")
+        assert (ran.exit_code, why in ran.stderr) == (2 if why else 0, True), ran.stderr
+    assert load_task(tmp_path / "here0").name == "here0"
+    assert not (tmp_path / "here1").exists()

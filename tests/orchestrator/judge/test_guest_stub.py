@@ -6,6 +6,7 @@ The candidate is the real module that serves one, in a thread; between both stan
 import importlib
 import json
 import os
+import signal
 import struct
 import sys
 import threading
@@ -454,3 +455,38 @@ def test_a_benchmark_of_evo_that_breaks(judge: Judge, end: str, why: str) -> Non
     """Another exit code than 0, and no result, are the judge's own faults."""
     with pytest.raises(Exception, match=why):
         judge(EVO + end, **TOLD)
+
+
+ALARM = (
+    BY_SPEC
+    + """
+import signal
+def late(number, frame):
+    raise TimeoutError
+def evaluate(program_path):
+    program = load(program_path)
+    before = signal.signal(signal.SIGVTALRM, late)
+    try:
+        program.slow()
+    except TimeoutError:
+        sys.modules["evaluation_module_kept"].set()
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    return {"combined_score": program.solve(4)}
+import sys
+"""
+)
+
+
+def test_an_alarm_in_the_middle_of_a_call(judge: Judge) -> None:
+    """An evaluator that gives up on a call by an alarm gets the answer of its next call, not the late one."""
+    caught = threading.Event()
+    sys.modules["evaluation_module_kept"] = caught  # type: ignore[assignment]  # how the evaluator tells
+
+    def slow() -> int:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGVTALRM)
+        caught.wait(300)
+        return -1
+
+    result = judge(ALARM, {"slow": slow, "solve": lambda x: x}, ("slow", "solve")).result
+    assert result["score"] == 4
