@@ -61,7 +61,7 @@ PARENTS = Kind(
     "blastdoor.parents",
     {
         name: Entry(f"orchestrator.population.making:{name}")
-        for name in ("champion", "tasks", "tournament", "novelty", "archive")
+        for name in ("champion", "tasks", "tournament", "novelty", "archive", "drawn")
     },
 )
 

@@ -1,14 +1,17 @@
 """Where the next change is tried: branches side by side, each a few steps deep. Pure: a resume goes on alike."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import parent_of
+from orchestrator.domain.proposal import Drawn
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import better
 from orchestrator.loop.selection import Population
 from orchestrator.loop.spares import next_spare
+from orchestrator.meta.chooser import Chooser
 
 _AT_WORK = (Phase.OPEN, Phase.QUEUED)
 
@@ -21,6 +24,7 @@ class Opening:
     step: int = 0
     injection: int | None = None
     island: int = 0
+    drawn: Drawn | None = None
 
 
 def next_opening(
@@ -32,12 +36,14 @@ def next_opening(
     selection: Population | None = None,
     several: bool = False,
     walk: int | None = None,
+    choosing: Callable[[int], Chooser] = lambda _: Chooser(),
 ) -> Opening | None:
     """The next step of a branch that waits, else a new branch; None when as many branches work as may.
 
     A new branch starts at the champion, or where the selection says; branches are dealt out to islands in turn. A
     branch goes on with what it was offered together with its last change, where `several` are, before it builds on any
     of them. In a search that kept nothing for `walk` attempts, a branch goes on over neutral changes.
+    `choosing` makes the chooser for a branch, for a selection that asks one.
     """
     run = state.run
     at_work = 0
@@ -55,9 +61,11 @@ def next_opening(
     if not branching:
         return Opening(run.root, Role.SEARCH, number, 1)
     island = 1 + (number - 1) % run.islands if run.islands > 1 else 0
-    start = selection.start_of(number, island) if selection else None
+    chooser = choosing(number) if selection and selection.chooses else None
+    start = selection.start_of(number, island, chooser) if selection else None
     champion = state.champion(run)
-    return Opening(start or (champion.id if champion else run.root), Role.SEARCH, number, 1, island=island)
+    parent = start or (champion.id if champion else run.root)
+    return Opening(parent, Role.SEARCH, number, 1, island=island, drawn=chooser.drawn if chooser else None)
 
 
 def control_is_due(state: State) -> bool:

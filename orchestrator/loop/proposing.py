@@ -12,7 +12,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import path_to
-from orchestrator.domain.proposal import Proposal, Value
+from orchestrator.domain.proposal import Drawn, Proposal, Value
 from orchestrator.domain.records import Draft, Node, Role, Run
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.loop.backstop import PAID_ROUNDS
@@ -21,6 +21,7 @@ from orchestrator.loop.candidate import point_in
 from orchestrator.loop.history import History
 from orchestrator.loop.models import FoundStalled
 from orchestrator.loop.offers import Batch, Offer, is_small, read_offer, refusal_of
+from orchestrator.loop.selection import SLOT
 from orchestrator.loop.spares import next_spare
 from orchestrator.loop.steering import Said
 from orchestrator.loop.tuning import Tuning
@@ -177,12 +178,12 @@ class Proposing:
         try:
             async with asyncio.timeout(bench.propose_s):
                 if bench.models is None or node.role is not Role.SEARCH or self._asks_nobody(node):
-                    return _with_drawn(await proposer.propose(brief), brief)
+                    return _with_drawn(await proposer.propose(brief), brief, node)
                 async with bench.models.watched(node.id, ModelRole.USER, bench.propose_s) as watched:
                     brief = replace(
                         brief, line=watched.line, heard=watched.heard, tune=self._tune_of(tree), tunes=self._tuning.left
                     )
-                    return _with_drawn(await watched.until_stalled(proposer.propose(brief)), brief)
+                    return _with_drawn(await watched.until_stalled(proposer.propose(brief)), brief, node)
         except TimeoutError:
             why = f"no proposal within {bench.propose_s:g} s"
             raise Free(Ending.STALLED, why, found=self._gave_up("deadline", why, bench.propose_s)) from None
@@ -192,7 +193,7 @@ class Proposing:
         except (NotStarted, BrokeOff) as error:
             raise Free.of(error) from error
         except Unanswered as error:
-            error.drawn = error.drawn or brief.chooser.drawn
+            error.drawn = _whole(error.drawn or brief.chooser.drawn, node)
             raise
         except Stalled as error:
             if isinstance(error, Barred):
@@ -236,7 +237,7 @@ class Proposing:
     def _brief(self, node: Node, tree: Tree, again: int, point: dict[str, Value] | None) -> Brief:
         bench, past = self._bench, self._bench.pasts[node.role]
         self._steered = len(bench.state.campaign.steering)
-        seed = _seed(bench.state.run, node.role)
+        seed = seed_of(bench.state.run, node.role)
         learns = node.role is Role.SEARCH
         running = past.running if learns and bench.meta.learns else ()
         return Brief(
@@ -302,13 +303,20 @@ class Proposing:
         )
 
 
-def _with_drawn(proposals: Sequence[Proposal], brief: Brief) -> list[Proposal]:
+def _with_drawn(proposals: Sequence[Proposal], brief: Brief, node: Node) -> list[Proposal]:
     """As many as were asked for, each with what was chosen for it; a proposer need not say it itself."""
-    drawn = brief.chooser.drawn
-    taken = list(proposals)[: brief.count]
-    return [it if it.drawn or drawn is None else it.model_copy(update={"drawn": drawn}) for it in taken]
+    found = [(it, _whole(it.drawn or brief.chooser.drawn, node)) for it in list(proposals)[: brief.count]]
+    return [it if drawn == it.drawn else it.model_copy(update={"drawn": drawn}) for it, drawn in found]
 
 
-def _seed(run: Run, role: Role) -> int:
+def _whole(drawn: Drawn | None, node: Node) -> Drawn | None:
+    """With what was chosen to begin its branch."""
+    if node.drawn is None or SLOT not in node.drawn.arms:
+        return drawn
+    arms = {SLOT: node.drawn.arms[SLOT]}
+    return Drawn(arms={**arms, **drawn.arms}, knobs=drawn.knobs) if drawn else Drawn(arms=arms)
+
+
+def seed_of(run: Run, role: Role) -> int:
     """Another run, or the control, must not draw the same points again."""
     return run.seed + (run.number - 1) * _RUN_SEED + (_CONTROL_SEED if role is Role.CONTROL else 0)

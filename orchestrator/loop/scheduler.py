@@ -17,9 +17,11 @@ from orchestrator.loop.guards import guard_record
 from orchestrator.loop.keeping import nothing_can_be_kept
 from orchestrator.loop.money import account_of, hold_of
 from orchestrator.loop.openings import Opening, control_is_due, next_opening
+from orchestrator.loop.proposing import seed_of
 from orchestrator.loop.rounds import Rounds, Stand
 from orchestrator.loop.selection import Population
 from orchestrator.loop.workbench import BaselineFailed, Workbench
+from orchestrator.meta.chooser import Chooser
 from orchestrator.units import stamp
 
 _REPEATS_IN_A_ROW = 20
@@ -157,7 +159,13 @@ class Scheduler:
             selection=self._selection,
             several=bench.at_once > 1,
             walk=bench.walk,
+            choosing=self._chooser_of,
         )
+
+    def _chooser_of(self, branch: int) -> Chooser:
+        """With dice of its own: those of attempts have numbers above 0."""
+        run, past = self._bench.state.run, self._bench.pasts[Role.SEARCH]
+        return self._bench.meta.chooser(past.ended, seed_of(run, Role.SEARCH), -branch, 0)
 
     def _control_may_draw(self) -> bool:
         bench = self._bench
@@ -201,6 +209,7 @@ class Scheduler:
             step=opening.step,
             injection=opening.injection,
             island=opening.island,
+            drawn=opening.drawn,
         )
         specs = bench.task.guards if opening.role is Role.BASELINE else ()
         hung = [e.GuardAdded(node=node, guard=guard_record(spec)) for spec in specs]

@@ -1,5 +1,6 @@
 """From which node a new branch starts, where that is not always the champion: by a rule, on each island for itself."""
 
+import random
 from collections.abc import Callable, Iterator
 
 from orchestrator.domain import events as e
@@ -8,8 +9,12 @@ from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import order_of, run_of
 from orchestrator.domain.records import Node, Role
 from orchestrator.domain.state import State
+from orchestrator.meta.chooser import Chooser
 from orchestrator.population import Member, ParentRule
 from orchestrator.population.base import member_of, standing_of
+from orchestrator.population.rules import Several
+
+SLOT = "parent"
 
 
 class _Island:
@@ -55,13 +60,24 @@ class Population:
             for name, _island in event.moves:
                 self._take(name)
 
-    def start_of(self, branch: int, island: int = 0) -> str | None:
-        """The same node for the same branch of the same run and seed; None for the champion."""
+    def start_of(self, branch: int, island: int = 0, chooser: Chooser | None = None) -> str | None:
+        """The same node for the same branch of the same run and seed; None for the champion. Where one of several rules
+        is to be taken, the `chooser` is asked, and knows it then.
+        """
         run, here = self._state.run, self._present()[island]
         if island and here.own is None and (former := self._former(island)):
             return former.node
-        drawn = here.rule.draw(f"{run.seed}/{run.number}/branch {branch}")
-        return drawn or (self._best_of(island) if island else None)
+        rule, seed = here.rule, f"{run.seed}/{run.number}/branch {branch}"
+        if chooser and isinstance(rule, Several):
+            # Not for secrets: the seed is in the ledger.
+            dice = random.Random(f"{seed}/rule")  # noqa: S311
+            rule = rule.rules[chooser.choose(SLOT, dict.fromkeys(rule.rules, 1.0), dice) or ""]
+        return rule.draw(seed) or (self._best_of(island) if island else None)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether one of several rules is taken for each branch."""
+        return any(isinstance(island.rule, Several) for island in self._present().values())
 
     def moves(self) -> tuple[tuple[str, int], ...]:
         """What each island gets of the one before it, the first of the last: its best, where that is new there."""

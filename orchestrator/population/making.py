@@ -4,7 +4,7 @@ import structlog
 
 from orchestrator.population.archive import Archive
 from orchestrator.population.base import Member, ParentContext, ParentRule
-from orchestrator.population.rules import Best, BestAtTasks, Novelty, Tournament
+from orchestrator.population.rules import Best, BestAtTasks, Novelty, Several, Tournament
 from orchestrator.registry import told
 
 _log = structlog.get_logger()
@@ -28,6 +28,12 @@ def novelty(_: ParentContext) -> ParentRule:
 
 def archive(context: ParentContext) -> ParentRule:
     return Archive(context)
+
+
+def drawn(context: ParentContext) -> ParentRule:
+    """All of the others, as arms of a slot."""
+    rules = {"champion": Best(), "tasks": BestAtTasks(), "tournament": Tournament(), "novelty": Novelty()}
+    return Several({**rules, "archive": Archive(context)})
 
 
 class Outside:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.domain.frontier import Frontier
 from orchestrator.domain.node import order_of
-from orchestrator.population.base import Member
+from orchestrator.population.base import Member, ParentRule
 
 _PLAYERS = 3
 # So few that a draw takes a millisecond, whatever a judge reports.
@@ -84,6 +84,20 @@ class Novelty:
         names, weights = zip(*self._weights, strict=True)
         chosen: str = _dice(seed).choices(names, weights if any(weights) else None)[0]
         return chosen
+
+
+class Several:
+    """One of several rules for each branch, each as likely as the others; a search that learns says which."""
+
+    def __init__(self, rules: Mapping[str, ParentRule]) -> None:
+        self.rules = rules
+
+    def add(self, member: Member) -> None:
+        for rule in self.rules.values():
+            rule.add(member)
+
+    def draw(self, seed: str) -> str | None:
+        return self.rules[_dice(f"{seed}/rule").choice(list(self.rules))].draw(seed)
 
 
 def _distances(members: Sequence[Member]) -> list[tuple[str, float]]:

@@ -52,7 +52,7 @@ def test_names_on_the_command_line(installed: Path, monkeypatch: pytest.MonkeyPa
     said = "".join(runner().invoke(cli, ["run", "--help"]).output.split())
     assert "|inject|neighbour]" in said
     assert "|mini-swe-agent|scribe]" in said
-    assert "|archive|anyone]" in said
+    assert "|archive|drawn|anyone]" in said
     assert f"[{'|'.join(BACKENDS.built_in)}|pretend]" in said
 
 

@@ -12,7 +12,9 @@ from orchestrator.domain.verdict import Stage
 
 
 class AttemptOpened(Event):
-    """`island` is the population that it belongs to, 0 where there is one, or where it belongs to all."""
+    """`island` is the population that it belongs to, 0 where there is one, or where it belongs to all. `drawn` is what
+    was chosen to begin its branch.
+    """
 
     kind: Literal["attempt opened"] = "attempt opened"
     node: str
@@ -23,6 +25,7 @@ class AttemptOpened(Event):
     step: int = 0
     injection: int | None = None
     island: int = 0
+    drawn: Drawn | None = None
 
     def apply(self, state: State, at: str, /) -> None:
         node = Node(
@@ -34,6 +37,7 @@ class AttemptOpened(Event):
             step=self.step,
             injection=self.injection,
             island=self.island,
+            drawn=self.drawn,
             opened_at=at,
         )
         state.new("node", self.node, node)

@@ -139,3 +139,30 @@ async def test_a_search_that_is_stuck_walks_over_neutral_changes(tmp_path: Path)
         assert champion.id == "1.6.1.1.2"
     assert seen[0] == ["1.6", "1.6.1", "1.6.1.1", "1.6.1.1.1", "1.6.1.1.2", "1.6.1.1.2.1"]
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("meta", ["off", "gradient"])
+async def test_a_rule_is_drawn_for_each_branch(tmp_path: Path, meta: str) -> None:
+    """Which one is on record with the attempt that begins the branch, under which probability, and its proposal is
+    credited with it; a resume draws the same.
+    """
+    points: list[Point] = [{"value": value, "tasks": f"{value % 3},{value % 4}"} for value in range(1, 13)]
+    seen = []
+    for stops in ((), (5,)):
+        folder, how = write_task(tmp_path / f"{meta} {len(stops)}"), How.START
+        flags: dict[str, Any] = {"attempts": 12, "depth": 2, "selection": "drawn", "meta": meta}
+        for at in [*stops, None]:
+            async with scripted(folder, None, *points, how=how, branching=True, **flags) as session:
+                if at:
+                    session.stop_at(e.AttemptEnded, at)
+                await session.run()
+                how, flags = How.RESUME, {}
+        nodes = [node for node in session.bench.state.nodes.values() if node.role is Role.SEARCH]
+        drawn = {node.id: node.drawn.arms["parent"] if node.drawn else None for node in nodes}
+        assert all((drawn[node.id] is not None) is (node.step == 1) for node in nodes)
+        arms = [arm for arm in drawn.values() if arm]
+        assert all(set(arm.among) == {"champion", "tasks", "tournament", "novelty", "archive"} for arm in arms)
+        assert len({arm.option for arm in arms}) > 1
+        assert arms[0].p == pytest.approx(0.2)
+        seen.append(drawn)
+    assert seen[0] == seen[1]
