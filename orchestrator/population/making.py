@@ -32,8 +32,8 @@ def archive(context: ParentContext) -> ParentRule:
 
 def drawn(context: ParentContext) -> ParentRule:
     """All of the others, as arms of a slot."""
-    rules = {"champion": Best(), "tasks": BestAtTasks(), "tournament": Tournament(), "novelty": Novelty()}
-    return Several({**rules, "archive": Archive(context)})
+    makers = (champion, tasks, tournament, novelty, archive)
+    return Several({make.__name__: make(context) for make in makers})
 
 
 class Outside:

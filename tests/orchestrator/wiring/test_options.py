@@ -54,4 +54,4 @@ def test_arms_that_do_not_exist(task: Task) -> None:
         with pytest.raises(TaskError, match=r'^search\.arms: .*not "operatrs"; did you mean "operators"\?$'):
             resolve(flags, said, Settings())
     with pytest.raises(ValidationError, match="names nothing; write names with commas between them"):
-        Flags(arms=" , ")  # type: ignore[arg-type]  # as on the command line
+        Flags.model_validate({"arms": " , "})
