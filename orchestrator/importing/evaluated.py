@@ -207,7 +207,8 @@ def _called(tree: ast.Module, seen: Survey, program: str, evaluator: str) -> tup
     is none.
     """
     own = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef) and it.name[0] != "_"]
-    functions = [it.name for it in own if isinstance(it, ast.FunctionDef) and it.name in seen.words]
+    defined = [it.name for it in own if isinstance(it, ast.FunctionDef)]
+    functions = [name for name in [*defined, *_other_names(tree, defined)] if name in seen.words]
     classes = [it.name for it in own if isinstance(it, ast.ClassDef) and it.name in seen.words]
     if not functions and not classes:
         raise TaskError(
@@ -223,6 +224,13 @@ def _called(tree: ast.Module, seen: Survey, program: str, evaluator: str) -> tup
         if isinstance(it, ast.FunctionDef) and it.name in seen.words
     ]
     return functions, classes, methods
+
+
+def _other_names(tree: ast.Module, defined: Sequence[str]) -> list[str]:
+    """Of its functions: `solve = best` and `solve = lambda x: x`."""
+    named = [it for it in tree.body if isinstance(it, ast.Assign)]
+    named = [it for it in named if isinstance(it.value, ast.Lambda) or getattr(it.value, "id", None) in defined]
+    return [to.id for it in named for to in it.targets if isinstance(to, ast.Name) and to.id[0] != "_"]
 
 
 def _copied(source: Source, needs: Needs, other: str) -> set[str]:

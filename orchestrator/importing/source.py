@@ -17,7 +17,9 @@ _LEFT_OUT = frozenset(["__pycache__", "node_modules", "openevolve_output"])
 
 @dataclass(frozen=True)
 class Source:
-    """`names` are the paths of its files, hidden ones and links left out: a link could lead anywhere."""
+    """`names` are the paths of its files. Hidden ones, those that are no UTF-8, and links are left out: a link could
+    lead anywhere.
+    """
 
     folder: Path
     names: tuple[str, ...]
@@ -31,7 +33,8 @@ class Source:
             folders[:] = sorted(name for name in folders if name[0] != "." and name not in _LEFT_OUT)
             for name in sorted(names):
                 path = Path(parent, name)
-                if name[0] != "." and not name.endswith(".pyc") and path.is_file() and not path.is_symlink():
+                kept = name[0] != "." and not name.endswith(".pyc") and _is_text(str(path))
+                if kept and path.is_file() and not path.is_symlink():
                     found.append(path.relative_to(folder).as_posix())
             if len(found) > MAX_FILES:
                 raise TaskError(f"{folder}: has more than {MAX_FILES:,} files; name the folder of one task")
@@ -68,3 +71,7 @@ class Source:
         if f"{module}.py" in self.names:
             return [f"{module}.py"]
         return [name for name in self.names if name.startswith(f"{module}/")]
+
+
+def _is_text(path: str) -> bool:
+    return path.encode("utf-8", "replace") == path.encode("utf-8", "surrogateescape")

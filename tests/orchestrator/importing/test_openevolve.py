@@ -1,6 +1,7 @@
 """What becomes of a task of OpenEvolve, and what is said of it. No code of the task is run."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import Result
 from orchestrator.choices import IMPORTERS
 from orchestrator.importing import Imported, ImportRequest, write_task
 from orchestrator.importing.openevolve import read
+from orchestrator.importing.source import Source
 from orchestrator.task import Task, TaskError, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.views.cli import cli
@@ -169,6 +171,20 @@ def test_a_class_of_the_program(tmp_path: Path) -> None:
     assert 'functions=[],\n        classes=["Solver"],' in found.files["judge/judge.py"].decode()
     assert any("objects of Solver stay with the candidate" in line for line in found.findings)
     assert any("asks the program itself with is_solution" in line for line in found.findings)
+
+
+@pytest.mark.parametrize("other", ["solve = best", "solve = lambda x: x"])
+def test_a_function_by_another_name(tmp_path: Path, other: str) -> None:
+    """A name that is given to a function of the program counts as one of its functions."""
+    found = imported(tmp_path, initial_program__py=f"def best(x):\n    return x\n{other}\n")
+    assert 'functions=["solve"]' in found.files["judge/judge.py"].decode()
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    """A file whose name nobody can write is left out, and nothing else is."""
+    source = write(tmp_path / "there")
+    (source / os.fsdecode(b"\xff.csv")).write_text("1")
+    assert Source.of(source).names == ("config.yaml", "evaluator.py", "initial_program.py")
 
 
 def test_a_random_program_is_noisy(tmp_path: Path) -> None:
