@@ -222,7 +222,7 @@ class UserOptions(BaseModel):
         return option.kind.parse(value) if option and isinstance(value, str) else value
 
 
-class Flags(UserOptions, defer_build=True):
+class Flags(UserOptions):
     """What a person said for this one command; None where nothing was said.
 
     Quantities are numbers (dollars, seconds, bytes, times a second), or text as on the command line: `wall="8h"`.

@@ -49,3 +49,6 @@ def test_fields_are_known() -> None:
     state.set_node("1", promotion_asked="yes")  # type: ignore[arg-type]  # what mypy must find: it is a bool
     with pytest.raises(TypeError, match="a record of a node has no promotin_asked"):
         state.set_node("1", promotin_asked=True)  # type: ignore[call-arg]  # what mypy must find: a letter is missing
+    node = state.nodes["1"]
+    node.model_copy(update={"promotin_asked": True})  # type: ignore[call-arg]  # the same
+    node.model_copy(update={"drafts": "2"})  # type: ignore[arg-type]  # what mypy must find: it is an int
