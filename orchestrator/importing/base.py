@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.domain.tier import Tier
-
 
 @dataclass(frozen=True)
 class ImportRequest:
@@ -32,7 +30,6 @@ class Imported:
     """
 
     files: Mapping[str, bytes]
-    tier: Tier
     mapped: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()

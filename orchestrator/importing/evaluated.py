@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.change.regions import spans, split_entry
-from orchestrator.domain.tier import Tier
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, driver_text, how_it_is_called
 from orchestrator.importing.packages import Needs, needs_of, versions_of
@@ -78,7 +77,6 @@ class Found:
         beside = [name for name in self.source.names if name not in workspace | judge and name not in lines.read]
         return Imported(
             files,
-            Tier.RELAY,
             (*self._mapped(), *lines.mapped, *self._mapped_last()),
             (*lines.left_out, *self._left_out(beside)),
             (*self._findings(), *lines.findings),

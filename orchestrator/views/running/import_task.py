@@ -7,6 +7,7 @@ import click
 
 from orchestrator.change import shown
 from orchestrator.choices import IMPORTERS
+from orchestrator.domain.tier import Tier
 from orchestrator.importing import Imported, ImportRequest, write_task
 from orchestrator.registry import ChoiceError, told
 from orchestrator.task import TaskError
@@ -41,13 +42,13 @@ def command(
     try:
         request = ImportRequest(source=source, name=_name_of(folder), packages=dict(map(_package, packages)), **said)
         imported = _read(system, request)
-        write_task(imported, folder)
+        tier = write_task(imported, folder)
     except TaskError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
-        print_json(_record(imported, folder))
+        print_json(_record(imported, folder, tier))
     else:
-        _tell(imported, folder)
+        _tell(imported, folder, tier)
 
 
 def _read(system: str, request: ImportRequest) -> Imported:
@@ -82,10 +83,10 @@ def _name_of(folder: Path) -> str:
     return words[:64].strip("-") or "imported"
 
 
-def _record(imported: Imported, folder: Path) -> dict[str, object]:
+def _record(imported: Imported, folder: Path, tier: Tier) -> dict[str, object]:
     return {
         "task": str(folder),
-        "tier": imported.tier.value,
+        "tier": tier.value,
         "files": sorted(str(folder / name) for name in imported.files),
         "mapped": list(imported.mapped),
         "left_out": list(imported.left_out),
@@ -93,8 +94,8 @@ def _record(imported: Imported, folder: Path) -> dict[str, object]:
     }
 
 
-def _tell(imported: Imported, folder: Path) -> None:
-    click.echo(f"{folder} is a task of the tier {imported.tier.value}; read {folder / 'blastdoor.toml'}.")
+def _tell(imported: Imported, folder: Path, tier: Tier) -> None:
+    click.echo(f"{folder} is a task of the tier {tier.value}; read {folder / 'blastdoor.toml'}.")
     for title, lines in (
         ("Mapped", imported.mapped),
         ("Left out", imported.left_out),
