@@ -11,6 +11,7 @@ refused: nothing is guessed.
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -187,12 +188,18 @@ def _marked(name: str, lines: Sequence[bytes], module: ast.Module | None) -> lis
 
 
 def _refuse_hidden_marks(name: str, rows: Iterable[int], lines: Sequence[bytes], module: ast.Module) -> None:
-    """A mark of a Python file is a comment: within a text, what is behind it would not be what it looks like."""
+    """A mark of a Python file is a comment: within a text, what is behind it would not be what it looks like.
+
+    Every piece of an f-string can say that it is as long as the whole, so a text is never walked line by line.
+    """
+    marks = sorted(rows)
     inside: set[int] = set()
     for node in ast.walk(module):
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
-            inside.update(range(node.lineno - 1, node.end_lineno or node.lineno))
-    for row in rows:
+            at = bisect_left(marks, node.lineno - 1)
+            if at < len(marks) and marks[at] < (node.end_lineno or node.lineno):
+                inside.add(marks[at])
+    for row in marks:
         if row in inside or not lines[row].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"#"):
             raise BadRegion(f"the mark {name} of line {row + 1} is not a comment of its own")
 

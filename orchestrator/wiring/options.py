@@ -13,6 +13,8 @@ from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of
 
 ARMED = "hybrid"  # the proposer that has arms
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
+# Options of the whole run that mean something where nobody sets them: a run that was begun without one stays so.
+_UNSET = tuple(name for name in options_of(Scope.RUN) if OPTIONS[name].unset)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Options:
         said = {name: self.values[name] for name, source in self.sources.items() if source in ("flag", "campaign")}
         place = {name: self.values[name] for name in OF_A_SITE if self.sources[name] != "task"}
         whole = {name: self.values[name] for name in options_of(Scope.RUN)} | {"arms": list(self.arms)}
-        return said | {name: value for name, value in (place | whole).items() if value is not None}
+        kept = {name: value for name, value in (place | whole).items() if value is not None}
+        return said | kept | {name: None for name in _UNSET if self.values[name] is None}
 
 
 def resolve(
@@ -70,6 +73,9 @@ def resolve(
         ("default", _DEFAULTS),
     ]
     values, sources = cascade(OPTIONS, places)
+    for name in _UNSET:
+        if sources[name] != "flag" and kept and name in kept and kept[name] is None:
+            values[name], sources[name] = None, "campaign"
     if runs:
         settle(values, sources)
     options = Options(values, sources)

@@ -113,7 +113,8 @@ def overruled(options: Options, old: Task, new: Task) -> tuple[str, ...]:
         if source == "campaign" and changed:
             is_fixed = OPTIONS[name].scope is Scope.RUN
             how = "`run --new-run` begins" if is_fixed else f"`resume --{name.replace('_', '-')}` goes on"
-            found.append(f"{name} stays {options.shown(name)}, which the run was begun with; {how} with another")
+            stays = options.shown(name) or OPTIONS[name].unset
+            found.append(f"{name} stays {stays}, which the run was begun with; {how} with another")
     return tuple(found)
 
 

@@ -47,7 +47,7 @@ def seen():
 
 async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     """The evaluator runs unchanged, its child process too, and neither side has the other's files."""
-    source = write(tmp_path / "there", evaluator__py=EVALUATOR, initial_program__py=PROGRAM)
+    source = write(tmp_path / "there", evaluator__py=EVALUATOR, initial_program__py=PROGRAM, config__yaml=None)
     folder = tmp_path / "task"
     write_task(read(ImportRequest(source, "small")), folder)
     task, settings = load_task(folder), Settings()

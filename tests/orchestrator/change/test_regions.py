@@ -1,5 +1,7 @@
 """Regions: parts of a file that a change may touch, and nothing outside of them."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -296,3 +298,12 @@ def check_accepted(old: str, new: str, regions: tuple[Region, ...]) -> None:
             _, found, rest = rest.partition(piece)
             assert found == piece
         assert rest.endswith(kept[-1])
+
+
+def test_t82_a_text_of_many_pieces() -> None:
+    """What says of each of its pieces that it is as long as the whole is not walked piece by line: 20,000 of each."""
+    inside = 'text = f"""\n' + "{a}\n" * 20_000 + '"""\n'
+    data = MARKED.replace("def solve", inside + "def solve").encode()
+    started = time.process_time()
+    assert len(spans("solve.py", data, (Region("EVOLVE-BLOCK"),))) == 1
+    assert time.process_time() - started < 6

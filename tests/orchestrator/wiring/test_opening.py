@@ -177,8 +177,8 @@ async def test_a_run_goes_on_with_the_options_that_it_began_with(
     """Whatever said them at first, and whatever a default or the task says by now."""
     folder, site = write_task(tmp_path / "task"), make_site(Script())
     async with open_campaign(folder, site) as opened:
-        before = {name: opened.options[name] for name in (*_OTHERS, "arms", "islands", "migrate")}
-    others = {**_OTHERS, "arms": ("operators",), "islands": 3, "migrate": 7}
+        before = {name: opened.options[name] for name in (*_OTHERS, "arms", "islands", "migrate", "walk")}
+    others = {**_OTHERS, "arms": ("operators",), "islands": 3, "migrate": 7, "walk": 5}
     if changed == "defaults":
         for name, value in others.items():
             monkeypatch.setitem(options._DEFAULTS, name, value)
