@@ -12,7 +12,7 @@ Record = TypeVar("Record")
 
 class FieldOf(Generic[Record]):
     """What one field of a record holds. `**changes: FieldOf[Node]` takes the fields of a node by their names: mypy
-    refuses one that is misspelt or mistyped (`scripts/typed_changes.py`).
+    refuses one that is misspelt or mistyped.
     """
 
 
