@@ -42,7 +42,7 @@ class EvaluationResult:
 
 def judge(*, thresholds: Sequence[float] | None = None, **given: Any) -> None:
     """As run_evaluator. With `thresholds` the stages run one after the other, and the first whose score is below its
-    threshold is the last.
+    threshold is the last. A stage that gives an error, or a last one without the metric, is no solution.
     """
     lend("openevolve.evaluation_result", EvaluationResult=EvaluationResult)
     run_evaluator(lambda evaluator, program, found: _run(loaded(evaluator), program, found, thresholds), **given)
@@ -55,16 +55,31 @@ def _run(module: ModuleType, program: str, found: Outcome, thresholds: Sequence[
         return
     for number, stage in enumerate(stages, 1):
         own = _take(stage, program, found)
-        if number == len(stages):
+        if error := found.texts.get("error", ""):
+            found.incorrect = f"stage {number} of {len(stages)} gave the error: {error}"
             return
-        if number > len(thresholds):
-            found.notes.append(f"stage {number} has no threshold, so it is the last")
+        why_last = _why_last(own, found, number, len(stages), thresholds)
+        if why_last is not None:
+            found.notes += filter(None, [why_last])
+            # A candidate that fails where it is dear must not keep the score of a stage where it was cheap.
+            if found.metric in found.numbers and found.metric not in own:
+                gave = ", ".join(own) or "none"
+                found.incorrect = f"stage {number} of {len(stages)}, the last, gave no {found.metric} (it gave: {gave})"
             return
-        value, name = _passing(own, found)
-        threshold = thresholds[number - 1]
-        if not value >= threshold:
-            found.notes.append(f"stopped at stage {number} of {len(stages)}: {name} {value:g} is below {threshold}")
-            return
+
+
+def _why_last(
+    own: Mapping[str, float], found: Outcome, number: int, stages: int, thresholds: Sequence[float]
+) -> str | None:
+    """None where the next stage runs."""
+    if number == stages:
+        return ""
+    if number > len(thresholds):
+        return f"stage {number} has no threshold, so it is the last"
+    value, name = _passing(own, found)
+    if value >= thresholds[number - 1]:
+        return None
+    return f"stopped at stage {number} of {stages}: {name} {value:g} is below {thresholds[number - 1]}"
 
 
 def _take(function: Callable[[str], Any], program: str, found: Outcome) -> dict[str, float]:

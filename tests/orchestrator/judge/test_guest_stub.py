@@ -306,6 +306,39 @@ def test_a_stage_without_the_metric(judge: Judge) -> None:
     assert "the mean of runs, speed 0.2 is below 0.5" in result["notes"]
 
 
+LATER = {
+    "stage 2 of 2 gave the error: no luck": '{"error": "no luck"}',
+    "stage 2 of 2 gave the error: nearly": '{"combined_score": 5.0, "error": "nearly"}',
+    "stage 2 of 2, the last, gave no combined_score (it gave: runs)": '{"runs": 1.0}',
+    "stage 2 of 2, the last, gave no combined_score (it gave: none)": "{}",
+}
+
+
+@pytest.mark.parametrize("why", LATER)
+def test_a_stage_that_fails_leaves_no_score_of_an_earlier_one(judge: Judge, why: str) -> None:
+    """A candidate that passes the cheap stage and fails in the last has no score, though the first one gave some."""
+    result = judge(
+        STAGED.replace('{"combined_score": load(program_path).solve(3)}', LATER[why]), thresholds=[0.3]
+    ).result
+    assert result["valid"] is False
+    assert why in result["notes"]
+
+
+def test_a_stop_at_a_stage_without_the_metric(judge: Judge) -> None:
+    """A stage that is the last one, below its threshold, must have given the metric itself, too."""
+    staged = STAGED.replace('{"combined_score": load(program_path).solve(3)}', "{}")
+    result = judge(staged + "evaluate_stage3 = evaluate_stage1\n", thresholds=[0.3, 0.5]).result
+    assert result["valid"] is False
+    assert "stage 2 of 3, the last, gave no combined_score" in result["notes"]
+
+
+def test_stages_of_a_broken_evaluator(judge: Judge) -> None:
+    """An error of a stage that called nobody is the evaluator's own."""
+    staged = STAGED.replace("    return {", "    return {'error': 'no disk'}\n    return {")
+    with pytest.raises(Exception, match=r"called no function of the program .*no disk"):
+        judge(staged, thresholds=[0.3])
+
+
 BROKEN = {
     "called no function of the program (No module named 'missing_helper')": EVALUATE.replace(
         "    try:\n", "    try:\n        import missing_helper\n"
