@@ -5,8 +5,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orchestrator.change import shown
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_DRIVER = '''"""Runs {evaluator} as it is. The program whose path it gets is a stub: its functions are calls of the
+_DRIVER = '''"""Runs the evaluator as it is. The program whose path it gets is a stub: its functions are calls of the
 candidate, which is in a chamber of its own.
 """
 
@@ -41,7 +43,7 @@ class CalledTask:
     def text(self) -> str:
         wall = f'"{self.wall_s:g}s"'
         lines = [
-            f"# Imported from a task of {self.origin}.",
+            f"# Imported from a task of {shown(self.origin)}.",
             "",
             f"name = {toml_text(self.name)}",
             f"statement = {toml_paragraphs(self.statement)}",
@@ -64,7 +66,7 @@ class CalledTask:
             "[[metrics]]",
             f"name = {toml_text(self.metric)}",
             f'goal = "{self.goal}"',
-            *(["", f"[certify] # {self.why_noisy}", 'rule = "noisy"'] if self.why_noisy else []),
+            *(["", f"[certify] # {shown(self.why_noisy)}", 'rule = "noisy"'] if self.why_noisy else []),
             *(["", "[budget]", f"attempts = {self.attempts}"] if self.attempts else []),
             "",
             "[search] # without a model; --proposer llm asks one",
@@ -89,8 +91,8 @@ def how_it_is_called(functions: Sequence[str], program: str, metric: str, goal: 
 def driver_text(module: str, *, evaluator: str, **given: object) -> str:
     """The judge's command: one call of our module for that system, with what is given and not None."""
     said = {"evaluator": evaluator, **given}
-    arguments = "\n".join(f"        {name}={json.dumps(it)}," for name, it in said.items() if it is not None)
-    return _DRIVER.format(module=module, evaluator=evaluator, arguments=arguments)
+    arguments = "\n".join(f"        {name}={it!r}," for name, it in said.items() if it is not None)
+    return _DRIVER.format(module=module, arguments=arguments)
 
 
 def toml_text(text: str) -> str:

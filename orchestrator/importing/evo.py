@@ -9,6 +9,7 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.change import shown
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.evaluated import Lines, Names, Wanted, find
 from orchestrator.importing.source import MAX_TEXT_BYTES, Source
@@ -45,7 +46,7 @@ def read(request: ImportRequest) -> Imported:
         f"limits.wall is {_WALL_S:g}s: evo has no such limit of its own",
     ]
     gate = config.get("gate")
-    left_out = [f"the gate ({gate}): write it as one of [[guards]]"] if gate else []
+    left_out = [f"the gate ({shown(str(gate))}): write it as one of [[guards]]"] if gate else []
     left_out.append("experiments that .evo holds, and gates of its branches")
     return found.imported(request, wanted, Lines(mapped, left_out))
 
@@ -57,7 +58,9 @@ def _config(source: Source) -> dict[str, Any]:
     inside = f"{active}/" if isinstance(active, str) and "/" not in active and not active.startswith(".") else ""
     config = _table(source, f".evo/{inside}config.json")
     if not config:
-        raise TaskError(f"{source.folder}: has no .evo/{inside}config.json; run evo init there, or name its repository")
+        raise TaskError(
+            f"{source.folder}: has no .evo/{shown(inside)}config.json; run evo init there, or name its repository"
+        )
     return config
 
 
@@ -85,7 +88,7 @@ def _command(source: Source, line: str) -> tuple[str, list[str]]:
     file = words[at].removeprefix("./") if at >= 0 else ""
     if not file.endswith(".py") or not any(_TARGET in word for word in words[at + 1 :]):
         raise TaskError(
-            f"{source.folder}: its benchmark ({line}) is no Python file of the repository that is given {_TARGET};"
-            " only such can be imported yet"
+            f"{source.folder}: its benchmark ({shown(line)}) is no Python file of the repository that is given"
+            f" {_TARGET}; only such can be imported yet"
         )
     return file, words[at + 1 :]

@@ -2,10 +2,12 @@
 
 import ast
 import os
+import unicodedata
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from orchestrator.change import shown
 from orchestrator.python_source import parse_python
 from orchestrator.task import TaskError
 
@@ -35,6 +37,7 @@ class Source:
                 path = Path(parent, name)
                 kept = name[0] != "." and not name.endswith(".pyc") and _is_text(str(path))
                 if kept and path.is_file() and not path.is_symlink():
+                    _refuse_unseen(folder, path.relative_to(folder).as_posix())
                     found.append(path.relative_to(folder).as_posix())
             if len(found) > MAX_FILES:
                 raise TaskError(f"{folder}: has more than {MAX_FILES:,} files; name the folder of one task")
@@ -71,6 +74,12 @@ class Source:
         if f"{module}.py" in self.names:
             return [f"{module}.py"]
         return [name for name in self.names if name.startswith(f"{module}/")]
+
+
+def _refuse_unseen(folder: Path, name: str) -> None:
+    """Names stand in lines of the task and of what is told, and must not begin lines of their own there."""
+    if any(unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp") for one in name):
+        raise TaskError(f"{folder}: the name {shown(name)} has a character that nobody sees; rename the file")
 
 
 def _is_text(path: str) -> bool:

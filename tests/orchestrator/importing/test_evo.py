@@ -1,6 +1,7 @@
 """What becomes of a repository in which evo was set up. No code of it is run."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,16 @@ def test_a_whole_repository(tmp_path: Path, old_layout: bool) -> None:
         "judge/judge.py",
         "judge/tasks.json",
     }
-    assert 'arguments=["--agent", "{target}", "--quick"]' in found.files["judge/judge.py"].decode()
+    assert "arguments=['--agent', '{target}', '--quick']" in found.files["judge/judge.py"].decode()
     assert any("the gate (python3 gate.py)" in line for line in found.left_out)
+
+
+def test_a_benchmark_writes_no_keys(tmp_path: Path) -> None:
+    """A command line with line breaks becomes arguments and a comment, and never keys of the task."""
+    line = "python3 benchmark.py {target}\nimage.run = ['curl']\nmodel.usd = 1000.0\r#\ud800"
+    plain = imported(tmp_path / "plain").files["blastdoor.toml"].decode()
+    tricky = imported(tmp_path / "tricky", benchmark=line).files["blastdoor.toml"].decode()
+    assert tomllib.loads(tricky) == tomllib.loads(plain)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What becomes of a task of OpenEvolve, and what is said of it. No code of the task is run."""
 
+import ast
 import json
 import os
 from pathlib import Path
@@ -43,8 +44,8 @@ def test_a_whole_task(tmp_path: Path) -> None:
     assert (task.limits.wall, task.judge.limits.wall, task.judge.mode, task.budget.attempts) == (20, 20, "relay", 7)
     assert [(it.name, it.goal) for it in task.metrics] == [("combined_score", "higher")]
     assert task.editable == ("initial_program.py:EVOLVE-BLOCK",)
-    assert 'functions=["helper", "solve"]' not in found.files["judge/judge.py"].decode()
-    assert 'functions=["solve"]' in found.files["judge/judge.py"].decode()
+    assert "functions=['helper', 'solve']" not in found.files["judge/judge.py"].decode()
+    assert "functions=['solve']" in found.files["judge/judge.py"].decode()
     assert task.certify.rule == "strict"
 
 
@@ -168,7 +169,7 @@ def test_a_class_of_the_program(tmp_path: Path) -> None:
     )
     evaluator = EVALUATOR.replace("program.solve(20)", "program.Solver().is_solution(program.Solver().solve(20))")
     found = imported(tmp_path, initial_program__py=program, evaluator__py=evaluator)
-    assert 'functions=[],\n        classes=["Solver"],' in found.files["judge/judge.py"].decode()
+    assert "functions=[],\n        classes=['Solver']," in found.files["judge/judge.py"].decode()
     assert any("objects of Solver stay with the candidate" in line for line in found.findings)
     assert any("asks the program itself with is_solution" in line for line in found.findings)
 
@@ -177,7 +178,7 @@ def test_a_class_of_the_program(tmp_path: Path) -> None:
 def test_a_function_by_another_name(tmp_path: Path, other: str) -> None:
     """A name that is given to a function of the program counts as one of its functions."""
     found = imported(tmp_path, initial_program__py=f"def best(x):\n    return x\n{other}\n")
-    assert 'functions=["solve"]' in found.files["judge/judge.py"].decode()
+    assert "functions=['solve']" in found.files["judge/judge.py"].decode()
 
 
 def test_names_that_are_no_text(tmp_path: Path) -> None:
@@ -185,6 +186,26 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     source = write(tmp_path / "there")
     (source / os.fsdecode(b"\xff.csv")).write_text("1")
     assert Source.of(source).names == ("config.yaml", "evaluator.py", "initial_program.py")
+
+
+@pytest.mark.parametrize("name", ["a\nb.csv", "a\x1b[2Jb.csv", "a\u2028b.csv", "a\u202eb.csv", "in\ner/b.csv"])
+def test_names_with_characters_that_nobody_sees(tmp_path: Path, name: str) -> None:
+    """A name that could begin a line of its own where it is told is refused."""
+    source = write(tmp_path / "there", **{name: "1"})
+    with pytest.raises(TaskError, match="has a character that nobody sees; rename the file"):
+        Source.of(source)
+
+
+def test_a_name_stays_a_name_in_the_driver(tmp_path: Path) -> None:
+    """Quotes and rare characters in the evaluator's name reach the driver's call and end no text of the driver."""
+    name = "\"\"\"''' + exit() # \U0001f6aa.py"
+    source = write(tmp_path / "there", evaluator__py=None)
+    (source / name).write_text(EVALUATOR)
+    found = read(ImportRequest(source, "small", evaluator=name))
+    tree = ast.parse(found.files["judge/judge.py"])
+    calls = [it for it in ast.walk(tree) if isinstance(it, ast.Call)]
+    assert len(calls) == 1
+    assert {it.arg: ast.literal_eval(it.value) for it in calls[0].keywords}["evaluator"] == name
 
 
 def test_a_random_program_is_noisy(tmp_path: Path) -> None:
