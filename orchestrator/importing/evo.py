@@ -65,8 +65,11 @@ def _config(source: Source) -> dict[str, Any]:
 
 
 def _table(source: Source, name: str) -> dict[str, Any]:
-    """Empty where it is not there."""
+    """Empty where it is not there. Raises TaskError for a link on the way to it, which could lead anywhere."""
     path = source.folder / name
+    for part in (path, *path.parents[: name.count("/")]):
+        if part.is_symlink():
+            raise TaskError(f"{part}: is a link, and none is followed; put what it leads to in its place")
     if not path.is_file():
         return {}
     try:

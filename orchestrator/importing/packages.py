@@ -38,7 +38,9 @@ LENT = {
     "openevolve": ("openevolve.evaluation_result", "EvaluationResult"),
     "shinka": ("shinka.core", "run_shinka_eval"),
 }
-_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*((?:[<>=!~]=?=?\s*[0-9][0-9A-Za-z.*+!]*\s*,?\s*)*)(?:#.*)?$")
+_INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_CLAUSE = re.compile(r"(?:~=|===?|!=|[<>]=?)\s*[0-9][0-9A-Za-z.*+!]*")
+_REQUIREMENT_CHARACTERS = 500
 
 
 @dataclass
@@ -126,5 +128,15 @@ def versions_of(source: Source) -> dict[str, str]:
     if "requirements.txt" not in source.names:
         return {}
     lines = source.text("requirements.txt").splitlines()
-    found = [match for line in lines[:1000] if (match := _REQUIREMENT.match(line.strip()))]
-    return {match[1].lower().replace("_", "-"): re.sub(r"\s+", "", match[2]).rstrip(",") for match in found}
+    return dict(found for line in lines[:1000] if (found := _requirement(line.partition("#")[0].strip())))
+
+
+def _requirement(line: str) -> tuple[str, str] | None:
+    """Name and version. Each clause is matched alone: one pattern for all of them could be cut in too many ways."""
+    name = _INDEX_NAME.match(line)
+    if name is None or len(line) > _REQUIREMENT_CHARACTERS:
+        return None
+    clauses = [it.strip() for it in line[name.end() :].rstrip(", ").split(",")]
+    if clauses != [""] and not all(map(_CLAUSE.fullmatch, clauses)):
+        return None
+    return name[0].lower().replace("_", "-"), re.sub(r"\s+", "", ",".join(clauses))

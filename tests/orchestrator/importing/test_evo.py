@@ -89,6 +89,17 @@ def test_bad_input(tmp_path: Path, why: str, changed: dict[str, Any]) -> None:
         imported(tmp_path / "there", **changed)
 
 
+@pytest.mark.parametrize("link", [".evo", ".evo/run_0003", ".evo/run_0003/config.json", ".evo/meta.json"])
+def test_links_are_not_followed(tmp_path: Path, link: str) -> None:
+    """No part of the way to what evo left is a link: it could lead to anything of this machine."""
+    there = tmp_path / "there"
+    imported(there)
+    (there / link).rename(tmp_path / "outside")
+    (there / link).symlink_to(tmp_path / "outside")
+    with pytest.raises(TaskError, match=f"{link}: is a link, and none is followed"):
+        read(ImportRequest(there, "small"))
+
+
 def test_without_evo(tmp_path: Path) -> None:
     """A repository in which evo was never set up is told so, and so is a state that cannot be read."""
     with pytest.raises(TaskError, match="run evo init there"):
