@@ -38,7 +38,7 @@ def read(request: ImportRequest) -> Imported:
         wall_s=_WALL_S,
         memory_mib=_MEMORY_MIB,
         attempts=0,
-        driver={"arguments": arguments},
+        driver={"arguments": arguments, "goal": goal},
         goal=goal,
     )
     mapped = [

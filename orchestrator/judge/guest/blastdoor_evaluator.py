@@ -35,14 +35,16 @@ def run_evaluator(
     metric: str,
     functions: Sequence[str],
     classes: Sequence[str] = (),
+    goal: str = "higher",
 ) -> None:
     """Let `run`, which is given the evaluator's path and the stub's, fill the outcome, and publish that.
 
-    `functions` are those of the program that it calls, `classes` those that it makes objects of.
+    `functions` are those of the program that it calls, `classes` those that it makes objects of. `goal` says
+    which scores are better, "higher" or "lower".
     """
     with relay(exact=True, classes=classes) as candidate, tempfile.TemporaryDirectory() as folder:
         door = Door(candidate, [*functions, *classes])
-        found = Outcome(metric)
+        found = Outcome(metric, goal)
         with opened(door, Path(folder)) as program:
             try:
                 run(evaluator, program, found)
@@ -83,8 +85,9 @@ def lend(name: str, **contents: Any) -> None:
 class Outcome:
     """What the evaluator returned, stage by stage: a later number replaces an earlier one of its name."""
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, goal: str = "higher") -> None:
         self.metric = metric
+        self.goal = goal
         self.numbers: dict[str, float] = {}
         self.texts: dict[str, str] = {}
         self.notes: list[str] = []
@@ -96,6 +99,9 @@ class Outcome:
         own = {str(name): float(it) for name, it in metrics.items() if _is_number(it)}
         self.numbers.update(own)
         self.texts.update((str(name), _short(it)) for name, it in metrics.items() if isinstance(it, str))
+        error = metrics.get("error")
+        if error is True or (isinstance(error, (BaseException, list, tuple, dict)) and error):
+            self.texts["error"] = _short(error)
         if isinstance(artifacts, Mapping):
             self.notes += [f"{name}: {_short(it, MAX_ARTIFACT)}" for name, it in artifacts.items()]
         return own
@@ -108,7 +114,8 @@ class Outcome:
         if score is None or not math.isfinite(score):
             told = "; ".join(filter(None, [error, *self.notes[-1:]])) or f"it gave: {', '.join(self.numbers) or 'none'}"
             raise BadOutput(f"the evaluator gave no {'' if score is None else 'finite '}{self.metric} ({told})")
-        if score <= 0 and error:
+        # What evaluators answer where they failed is 0, and where lower is better that may be the best score of all.
+        if error and (score <= 0 or self.goal == "lower"):
             raise BadOutput(f"the evaluator gave {score:g} with the error: {error}")
         others = {name: value for name, value in self.numbers.items() if math.isfinite(value)}
         # The contract keeps this name for the score itself.

@@ -6,7 +6,7 @@ only, Python 3.9 up.
     judge(evaluator="benchmark.py", arguments=["--target", "{target}"], metric="score", functions=["solve"])
 
 The result is the JSON object in the file that EVO_RESULT_PATH names, or all that the benchmark printed: `score`, and
-`tasks` if it likes. Its traces go where those of every judge go.
+`tasks` and a text `error` if it likes. Its traces go where those of every judge go.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def _run(evaluator: str, program: str, found: Outcome, arguments: Sequence[str])
         text = left.read_text(encoding="utf-8") if left.is_file() else printed.getvalue()
     result = _parsed(text, path.name)
     numbers = result.get("metrics")
-    found.take({**(numbers if isinstance(numbers, Mapping) else {}), "score": result.get("score")})
+    told = {"error": result["error"]} if result.get("error") else {}
+    found.take({**(numbers if isinstance(numbers, Mapping) else {}), **told, "score": result.get("score")})
     tasks = result.get("tasks")
     if isinstance(tasks, Mapping) and tasks:
         found.tasks = {str(name): it for name, it in tasks.items()}

@@ -61,7 +61,9 @@ def test_a_whole_repository(tmp_path: Path, old_layout: bool) -> None:
         "judge/judge.py",
         "judge/tasks.json",
     }
-    assert "arguments=['--agent', '{target}', '--quick']" in found.files["judge/judge.py"].decode()
+    driver = found.files["judge/judge.py"].decode()
+    assert "arguments=['--agent', '{target}', '--quick']" in driver
+    assert "goal='lower'" in driver
     assert any("the gate (python3 gate.py)" in line for line in found.left_out)
 
 

@@ -490,6 +490,31 @@ def test_a_benchmark_of_evo_that_breaks(judge: Judge, end: str, why: str) -> Non
         judge(EVO + end, **TOLD)
 
 
+@pytest.mark.parametrize(
+    ("score", "goal", "valid"),
+    [(0.0, "lower", False), (5.0, "lower", False), (0.0, "higher", False), (5.0, "higher", True)],
+)
+def test_a_benchmark_of_evo_that_tells_an_error(judge: Judge, score: float, goal: str, valid: bool) -> None:
+    """An error beside the score is no solution where the score is one of failure: 0 or less, or any where lower is
+    better, since 0 would win there.
+    """
+    end = f"print(json.dumps({{'score': {score}, 'error': 'no luck'}}))\n"
+    result = judge(EVO + end, **TOLD, goal=goal).result
+    assert result["valid"] is valid
+    assert "no luck" in result["notes"]
+
+
+@pytest.mark.parametrize("error", ["ValueError('no luck')", "['no luck']"])
+def test_an_error_that_is_no_text(judge: Judge, error: str) -> None:
+    """An evaluator may hand the error on as it is."""
+    evaluator = (
+        BY_SPEC + f"def evaluate(path):\n    load(path).solve(1)\n    return {{'combined_score': 0, 'error': {error}}}"
+    )
+    result = judge(evaluator).result
+    assert result["valid"] is False
+    assert "no luck" in result["notes"]
+
+
 ALARM = (
     BY_SPEC
     + """
