@@ -67,10 +67,14 @@ def _config(source: Source) -> dict[str, Any]:
 def _table(source: Source, name: str) -> dict[str, Any]:
     """Empty where it is not there. Raises TaskError for a link on the way to it, which could lead anywhere."""
     path = source.folder / name
-    for part in (path, *path.parents[: name.count("/")]):
-        if part.is_symlink():
-            raise TaskError(f"{part}: is a link, and none is followed; put what it leads to in its place")
-    if not path.is_file():
+    try:
+        link = next((it for it in (path, *path.parents[: name.count("/")]) if it.is_symlink()), None)
+        there = path.is_file()
+    except OSError as error:
+        raise TaskError(f"{shown(str(path))}: cannot be read ({error.strerror})") from None
+    if link:
+        raise TaskError(f"{link}: is a link, and none is followed; put what it leads to in its place")
+    if not there:
         return {}
     try:
         found = json.loads(source.read(name, MAX_TEXT_BYTES))

@@ -4,6 +4,8 @@ The evaluator goes into the judge's folder as it is. It is given the path of a s
 candidate in its own chamber; see judge/guest/blastdoor_evaluator.py.
 """
 
+import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,12 +40,15 @@ class _Rules:
 
     @property
     def thresholds(self) -> list[float] | None:
-        """None where the evaluator has no stages, or the config wants none."""
+        """None where the evaluator has no stages, or the config wants none. Raises TaskError for what is no number."""
         if not self.stages or self.table.get("cascade_evaluation") is False:
             return None
         given = self.table.get("cascade_thresholds")
         given = given if isinstance(given, list) else _THRESHOLDS
-        return [float(it) for it in given if isinstance(it, int | float) and not isinstance(it, bool)]
+        found = [number(it, -sys.float_info.max, sys.float_info.max, math.nan) for it in given]
+        if any(map(math.isnan, found)):
+            raise TaskError("evaluator.cascade_thresholds of the config: each must be a finite number; mend it")
+        return found
 
     @property
     def wall_s(self) -> float:

@@ -110,3 +110,7 @@ def test_without_evo(tmp_path: Path) -> None:
     (tmp_path / ".evo/config.json").write_text("{")
     with pytest.raises(TaskError, match="is not JSON"):
         read(ImportRequest(tmp_path, "small"))
+    for active, why in {"x" * 300: "cannot be read", "\0\ud800": r"no \.evo/\\x00\\ud800/config.json"}.items():
+        (tmp_path / ".evo/meta.json").write_text(json.dumps({"active": active}))
+        with pytest.raises(TaskError, match=why):
+            read(ImportRequest(tmp_path, "small"))

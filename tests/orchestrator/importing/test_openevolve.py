@@ -216,6 +216,40 @@ def test_a_random_program_is_noisy(tmp_path: Path) -> None:
 
 NO_CALL = "def evaluate(p):\n    return {'score': 1.0}\n"
 DEEP = "a: " + "[" * 5000 + "]" * 5000
+ODD = "is not YAML that can be read; mend it"
+LONG = "config.yaml: has a value of more than 1,000 characters that is no text"
+ODD_VALUES = [
+    ("a: !!bool foo", ODD),
+    ("a: !!timestamp foo", ODD),
+    ('a: !!int ""', ODD),
+    ('a: !!float ""', ODD),
+    ("a: 2020-13-13", ODD),
+    ("a: !<%0Aa> b", r"could not determine a constructor for the tag '\\na'"),
+    ("a: 1" + ":1" * 1000, LONG),
+    ("? 0x" + "f" * 5000 + "\n: 1", LONG),
+    ("a: !!int '" + "1" * 1001 + "'", LONG),
+    ("a: ! 1" + ":1" * 1000, LONG),
+    ("evaluator: {cascade_thresholds: [0x" + "f" * 400 + "]}", "each must be a finite number"),
+    ("evaluator: {cascade_thresholds: [.inf]}", "each must be a finite number"),
+    ("evaluator: {cascade_thresholds: [0.5, .nan]}", "each must be a finite number"),
+]
+
+
+@pytest.mark.parametrize(("config", "why"), ODD_VALUES)
+def test_odd_values_of_a_config(tmp_path: Path, config: str, why: str) -> None:
+    """Whatever the YAML library makes of a value, what a person gets is one line."""
+    with pytest.raises(TaskError, match=why) as caught:
+        imported(tmp_path, evaluator__py=EVALUATOR + STAGES, config__yaml=config)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["a " * 1000 + "b", "|\n    " + "1" * 2000, '"' + "1" * 2000 + '"'])
+def test_long_texts_of_a_config(tmp_path: Path, text: str) -> None:
+    """A text may be long, in whatever way it is written, and a large number may stand where nobody looks."""
+    found = imported(tmp_path, config__yaml=f"prompt:\n  system_message: {text}\n? 0x{'f' * 900}\n: 1\n")
+    assert len(task_of(tmp_path, found).statement) > 2000
+
+
 REFUSED: dict[str, dict[str, str | None]] = {
     "has no evaluator.py; name the evaluator with --evaluator": {"evaluator__py": None},
     "has no initial_program.* or init_program.*; name the program": {"initial_program__py": None},
