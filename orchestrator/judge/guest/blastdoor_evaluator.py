@@ -96,7 +96,7 @@ class Outcome:
 
     def take(self, metrics: Mapping[str, Any], artifacts: Any = None) -> dict[str, float]:
         """What an evaluator said; its own numbers are given back."""
-        own = {str(name): float(it) for name, it in metrics.items() if _is_number(it)}
+        own = {str(name): _float(it) for name, it in metrics.items() if _is_number(it)}
         self.numbers.update(own)
         self.texts.update((str(name), _short(it)) for name, it in metrics.items() if isinstance(it, str))
         error = metrics.get("error")
@@ -117,6 +117,8 @@ class Outcome:
         # What evaluators answer where they failed is 0, and where lower is better that may be the best score of all.
         if error and (score <= 0 or self.goal == "lower"):
             raise BadOutput(f"the evaluator gave {score:g} with the error: {error}")
+        if wrong := [name for name, it in (self.tasks or {}).items() if not _is_finite(it)]:
+            raise BadOutput(f"the evaluator gave no finite number for the task {_short(wrong[0])}")
         others = {name: value for name, value in self.numbers.items() if math.isfinite(value)}
         # The contract keeps this name for the score itself.
         others = {
@@ -133,8 +135,23 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(_float(value))
+
+
+def _float(value: Any) -> float:
+    """Infinite where it is too large for a float: a candidate may answer with any integer."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _short(value: Any, limit: int = MAX_TEXT) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:
+        text = "an integer, or with one, that is too long to be told"
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

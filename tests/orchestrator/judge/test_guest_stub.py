@@ -370,6 +370,10 @@ NO_SOLUTION: dict[str, tuple[str, Functions]] = {
     ),
     "every call failed, the first with: solve: ValueError: no luck": (EVALUATE, {"solve": no_luck}),
     "the evaluator gave no finite combined_score": (EVALUATE, {"solve": lambda _: float("inf")}),
+    "the evaluator gave no finite combined_score (it gave: combined_score)": (
+        BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).solve(1)}\n",
+        {"solve": lambda _: -10**400},
+    ),
     "the evaluator gave 0 with the error: can only concatenate": (EVALUATE, {"solve": lambda _: "text"}),
     "the evaluator gave no combined_score (it gave: x)": (EVALUATE.replace("combined_score", "x"), {"solve": abs}),
 }  # fmt: skip
@@ -381,6 +385,30 @@ def test_a_failing_candidate_has_no_score(judge: Judge, why: str) -> None:
     result = judge(*NO_SOLUTION[why]).result
     assert result["valid"] is False
     assert why in result["notes"]
+
+
+def test_an_integer_that_is_too_long_to_be_told(judge: Judge) -> None:
+    """A candidate's huge integer among other metrics and artifacts breaks nothing: it is no metric."""
+    evaluator = (
+        BY_SPEC
+        + """
+from openevolve.evaluation_result import EvaluationResult
+def evaluate(program_path):
+    huge = load(program_path).solve(1) ** 20
+    return EvaluationResult(metrics={"combined_score": 1.0, "huge": huge}, artifacts={"huge": huge})
+"""
+    )
+    result = judge(evaluator, {"solve": lambda _: 10**400}).result
+    assert (result["score"], result["metrics"]) == (1, {"combined_score": 1})
+    assert "huge: an integer, or with one, that is too long to be told" in result["notes"]
+
+
+def test_a_task_of_evo_that_is_not_finite(judge: Judge) -> None:
+    """A task without a number is no solution: it is the candidate that gave it."""
+    end = "print(json.dumps({'score': 1.0, 'tasks': tasks}))\n"
+    result = judge(EVO + end, {"solve": lambda _: float("inf")}, **TOLD).result
+    assert result["valid"] is False
+    assert "no finite number for the task 1" in result["notes"]
 
 
 def test_a_candidate_adds_no_names(judge: Judge) -> None:
