@@ -181,6 +181,8 @@ class Candidate:
         self._exact = exact or bool(classes)
         self._classes = list(classes)
         self._handles: dict[Remote, Handle] = {}
+        # For one who has a Handle of its own kind.
+        self.new_handle: Callable[[Candidate, Remote], Handle] = Handle
         self._frames = Frames()
         while True:
             self._nonce, request = self._frames.receive()
@@ -246,13 +248,15 @@ class Candidate:
         return [b"K", *(exact_pieces(request, self._remote) if self._exact else Writer().pieces(request))]
 
     def _remote(self, value: Any) -> Remote | None:
-        return value._remote if type(value) is Handle and value._candidate is self else None
+        return value._remote if issubclass(type(value), Handle) and value._candidate is self else None
 
     def _handle(self, remote: Remote) -> Handle:
         """One for each number. Raises Malformed for a class that the judge did not name."""
         if remote.kind not in self._classes or remote.number >= _HANDLES:
             raise Malformed("an object of a class that was not named")
-        return self._handles.setdefault(remote, Handle(self, remote))
+        if remote not in self._handles:
+            self._handles[remote] = self.new_handle(self, remote)
+        return self._handles[remote]
 
     def time(
         self,

@@ -15,6 +15,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ class Door:
 
     def __init__(self, candidate: Candidate, names: Sequence[str]) -> None:
         self._candidate = candidate
+        # Of whatever depth in an answer, and back in whatever argument.
+        candidate.new_handle = partial(_Object, self)
         self._lock = threading.Lock()
         self._ended = False
         self.pid = os.getpid()
@@ -74,7 +77,7 @@ class Door:
             if self._ended:
                 raise EvaluatorBroke(f"{name} was called after the evaluator had returned")
             try:
-                value = self._candidate.call(name, *map(_handle_of, arguments), **keywords).value
+                value = self._candidate.call(name, *arguments, **keywords).value
             except NotPlain as error:
                 self.unsendable.append(f"{name}: {error}")
                 raise
@@ -84,7 +87,7 @@ class Door:
                 self.raised.append(error.error if isinstance(error, Raised) else error)
                 raise self.raised[-1] from None
             self.calls += 1
-            return _Object(self, value) if isinstance(value, Handle) else value
+            return value
 
     def end(self) -> None:
         """From here on nobody is called: the judge's own answer comes next. A late call of a thread is waited for."""
@@ -108,26 +111,21 @@ def _may_be_interrupted() -> bool:
     return in_main and any(callable(signal.getsignal(it)) for it in alarms)
 
 
-class _Object:
+class _Object(Handle):  # type: ignore[misc]  # the module beside it has no types where this is checked
     """An object of the candidate's: its methods are calls like those of its functions."""
 
-    __slots__ = ("_door", "_handle")
+    __slots__ = ("_door",)
+    _remote: Any
 
-    def __init__(self, door: Door, handle: Any) -> None:
-        self._door, self._handle = door, handle
+    def __init__(self, door: Door, candidate: Candidate, remote: Any) -> None:
+        super().__init__(candidate, remote)
+        self._door = door
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(f"{name} of a candidate's object cannot be reached")
-        method = f"{self._handle._remote.kind}.{name}"
+        method = f"{self._remote.kind}.{name}"
         return lambda *arguments, **keywords: self._door.call(method, (self, *arguments), keywords)
-
-    def __bool__(self) -> bool:
-        return bool(self._handle)
-
-
-def _handle_of(value: Any) -> Any:
-    return value._handle if type(value) is _Object else value
 
 
 _doors: list[Door] = []

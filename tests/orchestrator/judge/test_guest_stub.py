@@ -217,6 +217,56 @@ def evaluate(program_path):
     assert channel.result["score"] == 15
 
 
+class Broken:
+    """What fails in each of its methods."""
+
+    def solve(self) -> float:
+        raise ValueError("no luck")
+
+
+WITHIN = (
+    BY_SPEC
+    + """
+def evaluate(program_path):
+    program = load(program_path)
+    for broken in program.make()["broken"]:
+        try:
+            broken.solve()
+        except ValueError:
+            pass
+    return {"combined_score": 1.0}
+"""
+)
+
+
+def test_objects_within_answers_are_called_through_the_door(judge: Judge) -> None:
+    """A method of an object counts as a call, and its error as a failure, wherever in an answer the object stood."""
+    offered: Functions = {"make": lambda: {"broken": [Broken(), Broken()]}, "Broken": Broken}
+    result = judge(WITHIN, offered, wanted=["make"], classes=["Broken"]).result
+    assert "2 of 3 calls failed, the first: Broken.solve: ValueError: no luck" in result["notes"]
+
+
+OBJECTS_SENT = {
+    "as an argument": "program.ask(solver)",
+    "as a keyword": "program.ask(solver=solver)",
+    "in a list": "program.first([solver])",
+    "in a keyword": "program.first(several=(solver,))",
+}
+
+
+@pytest.mark.parametrize("how", OBJECTS_SENT)
+def test_objects_go_back_to_the_candidate(judge: Judge, how: str) -> None:
+    """An object of the candidate's is an argument like others."""
+    body = f"    solver = program.Solver(factor=3)\n    return {{'combined_score': {OBJECTS_SENT[how]}}}\n"
+    offered: Functions = {
+        "Solver": Solver,
+        "ask": lambda solver: solver.solve(5),
+        "first": lambda several: several[0].solve(5),
+    }
+    evaluator = BY_SPEC + "def evaluate(path):\n    program = load(path)\n" + body
+    assert judge(evaluator, offered, wanted=["ask", "first"], classes=["Solver"]).result["score"] == 15
+
+
 CAUGHT = (
     BY_SPEC
     + """
