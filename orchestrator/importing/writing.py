@@ -1,12 +1,12 @@
 """A task folder, written whole or not at all."""
 
-import os
-import shutil
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from orchestrator.domain.tier import Tier
 from orchestrator.importing.base import Imported
-from orchestrator.task import TaskError, load_task
+from orchestrator.task import Task, TaskError, load_task
 from orchestrator.task.errors import refuse_unnameable
 
 
@@ -17,19 +17,34 @@ def write_task(imported: Imported, folder: Path) -> Tier:
     refuse_unnameable(folder)
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise TaskError(f"{folder}: exists and is not an empty folder; name a new one")
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
-        beside.mkdir(parents=True)
+        with ExitStack() as made:
+            for parent in reversed([it for it in folder.parents if not it.exists()]):
+                parent.mkdir(exist_ok=True)
+                made.callback(_remove_empty, parent)
+            task = _write_beside(imported, folder)
+            made.pop_all()
+    except OSError as error:
+        raise TaskError(
+            f"{error.filename or folder}: cannot be written ({error.strerror}); name another folder"
+        ) from None
+    return task.judge.mode
+
+
+def _write_beside(imported: Imported, folder: Path) -> Task:
+    """In a folder of its own until it is whole; a new one inside of it, since only this process may enter the outer."""
+    with TemporaryDirectory(dir=folder.parent, prefix=".importing.", ignore_cleanup_errors=True) as outer:
+        beside = Path(outer, "task")
+        beside.mkdir()
         for name, data in imported.files.items():
             path = beside / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         task = load_task(beside)
         beside.rename(folder)  # over an empty folder, too
-    except OSError as error:
-        raise TaskError(
-            f"{error.filename or folder}: cannot be written ({error.strerror}); name another folder"
-        ) from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return task.judge.mode
+    return task
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # somebody else put something there meanwhile
+        folder.rmdir()
