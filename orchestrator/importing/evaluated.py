@@ -74,7 +74,8 @@ class Found:
         files[f"judge/{driver}"] = driver_text(
             wanted.module, evaluator=self.evaluator, metric=wanted.metric, **given
         ).encode()
-        beside = [name for name in self.source.names if name not in workspace | judge and name not in lines.read]
+        taken = workspace.union(judge, lines.read)
+        beside = [name for name in self.source.names if name not in taken]
         return Imported(
             files,
             (*self._mapped(), *lines.mapped, *self._mapped_last()),

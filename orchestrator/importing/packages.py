@@ -58,16 +58,20 @@ class Needs:
 def needs_of(source: Source, start: str, given: Mapping[str, str]) -> Needs:
     """Follows imports within the folder. Raises TaskError for one that nobody knows a package for."""
     needs = Needs(files={start})
-    waiting = [start]
+    waiting, followed = [start], set[str]()
     while waiting:
         name = waiting.pop()
         for found in _imports(source.python(name)):
             top = found.module.partition(".")[0]
+            if top in followed:
+                continue
             where = f"{source.folder / name}:{found.line}"
-            beside = [it for it in source.module_files(top) if it.endswith(".py")]
+            files = source.module_files(top)
+            beside = [it for it in files if it.endswith(".py")]
             if beside:
+                followed.add(top)
                 waiting += [it for it in beside if it not in needs.files]
-                needs.files.update(source.module_files(top))
+                needs.files.update(files)
             elif top in LENT:
                 _refuse_unlent(found, where)
             elif top not in sys.stdlib_module_names:

@@ -5,6 +5,7 @@ import os
 import unicodedata
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 
 from orchestrator.change import shown
@@ -71,9 +72,16 @@ class Source:
 
     def module_files(self, module: str) -> list[str]:
         """The files of a module or package of this name that lies beside the evaluator; none where it is not here."""
-        if f"{module}.py" in self.names:
-            return [f"{module}.py"]
-        return [name for name in self.names if name.startswith(f"{module}/")]
+        return self._by_top.get(f"{module}.py") or self._by_top.get(f"{module}/", [])
+
+    @cached_property
+    def _by_top(self) -> dict[str, list[str]]:
+        """The names by their first part: a file's own, or its folder's with the slash."""
+        found: dict[str, list[str]] = {}
+        for name in self.names:
+            top, slash, _ = name.partition("/")
+            found.setdefault(top + slash, []).append(name)
+        return found
 
 
 def _refuse_unseen(folder: Path, name: str) -> None:

@@ -1,10 +1,11 @@
 """What a folder says of the packages that its program needs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.importing.packages import versions_of
+from orchestrator.importing.packages import needs_of, versions_of
 from orchestrator.importing.source import Source
 
 
@@ -39,3 +40,47 @@ def test_requirements(tmp_path: Path, line: str, found: dict[str, str]) -> None:
 def test_no_line_takes_without_end(tmp_path: Path) -> None:
     """A line that can be cut into clauses in many ways is read in one pass: it would take 2 ** 240 steps otherwise."""
     assert versions(tmp_path, "a==1" + "!1" * 240 + ";\nnumpy==2\n") == {"numpy": "==2"}
+
+
+class Counted(tuple[str, ...]):
+    """Names that count how often somebody goes through them."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.passes += 1
+        return super().__iter__()
+
+    def __contains__(self, name: object) -> bool:
+        self.passes += 1
+        return super().__contains__(name)
+
+
+def test_imports_do_not_go_through_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many imports there are, the files are gone through once, and a module's files are asked for once."""
+    asked: list[str] = []
+    module_files = Source.module_files
+
+    def noted(self: Source, module: str) -> list[str]:
+        asked.append(module)
+        return module_files(self, module)
+
+    monkeypatch.setattr(Source, "module_files", noted)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "start.py").write_text("import alone, tools.a, tools.b\nimport tools\n")
+    (tmp_path / "alone.py").write_text("import tools, alone\n")
+    for name in "abcdefgh":
+        (tmp_path / "tools" / f"{name}.py").write_text("import alone, tools.a, tools.b, tools.c\n")
+    (tmp_path / "tools" / "data.csv").write_text("1")
+    names = Counted(Source.of(tmp_path).names)
+    assert needs_of(Source(tmp_path, names), "start.py", {}).files == set(names[:])
+    assert sorted(asked) == ["alone", "tools"]
+    assert names.passes == 1
+
+
+def test_a_file_goes_before_a_folder(tmp_path: Path) -> None:
+    """As a module is found: by its file, else in its folder; a name that only begins alike is another module."""
+    source = Source(tmp_path, ("a.py", "a/b.py", "c/__init__.py", "c/d/e.py", "cc/f.py", "g/c/h.py"))
+    assert source.module_files("a") == ["a.py"]
+    assert source.module_files("c") == ["c/__init__.py", "c/d/e.py"]
+    assert source.module_files("d") == []
