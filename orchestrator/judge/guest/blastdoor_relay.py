@@ -211,7 +211,7 @@ class Candidate:
         elapsed, answer = self._ask(*self._request(function, arguments, keywords))
         kind, body = bytes(answer[:1]), answer[1:]
         try:
-            value = decode_exact(body, self._handle) if self._exact and kind == b"V" else decode(body)
+            value = decode_exact(body, self.handle) if self._exact and kind == b"V" else decode(body)
         except Malformed as error:
             raise BadReply(f"{function}: the answer is no plain value: {error}") from None
         if kind == b"V":
@@ -250,7 +250,7 @@ class Candidate:
     def _remote(self, value: Any) -> Remote | None:
         return value._remote if issubclass(type(value), Handle) and value._candidate is self else None
 
-    def _handle(self, remote: Remote) -> Handle:
+    def handle(self, remote: Remote) -> Handle:
         """One for each number. Raises Malformed for a class that the judge did not name."""
         if remote.kind not in self._classes or remote.number >= _HANDLES:
             raise Malformed("an object of a class that was not named")

@@ -43,7 +43,7 @@ class Door:
     def __init__(self, candidate: Candidate, names: Sequence[str]) -> None:
         self._candidate = candidate
         # Of whatever depth in an answer, and back in whatever argument.
-        candidate.new_handle = partial(_Object, self)
+        candidate.new_handle = _Object
         self._lock = threading.Lock()
         self._ended = False
         self.pid = os.getpid()
@@ -89,6 +89,10 @@ class Door:
             self.calls += 1
             return value
 
+    def object(self, remote: Any) -> Any:
+        """The candidate's of this number. Raises Malformed for a class that the judge did not name."""
+        return self._candidate.handle(remote)
+
     def end(self) -> None:
         """From here on nobody is called: the judge's own answer comes next. A late call of a thread is waited for."""
         with self._lock:
@@ -114,18 +118,17 @@ def _may_be_interrupted() -> bool:
 class _Object(Handle):  # type: ignore[misc]  # the module beside it has no types where this is checked
     """An object of the candidate's: its methods are calls like those of its functions."""
 
-    __slots__ = ("_door",)
+    __slots__ = ()
     _remote: Any
-
-    def __init__(self, door: Door, candidate: Candidate, remote: Any) -> None:
-        super().__init__(candidate, remote)
-        self._door = door
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(f"{name} of a candidate's object cannot be reached")
-        method = f"{self._remote.kind}.{name}"
-        return lambda *arguments, **keywords: self._door.call(method, (self, *arguments), keywords)
+        return partial(_calling(f"{self._remote.kind}.{name}"), self)
+
+
+def _number_of(value: Any) -> Any:
+    return value._remote if type(value) is _Object else None
 
 
 _doors: list[Door] = []
@@ -157,23 +160,24 @@ def _asked(request: list[Any]) -> Any:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.connect(os.environ[SOCKET])
         _send(line, request)
-        kind, value = _received(line)
+        kind, value = _received(line, partial(_Object, None))
     if kind:
         raise _ERRORS[kind](value) if kind in _ERRORS else rebuilt(kind, value)
     return value
 
 
 def _send(line: socket.socket, value: Any) -> None:
-    data = encode_exact(value)
+    data = encode_exact(value, _number_of)
     line.sendall(struct.pack(">Q", len(data)) + data)
 
 
-def _received(line: socket.socket) -> Any:
+def _received(line: socket.socket, found: Callable[[Any], Any]) -> Any:
+    """`found` makes an object of its number."""
     with line.makefile("rb") as file:
         header = file.read(8)
         if len(header) < 8:
             raise EvaluatorBroke("the judge's process is gone")
-        return decode_exact(file.read(struct.unpack(">Q", header)[0]))
+        return decode_exact(file.read(struct.unpack(">Q", header)[0]), found)
 
 
 @contextlib.contextmanager
@@ -209,9 +213,10 @@ def _serve(listening: socket.socket, door: Door) -> None:
 
 def _serve_one(line: socket.socket, door: Door) -> None:
     with line, contextlib.suppress(OSError, EvaluatorBroke):
-        answer = door.answer(_received(line))
+        request = _received(line, door.object)
+        answer = door.answer(request)
         try:
             _send(line, answer)
-        except NotPlain as error:
-            door.unsendable.append(f"in a process of its own, {error}")
-            _send(line, ["NotPlain", str(error)])
+        except NotPlain as error:  # it is the candidate's: one level more, and it is too deep
+            door.failures.append(f"{request[0]}: the answer cannot be sent on: {error}")
+            _send(line, ["BadReply", door.failures[-1][:_WORDS]])

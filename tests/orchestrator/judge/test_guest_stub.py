@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.judge.guest.blastdoor_values import decode, encode
+from orchestrator.judge.guest.blastdoor_values import MAX_DEPTH, decode, encode
 from orchestrator.judge.helpers import GUEST
 
 BY_SPEC = """
@@ -265,6 +265,40 @@ def test_objects_go_back_to_the_candidate(judge: Judge, how: str) -> None:
     }
     evaluator = BY_SPEC + "def evaluate(path):\n    program = load(path)\n" + body
     assert judge(evaluator, offered, wanted=["ask", "first"], classes=["Solver"]).result["score"] == 15
+
+
+def in_a_child(script: str) -> str:
+    """An evaluator whose score is what another Python prints that has the program."""
+    child = f"import runpy, sys\nprogram = runpy.run_path(sys.argv[1])\n{script}"
+    return f"""
+import subprocess, sys
+def evaluate(program_path):
+    told = subprocess.run([sys.executable, "-c", {child!r}, program_path], capture_output=True, check=True, timeout=300)
+    return {{"combined_score": float(told.stdout)}}
+"""
+
+
+def test_objects_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
+    """A candidate that answers another process with objects is called there as here, and sees them again."""
+    script = "several = program['make']()\nprint(several[0].solve(5) + program['first'](several=several))\n"
+    offered: Functions = {
+        "Solver": Solver,
+        "make": lambda: [Solver(3)],
+        "first": lambda several: several[0].solve(1),
+    }
+    assert judge(in_a_child(script), offered, wanted=["make", "first"], classes=["Solver"]).result["score"] == 18
+
+
+def nested(depth: int) -> list[Any]:
+    return [nested(depth - 1)] if depth else []
+
+
+def test_an_answer_that_cannot_be_sent_on(judge: Judge) -> None:
+    """An answer that another process cannot be given is a failure of the candidate, not of the evaluator."""
+    script = "try:\n    program['solve']()\nexcept Exception as error:\n    assert 'sent on' in str(error)\nprint(1)\n"
+    result = judge(in_a_child(script), {"solve": lambda: nested(MAX_DEPTH - 1)}).result
+    assert result["valid"] is False
+    assert "every call failed, the first with: solve: the answer cannot be sent on" in result["notes"]
 
 
 CAUGHT = (
