@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -61,7 +62,12 @@ class Channel:
         self._answered: SimpleQueue[bytes] = SimpleQueue()
         self._next = b"B" + encode({"median": 0.001, "jitter": 0.001, "functions": sorted(functions)})
         served = _Served(self._asked, self._answered, self.ended)
-        self._thread = threading.Thread(target=candidate._answer_all, args=(served, lambda: functions), daemon=True)
+
+        def serve() -> None:
+            with suppress(self.ended):
+                candidate._answer_all(served, lambda: functions)
+
+        self._thread = threading.Thread(target=serve, daemon=True)
         self._thread.start()
         self._ask(b"L")
 
