@@ -24,6 +24,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.combining import combines_next
+from orchestrator.wiring.notifying import notifying, targets_of
 from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import Reading, read_campaign
 from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
@@ -77,6 +78,7 @@ async def search(
         SandboxError: When the engine or the provider fails.
     """
     settings = settings or Settings()
+    targets_of(settings)
     instance = None if isinstance(proposer, str) else proposer
     said = _flags({"proposer": proposer if isinstance(proposer, str) else None, **flags})
     finished = await _session(Path(task), how, said, settings, observer, instance)
@@ -92,6 +94,7 @@ async def _session(
     async with (
         open_site(settings, site_of_campaign(task, how, flags, settings, proposer)) as site,
         open_campaign(task, site, how=how, flags=flags, settings=settings, proposer=proposer) as opened,
+        notifying(opened, settings),
     ):
         if observer:
             opened.bench.book.observers.append(observer)

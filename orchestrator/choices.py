@@ -3,7 +3,8 @@
 A proposer is a factory, which is given a ProposerContext (proposers/base.py); an agent is a Preset (agents/presets.py).
 A pruning rule is a factory, which is given a RuleContext (pruning/base.py), a parent rule one that is given a
 ParentContext (population/base.py), a backend one that is given a BackendContext and makes a Provider (wiring/site.py).
-An importer is a function from an ImportRequest to an Imported (importing/base.py).
+An importer is a function from an ImportRequest to an Imported (importing/base.py), a notifier a factory that is given a
+NotifierContext (notify/base.py).
 Packages of others announce theirs in the same groups, see docs/plugins.md.
 """
 
@@ -82,4 +83,15 @@ IMPORTERS = Kind(
     "importer",
     "blastdoor.importers",
     {name: Entry(f"orchestrator.importing.{name}:read") for name in ("openevolve", "shinka", "evo")},
+)
+
+NOTIFIERS = Kind(
+    "notifier",
+    "blastdoor.notifiers",
+    {
+        "webhook": Entry("orchestrator.notify.webhook:Webhook"),
+        "command": Entry("orchestrator.notify.command:Command"),
+        "mlflow": Entry("orchestrator.notify.mlflow_store:Mlflow"),
+        "wandb": Entry("orchestrator.notify.wandb_run:Wandb"),
+    },
 )

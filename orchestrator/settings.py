@@ -45,6 +45,10 @@ def _names(value: object) -> object:
     return tuple(name for name in (it.strip(" \t\"'") for it in listed) if name)
 
 
+def _words(value: object) -> object:
+    return tuple(value.split()) if isinstance(value, str) else value
+
+
 def _unset(words: str) -> dict[str, JsonValue]:
     """What holds where the setting has no value, for its page."""
     return {"unset": words}
@@ -128,6 +132,11 @@ class Settings(UserOptions):
         " chambers on Modal (docs/money.md).",
     )
 
+    notify: Annotated[tuple[SecretStr, ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Where news of a campaign goes, each `NAME=WHERE` (docs/notify.md); in the variable with white"
+        " space between them. What is after the `=` is written nowhere.",
+    )
     ledger: Annotated[SecretStr, AfterValidator(_of_postgres)] | None = Field(
         default=None,
         description="PostgreSQL database for new campaigns, like `postgresql://user:password@host/database`"
@@ -161,6 +170,14 @@ def _in_environment() -> dict[str, str]:
 
 def variable_names() -> list[str]:
     return [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+
+
+def secret_variables() -> frozenset[str]:
+    """Those that hold keys: no program of others gets them from us."""
+    secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+    return frozenset(
+        {f"{PREFIX}{name.upper()}" for name in secret} | {it for it, name in _SHARED.items() if name in secret}
+    )
 
 
 def unknown_variables() -> list[str]:

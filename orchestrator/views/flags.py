@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from pydantic import SecretStr
 
 from orchestrator import run_options
 from orchestrator.run_options import OPTIONS, Flags, Option, Scope, options_of
@@ -67,6 +68,23 @@ def value_of(name: str, text: str, where: str) -> Any:
         return found.convert(text, None, None)
     except click.BadParameter as error:
         raise click.UsageError(f"{where}: {name}: {error.message}") from None
+
+
+def notify_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """It adds to the user's setting of the same name, and is no option of a run: the ledger must not hold secrets."""
+
+    def add(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> None:
+        if given:
+            more = tuple(SecretStr(it) for it in given)
+            context.obj = context.obj.model_copy(update={"notify": (*context.obj.notify, *more)})
+
+    help_text = (
+        "Send news of the campaign, like webhook=https://example.org/hook or command=./tell.sh; can be repeated."
+        " A secret address belongs into the setting."
+    )
+    return click.option(
+        "--notify", metavar="NAME=WHERE", multiple=True, callback=add, expose_value=False, help=help_text
+    )(function)
 
 
 def flags_of(given: dict[str, Any]) -> Flags:

@@ -25,6 +25,7 @@ from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sections.material import typed
 from orchestrator.views.campaign.sections.minimal import parts_of
 from orchestrator.views.exits import Exit
+from orchestrator.views.flags import notify_option
 from orchestrator.views.render.data import record
 from orchestrator.views.render.terminal import Terminal
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
@@ -38,6 +39,7 @@ from orchestrator.wiring.reading import Reading
     type=click.IntRange(min=0),
     help="Maximum number of trials that minimising may take in this run; defaults to budget.minimisation, or 100.",
 )
+@notify_option
 @json_option
 @words_argument
 @click.pass_obj

@@ -8,7 +8,7 @@ import click
 from orchestrator.run_options import Scope
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, task_argument
-from orchestrator.views.flags import flags_of, run_flags
+from orchestrator.views.flags import flags_of, notify_option, run_flags
 from orchestrator.views.running.run import finish
 from orchestrator.views.running.session import Wanted
 from orchestrator.wiring.beginning import How
@@ -16,6 +16,7 @@ from orchestrator.wiring.beginning import How
 
 @click.command("resume")
 @run_flags(Scope.CAP, Scope.SITE)
+@notify_option
 @json_option
 @task_argument
 @click.pass_obj

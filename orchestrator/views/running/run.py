@@ -11,7 +11,7 @@ from orchestrator.run_options import Scope
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.exits import Exit
-from orchestrator.views.flags import flags_of, run_flags, site_options
+from orchestrator.views.flags import flags_of, notify_option, run_flags, site_options
 from orchestrator.views.running.plan import show_plan
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
@@ -30,6 +30,7 @@ from orchestrator.wiring.combining import combines_next
 )
 @site_options()
 @click.option("--dry-run", is_flag=True, help="Show what would run and what it could cost; run nothing.")
+@notify_option
 @json_option
 @task_argument
 @click.pass_obj

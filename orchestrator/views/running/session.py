@@ -29,6 +29,7 @@ from orchestrator.views.live.scene import Caps
 from orchestrator.watch import floor_warnings
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.models import models_lines
+from orchestrator.wiring.notifying import notifying, targets_of
 from orchestrator.wiring.opening import Opened, open_campaign
 from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
 from orchestrator.wiring.sites import open_site
@@ -61,7 +62,8 @@ async def work(wanted: Wanted, minimises: str = "") -> Finished:
 
     Raises click errors for what a person must mend.
     """
-    # What is wrong with the task is said before an engine is looked for.
+    # What is wrong with the task, or with what was asked for, is said before an engine is looked for.
+    targets_of(wanted.settings)
     chosen = site_of_campaign(wanted.task, wanted.how, wanted.flags, wanted.settings, kept_in=wanted.folder)
     async with (
         open_site(wanted.settings, chosen, say) as site,
@@ -78,9 +80,11 @@ async def work(wanted: Wanted, minimises: str = "") -> Finished:
     ):
         if minimises:
             opened.campaign.minimise(minimises)
-        if not wanted.brief:
-            _say_what_runs(opened, wanted)
-        return await _follow(opened, wanted)
+        if wanted.brief:
+            return await _follow(opened, wanted)
+        _say_what_runs(opened, wanted)
+        async with notifying(opened, wanted.settings, say):
+            return await _follow(opened, wanted)
 
 
 async def _follow(opened: Opened, wanted: Wanted) -> Finished:
