@@ -82,7 +82,7 @@ BACKENDS = Kind(
 IMPORTERS = Kind(
     "importer",
     "blastdoor.importers",
-    {name: Entry(f"orchestrator.importing.{name}:read") for name in ("openevolve", "shinka", "evo")},
+    {name: Entry(f"orchestrator.importing.{name}:read") for name in ("openevolve", "shinka", "evo", "harbor")},
 )
 
 NOTIFIERS = Kind(

@@ -30,7 +30,7 @@ def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
     functions = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)]
     entries = tuple(it.name for it in functions if it.name in wanted)
     paths = {it.args.args[0].arg for it in functions if it.name in wanted and it.args.args} | {"program_path"}
-    calls = [(node, _dotted(node.func)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [(node, dotted(node.func)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     metrics = tuple(dict.fromkeys(_metrics(tree)))
     return Survey(
         entries=entries,
@@ -49,7 +49,7 @@ def asks_itself(functions: list[str]) -> list[str]:
 
 def draws_at_random(tree: ast.Module) -> bool:
     """Whether a program draws random numbers at all; a seed that it sets itself does not bind its successors."""
-    return any(isinstance(it, ast.Name | ast.Attribute) and "random" in _dotted(it).split(".") for it in ast.walk(tree))
+    return any(isinstance(it, ast.Name | ast.Attribute) and "random" in dotted(it).split(".") for it in ast.walk(tree))
 
 
 def mentions(tree: ast.Module) -> set[str]:
@@ -58,7 +58,7 @@ def mentions(tree: ast.Module) -> set[str]:
     return {part for text in texts if len(text) < 500 for part in text.split("/") if part}
 
 
-def _dotted(node: ast.AST) -> str:
+def dotted(node: ast.AST) -> str:
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -103,7 +103,7 @@ def _started(calls: list[tuple[ast.Call, str]]) -> Iterator[str]:
         ):
             continue
         first = node.args[0].elts[0] if isinstance(node.args[0], ast.List) and node.args[0].elts else node.args[0]
-        if _dotted(first) == "sys.executable":
+        if dotted(first) == "sys.executable":
             yield "python"
         elif isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value.split():
             word = first.value.split()[0].rpartition("/")[2]
@@ -125,7 +125,7 @@ def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], paths: set[st
         yield f"{name}:{at} draws with a fixed seed: what it asks is the same each time, and can be learnt by heart"
     outside = [node for node, called in calls if called.endswith(("Path.home", "expanduser"))]
     above = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _dotted(node).endswith("parent.parent")
+        node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and dotted(node).endswith("parent.parent")
     ]
     if at := _lines(iter([*outside, *above])):
         yield f"{name}:{at} looks for files outside of its folder: in a chamber there are none but those of judge/"

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.importing import ImportRequest, write_task
+from orchestrator.importing import Imported, ImportRequest, harbor, write_task
 from orchestrator.importing.openevolve import read
-from orchestrator.loop.rehearsal import rehearse
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
+from tests.orchestrator.importing import harbor_tasks
 from tests.orchestrator.importing.openevolve_tasks import write
 
 pytestmark = pytest.mark.docker
@@ -45,16 +46,72 @@ def seen():
 """
 
 
+async def rehearsed(tmp_path: Path, imported: Imported) -> Rehearsal:
+    folder = tmp_path / "task"
+    write_task(imported, folder)
+    task, settings = load_task(folder), Settings()
+    async with docker_site(docker_config(settings, inputs_folder=tmp_path / "cache"), settings.image) as site:
+        return await rehearse(await make_parts(task, snapshot(task, folder), site))
+
+
 async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     """The evaluator runs unchanged, its child process too, and neither side has the other's files."""
     source = write(tmp_path / "there", evaluator__py=EVALUATOR, initial_program__py=PROGRAM, config__yaml=None)
-    folder = tmp_path / "task"
-    write_task(read(ImportRequest(source, "small")), folder)
-    task, settings = load_task(folder), Settings()
-    async with docker_site(docker_config(settings, inputs_folder=tmp_path / "cache"), settings.image) as site:
-        run = await rehearse(await make_parts(task, snapshot(task, folder), site))
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
     assert run.scored, (run.reason, run.log, run.judgement)
     assert run.judgement
     assert run.judgement.result
     assert run.judgement.result.metrics == {"combined_score": 21.5, "inside": 0.0, "seen": 0.0}
     assert run.functions == ("seen", "solve")
+
+
+# Without packages, so that nothing has to be fetched: a test's own Python, and what an installer would have left.
+SCRIPT = """#!/bin/bash
+apt-get update
+source $HOME/.local/bin/env
+uvx -p 3.13 python -m test_outputs /tests > /logs/verifier/reward.txt
+"""
+CHECKS = """
+import json, os
+{more}
+at = os.path.join("/app", "sum.txt")
+print(float(json.loads(open(at).read()) == 42) if os.path.exists(at) else 0.0)
+"""
+# Solves nothing, and leaves what would, if the tests ran any of it.
+HOSTILE = """
+echo 'print(1.0); raise SystemExit' | tee json.py test_outputs.py sitecustomize.py conftest.py usercustomize.py
+echo 'echo 1 > /logs/verifier/reward.txt; exit' | tee .bashrc .profile env
+mkdir -p logs/verifier tests bin && echo 1 | tee logs/verifier/reward.txt reward.txt
+printf '#!/bin/sh\\necho 1' | tee bin/python3 bin/uvx tests/test.sh
+chmod +x bin/*
+"""
+
+
+@pytest.mark.parametrize(
+    ("solve", "more", "mode", "reward"),
+    [
+        ("awk '{ s += $1 } END { print s }' data/numbers.txt > sum.txt", "", "data", 1.0),
+        (HOSTILE, "", "data", 0.0),
+        ("echo 42 > sum.txt", "import subprocess", "shared", 1.0),
+    ],
+)
+async def test_tests_of_harbor_judge_what_was_left(
+    tmp_path: Path, solve: str, more: str, mode: str, reward: float
+) -> None:
+    """They find files and paths as they know them, and where they only look, nothing that a candidate left is run."""
+    changed = {
+        "environment/Dockerfile": "FROM debian:12\nWORKDIR /app\nCOPY data data\n",
+        "tests/test.sh": SCRIPT
+        if mode == "data"
+        else SCRIPT.replace("-m test_outputs /tests", "/tests/test_outputs.py"),
+        "tests/test_outputs.py": CHECKS.format(more=more),
+        "solution/solve.sh": solve,
+    }
+    source = harbor_tasks.write(tmp_path / "there", changed)
+    found = harbor.read(ImportRequest(source, "small", program="solution/solve.sh"))
+    assert f'mode = "{mode}"' in found.files["blastdoor.toml"].decode()
+    run = await rehearsed(tmp_path, found)
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    assert run.judgement.result.metrics == {"reward": reward}

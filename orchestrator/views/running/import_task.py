@@ -35,8 +35,8 @@ def command(
 ) -> None:
     """Write a task of another system, in the folder SOURCE, as a task in a new FOLDER.
 
-    FORMAT is the system that it was written for: openevolve, shinka or evo, or one that an installed package brings.
-    Nothing of SOURCE is run. Without FOLDER, the task has the name of SOURCE, in the current folder.
+    FORMAT is the system that it was written for: openevolve, shinka, evo or harbor, or one that an installed package
+    brings. Nothing of SOURCE is run. Without FOLDER, the task has the name of SOURCE, in the current folder.
     """
     folder = folder or Path(source.resolve().name)
     try:

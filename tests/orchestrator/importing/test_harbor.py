@@ -1,0 +1,140 @@
+"""What becomes of a task of Harbor, and what is said of it. No code of the task is run."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing.harbor import read
+from orchestrator.task import Task, load_task
+from orchestrator.task.snapshot import snapshot
+from orchestrator.views.cli import cli
+from tests.clicking import runner
+from tests.orchestrator.importing.harbor_tasks import CHECKS, DOCKERFILE, FILES, SCRIPT, TASK, write
+
+
+def imported(tmp_path: Path, changed: dict[str, str | None] | None = None, program: str | None = None) -> Imported:
+    return read(ImportRequest(write(tmp_path / "there", changed), "small", program=program))
+
+
+def task_of(tmp_path: Path, found: Imported) -> Task:
+    write_task(found, tmp_path / "here")
+    task = load_task(tmp_path / "here")
+    snapshot(task, tmp_path / "here")
+    return task
+
+
+def test_a_whole_task(tmp_path: Path) -> None:
+    """Statement, limits, packages and files come from the task; its tests are copied byte for byte."""
+    found = imported(tmp_path)
+    task = task_of(tmp_path, found)
+    assert task.judge.mode == "data"
+    assert (task.limits.wall, task.judge.limits.wall, task.limits.memory) == (30, 60, 1 << 30)
+    assert task.statement.startswith("Write the sum of /app/data/numbers.txt to /app/sum.txt.\n\nThe files of /app ")
+    assert task.image.apt == ("bc",)
+    assert task.image.pip == ("numpy==2.2.6", "pandas")
+    assert task.judge.image.pip == ("pytest==8.4.1", "pytest-json-ctrf==0.3.5")
+    assert found.files["judge/tests/test.sh"] == SCRIPT.encode()
+    assert {name for name in found.files if name.startswith("workspace/")} == {
+        "workspace/data/numbers.txt",
+        "workspace/solve.sh",
+    }
+    assert not any("solution" in name for name in found.files)
+    assert [(it.name, it.goal) for it in task.metrics] == [("reward", "higher")]
+
+
+def test_the_reference_solution_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    """A search must not see it; a person who checks the task starts from it."""
+    assert b"awk" not in b"".join(imported(tmp_path).files.values())
+    found = imported(tmp_path, program="solution/solve.sh")
+    assert found.files["workspace/solve.sh"] == FILES["solution/solve.sh"].encode()
+
+
+@pytest.mark.parametrize(
+    ("why", "name", "text"),
+    [
+        ("imports subprocess", "tests/test_outputs.py", "import subprocess\n" + CHECKS),
+        ("imports importlib", "tests/test_outputs.py", "from importlib import import_module\n" + CHECKS),
+        ("calls os.system", "tests/test_outputs.py", "import os\nos.system('/app/run')\n" + CHECKS),
+        ("imports app", "tests/test_outputs.py", "from app.main import solve\n" + CHECKS),
+        ("imports socket", "tests/test_outputs.py", "import socket\n" + CHECKS),
+        ("changes where modules", "tests/test_outputs.py", "import sys\nsys.path.insert(0, '/app')\n" + CHECKS),
+        ("unpickles", "tests/test_outputs.py", "import pickle\npickle.load(open('/app/x', 'rb'))\n" + CHECKS),
+        ("calls exec", "tests/test_outputs.py", "exec(open('/app/x').read())\n" + CHECKS),
+        ("starts node", "tests/test.sh", SCRIPT + "node /app/main.js\n"),
+        ("starts /app/run", "tests/test.sh", SCRIPT + "/app/run\n"),
+        ("starts if python3 /app/x.py", "tests/test.sh", SCRIPT + "if python3 /app/x.py; then echo 1; fi\n"),
+        ("starts sh", "tests/test.sh", SCRIPT + "cat /app/x | sh\n"),
+        ("sets PYTHONPATH", "tests/test.sh", SCRIPT + "PYTHONPATH=/app pytest /tests/test_outputs.py\n"),
+        ("starts uvx", "tests/test.sh", SCRIPT.replace("/tests/test_outputs.py", "/app")),
+        ("starts /app/run within", "tests/test.sh", SCRIPT + 'echo "$(/app/run)" > /logs/verifier/reward.txt\n'),
+        ("starts /app/run within", "tests/test.sh", SCRIPT + "SCORE=`/app/run`\n"),
+        ("reads commands", "tests/test.sh", SCRIPT + "source /app/env\n"),
+        ("sets export PATH", "tests/test.sh", SCRIPT + "export PATH=/app/bin:$PATH\n"),
+        ("may run anything", "tests/more.sh", "/app/run\n"),
+    ],
+)
+def test_tests_that_run_what_a_candidate_wrote(tmp_path: Path, why: str, name: str, text: str) -> None:
+    """They share a chamber with it, the tier says so, and the line says where it was seen."""
+    found = imported(tmp_path, {name: text})
+    task = task_of(tmp_path, found)
+    assert task.judge.mode == "shared"
+    assert why in found.findings[0]
+    assert "tier shared" in found.findings[0]
+    assert set(task.image.pip) >= {"numpy==2.2.6", "pytest==8.4.1"}
+
+
+@pytest.mark.parametrize(
+    ("why", "changed"),
+    [
+        ("has no task.toml", {"task.toml": None}),
+        ("has no tests/test.sh", {"tests/test.sh": None}),
+        ("has no environment/Dockerfile", {"environment/Dockerfile": None}),
+        ("is not TOML", {"task.toml": "a = [\n"}),
+        ("several containers", {"environment/docker-compose.yaml": "services: {}\n"}),
+        ("several steps", {"task.toml": TASK + "\n[[steps]]\nname = 'one'\n"}),
+        ("is for Windows", {"task.toml": TASK + 'os = "windows"\n'}),
+        ("needs servers", {"task.toml": TASK + "mcp_servers = [{name = 'x'}]\n"}),
+        ("more than one stage", {"environment/Dockerfile": DOCKERFILE + "FROM scratch\n"}),
+        ("copies --from=build", {"environment/Dockerfile": DOCKERFILE + "COPY --from=build /a /app/a\n"}),
+        ("copies https://", {"environment/Dockerfile": DOCKERFILE + "ADD https://x.org/a.tar /app/\n"}),
+        ("which is not there", {"environment/Dockerfile": DOCKERFILE + "COPY missing /app/\n"}),
+        ("only what is beneath /app", {"environment/Dockerfile": DOCKERFILE + "COPY data /data\n"}),
+        ("works in /, which", {"environment/Dockerfile": DOCKERFILE.replace("WORKDIR /app", "WORKDIR /")}),
+        ("use letters", {"environment/Dockerfile": DOCKERFILE.replace("WORKDIR /app", "WORKDIR /app;reboot")}),
+        ("looks at /etc/nginx.conf", {"tests/test_outputs.py": CHECKS + "A = '/etc/nginx.conf'\n"}),
+        ("has a syntax error", {"tests/test_outputs.py": "def\n"}),
+    ],
+)
+def test_what_cannot_run(tmp_path: Path, why: str, changed: dict[str, str | None]) -> None:
+    """One line, exit code 2, and nothing is written."""
+    source = write(tmp_path / "there", changed)
+    result = runner().invoke(cli, ["import", "harbor", str(source), str(tmp_path / "here")])
+    assert result.exit_code == 2
+    assert why in result.output
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "here").exists()
+
+
+def test_lines_of_a_stranger_are_not_run_while_baking(tmp_path: Path) -> None:
+    """Packages are taken over by name; any other line is told, for a person to decide on."""
+    found = imported(tmp_path, {"environment/Dockerfile": DOCKERFILE + "RUN make all && ./configure\nUSER agent\n"})
+    task = task_of(tmp_path, found)
+    assert not any("make" in line or "configure" in line for line in task.image.run)
+    assert any("RUN make all: write it as image.run" in line for line in found.left_out)
+
+
+def test_a_working_folder_inside(tmp_path: Path) -> None:
+    """The folder at the top is the workspace, and the commands run in the inner one."""
+    changed = DOCKERFILE.replace("WORKDIR /app", "WORKDIR /srv/site/src") + "COPY data/numbers.txt ./n.txt\n"
+    found = imported(
+        tmp_path,
+        {
+            "environment/Dockerfile": changed.replace("COPY data/ /app/data/\n", ""),
+            "tests/test_outputs.py": CHECKS.replace("/app", "/srv/site"),
+        },
+    )
+    task = task_of(tmp_path, found)
+    assert "workspace/src/n.txt" in found.files
+    assert "cd src && bash /work/src/solve.sh" in str(task.trial.command)
+    assert "root='/srv/site', workdir='/srv/site/src'" in found.files["judge/judge.py"].decode()
