@@ -109,7 +109,7 @@ class Reporter:
             if name not in self._told:
                 self._told.add(name)
                 data: dict[str, JsonValue] = {"cap": name[0], "used": used, "limit": cap}
-                yield self._make(Topic.CAP, at, f"{SHARE:.0%} of a cap is used: {words}", data)
+                yield self._make(Topic.CAP, at, f"{used / cap:.0%} of a cap is used: {words}", data)
 
     def _nearly_used(self) -> Iterator[tuple[tuple[str, float], tuple[float, float, str]]]:
         """By name and cap: one that was raised is told again."""

@@ -1,4 +1,4 @@
-"""`blastdoor report`: a campaign as one Markdown document."""
+"""`blastdoor report`: a campaign as one document, in Markdown or HTML."""
 
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from orchestrator.views.campaign.opening import (
 )
 from orchestrator.views.campaign.sections import Place, sections
 from orchestrator.views.render.data import record
+from orchestrator.views.render.html import document as html_document
 from orchestrator.views.render.markdown import document
 from orchestrator.views.render.model import Section
 from orchestrator.wiring.reading import AB_FILE
@@ -27,16 +28,26 @@ from orchestrator.wiring.reading import AB_FILE
 
 @click.command("report", cls=CampaignCommand)
 @click.option("--out", type=click.Path(path_type=Path), default=STDOUT, help="File to write to; defaults to stdout.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    help="File for the report as one HTML page with plots, which loads nothing; - is stdout.",
+)
 @run_option
 @json_option
 @task_argument
-def command(task: Path, out: Path, number: int | None, as_json: bool) -> None:
+def command(task: Path, out: Path, html: Path | None, number: int | None, as_json: bool) -> None:
     """Write a report in Markdown: the winner, every node, what it cost, and whether it beats the control.
 
     Of the folder of a comparison: which side is better, how sure that is, and every pair.
     """
+    if html and (as_json or out != STDOUT):
+        raise click.UsageError(
+            f"--html is a file and a format of its own; leave out {'--json' if as_json else '--out'}"
+        )
     found, more = _of_ab(task) if (task / AB_FILE).is_file() else _of_campaign(task, number)
-    text = json_text(record(found) | more) + "\n" if as_json else document(found)
+    text = json_text(record(found) | more) + "\n" if as_json else (html_document if html else document)(found)
+    out = html or out
     with writing(out) as stream:
         stream.write(text)
     if out != STDOUT:

@@ -2,18 +2,22 @@
 
 import csv
 import hashlib
+import html
 import io
 import json
+import math
+import re
 from pathlib import Path
 
 import pytest
 
+from blastdoor import Campaign
 from orchestrator.budget.amounts import NOTHING, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Role
-from orchestrator.ledger import read_head, verify_jsonl
+from orchestrator.ledger import LedgerError, read_head, verify_jsonl
 from orchestrator.loop.metrics_file import MetricsFile
 from orchestrator.views.campaign.sections.money import cost
 from orchestrator.views.render.markdown import code, listing
@@ -226,3 +230,41 @@ def test_words_of_others_stay_code(text: str) -> None:
     _, *middle, last = listing(text)
     assert last.strip("`") == ""
     assert not any(line.startswith(last) for line in middle)
+
+
+def test_report_as_a_page(stage: Stage, tmp_path: Path) -> None:
+    """The same sections as in Markdown, with the chart, in one file."""
+    target = tmp_path / "report.html"
+    assert stage.run("report", "--html", str(target)) == f"written to {target}\n"
+    page = target.read_text(encoding="utf-8")
+    headings = re.findall("^## (.+)$", stage.run("report"), re.MULTILINE)
+    assert re.findall("<h2[^>]*>([^<]+)</h2>", page) == headings
+    assert page.count("<circle") == 3
+    assert stage.run("report", "--html", "-") == page
+
+
+@pytest.mark.parametrize("more", ["--json", "--out=x.md"])
+def test_a_page_is_a_format_of_its_own(stage: Stage, more: str) -> None:
+    assert stage.refused("report", "--html", "-", more).endswith(f"leave out {more.partition('=')[0]}")
+
+
+def test_in_a_notebook(stage: Stage) -> None:
+    """A table with types, by node; and the report in a frame in which nothing acts."""
+    stage.write()
+    campaign = Campaign(stage.folder)
+    frame = campaign.frame()
+    assert list(frame.index) == ["1", "1.1", "1.2", "1.3", "1.1.1"]
+    assert [None if math.isnan(it) else it for it in frame["score"]] == [1.0, 2.0, 0.5, None, None]
+    assert frame["kept"].tolist() == [True, True, False, False, False]
+    assert frame.loc["1.1", "ended"] > frame.loc["1.1", "opened"]
+    shown = campaign._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert ' sandbox="" ' in shown
+    assert "<script" not in shown
+    assert html.unescape(shown.partition('srcdoc="')[2].partition('" sandbox')[0]) == campaign.html()
+    assert repr(campaign) == f"Campaign({str(stage.folder)!r})"
+
+
+def test_no_campaign_in_a_notebook(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="start a campaign first"):
+        Campaign(tmp_path).frame()

@@ -1,17 +1,22 @@
 """Every renderer shows every kind of block, and nothing that others wrote acts in any of them."""
 
+import base64
+import hashlib
 import json
+import math
 import re
 from collections import Counter
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 
 from orchestrator.sinks import ci_log
-from orchestrator.views.campaign.looks import KEPT
+from orchestrator.views.campaign.looks import DISCARDED, KEPT
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.render.data import record
+from orchestrator.views.render.html import document as html_document
 from orchestrator.views.render.layout import cells, cut, fitting, plain, wrapped
 from orchestrator.views.render.markdown import document
 from orchestrator.views.render.model import (
@@ -33,6 +38,7 @@ from orchestrator.views.render.model import (
     Words,
     facts,
 )
+from orchestrator.views.render.svg import svg
 from orchestrator.views.render.terminal import Terminal
 from tests.orchestrator.test_sinks import EVERY, commands, kinds
 
@@ -91,6 +97,66 @@ def structure(text: str) -> Counter[str]:
 
 
 @EVERY
+def test_t90_a_page_has_our_tags_and_none_of_theirs(payload: str) -> None:
+    """As many elements as there are with a plain word, but for the lines of a difference: no script, no address, and
+    no style but that of its policy.
+    """
+    seen, usual = Tags(html_document(everything(payload))), Tags(html_document(everything("word")))
+    assert seen.counts - Counter(span=99) == usual.counts - Counter(span=99)
+    assert not {"script", "a", "img", "iframe", "link", "object", "form", "base"} & seen.counts.keys()
+    assert {name for name in seen.attributes if name.startswith("on") or name in ("href", "src", "style")} == set()
+    assert not [it for it in seen.texts if not it.replace("\n", "").replace("\t", "").isprintable()]
+
+
+class Tags(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+        self.attributes: set[str] = set()
+        self.texts: list[str] = []
+        self.policy = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.counts[tag] += 1
+        self.attributes |= {name for name, _ in attrs}
+        if ("http-equiv", "Content-Security-Policy") in attrs:
+            self.policy = dict(attrs)["content"] or ""
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_policy_of_a_page() -> None:
+    """It allows nothing but the style sheet inside the page, by its digest."""
+    page = html_document(everything("word"))
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert Tags(page).policy.split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
+
+
+@pytest.mark.parametrize(("count", "most"), [(1000, 3_000_000), (100_000, 5_000_000)])
+def test_size_of_a_picture(count: int, most: int) -> None:
+    """It does not grow without bound: dots that lie on each other are drawn once."""
+    points = [Point(f"1.{order}", order, DISCARDED, math.sin(order * order), "c") for order in range(1, count + 1)]
+    points += [Point(f"1.{count + 1}", count + 1, DISCARDED, None, None)]
+    drawn = svg(Series("score", "higher", 1, points, [Step(1, points[0].score or 0.0, "1.1", fresh=True)]))
+    assert len(drawn) < most
+    assert drawn.count("<circle") == (count if count <= 2000 else 0)
+    assert drawn.count("no score") == 1
+
+
+def test_nothing_to_draw() -> None:
+    """A series without a score says so; a single score is a picture, too."""
+    empty = Series("score", "higher", 1, [Point("1", 1, KEPT, None, None)], [])
+    assert "nothing is scored yet" in html_document([HEAD, Section("all", "All", body=[empty])])
+    assert svg(Series("score", "higher", 1, [Point("1", 1, KEPT, 0.0, "c")], [])).count("<circle") == 1
+
+
+@EVERY
 def test_t90_json_says_what_was_written(payload: str) -> None:
     """ASCII without a command, and the very same words for a program that reads it."""
     text = ci_log(json_text(record(everything(payload))))
@@ -120,6 +186,7 @@ def test_one_function_shows_everywhere() -> None:
     assert "toy   moons a dozen, name Io" in on_screen([HEAD, toy()])
     assert "toy: moons a dozen, name Io" in on_screen([HEAD, toy()])
     assert "## Toys\n\n- moons: a dozen\n- name: `Io`\n" in document([HEAD, toy()])
+    assert "<dt>moons</dt><dd>a dozen</dd>" in html_document([HEAD, toy()])
     assert record([toy()]) == {"toy": {"facts": {"moons": 12, "name": "Io"}}}
 
 
