@@ -14,7 +14,7 @@ _MAKING = "orchestrator.proposers.making"
 
 # needs_space: proposes points of [parameters]. asks_a_model: with a key, an allowance and a playbook; it reads what a
 # person steers. offers_several: of one asking, as many changes as model.proposals says. is_control: can run beside.
-# has_arms: asks others, which may ask a model.
+# has_arms: asks others, which may ask a model. takes_hints: of a profile of the baseline.
 PROPOSERS = Kind(
     "proposer",
     "blastdoor.proposers",
@@ -26,9 +26,9 @@ PROPOSERS = Kind(
         "gp": Entry(f"{_MAKING}:gp", ("needs_space",)),
         "thompson": Entry(f"{_MAKING}:thompson", ("needs_space",)),
         "de": Entry(f"{_MAKING}:de", ("needs_space",)),
-        "operators": Entry(f"{_MAKING}:operators"),
-        "mixed": Entry(f"{_MAKING}:mixed", ("needs_space",)),
-        "hybrid": Entry(f"{_MAKING}:hybrid", ("has_arms",)),
+        "operators": Entry(f"{_MAKING}:operators", ("takes_hints",)),
+        "mixed": Entry(f"{_MAKING}:mixed", ("needs_space", "takes_hints")),
+        "hybrid": Entry(f"{_MAKING}:hybrid", ("has_arms", "takes_hints")),
         "llm": Entry(f"{_MAKING}:llm", ("asks_a_model", "offers_several")),
         "llm-params": Entry(f"{_MAKING}:llm_params", ("needs_space", "asks_a_model", "offers_several")),
         "agent": Entry("orchestrator.agents.presets:planned", ("asks_a_model",)),

@@ -302,6 +302,15 @@ class Flags(UserOptions):
             default="none",
         ),
     ] = None
+    hints: Annotated[
+        str | None,
+        Option(
+            "With operators: what one more run of the baseline tells of its code, to look there first.",
+            Choice(names=("auto", "hot", "reached", "off")),
+            Scope.RUN,
+            default="auto",
+        ),
+    ] = None
     islands: Annotated[
         int | None,
         Option("Number of populations that search apart.", Number(least=1, most=1000), Scope.RUN, default=1),

@@ -37,6 +37,13 @@ JUDGE_HELPERS = (
     "blastdoor_values.py",
 )
 
+PROFILE = "blastdoor_profile.py"
+
+
+def profiler() -> Tree:
+    """Under the name by which every Python begins with it."""
+    return Tree.of({"sitecustomize.py": (GUEST / PROFILE).read_bytes()})
+
 
 def helpers(names: Sequence[str]) -> Tree:
     """Our modules, as files."""

@@ -35,6 +35,7 @@ _FUNCTIONS = 1000
 # what is copied there.
 _LOADED_BYTES = 65_536
 _SMALL = 4096
+_PROFILE_BYTES = 1 << 20
 _LARGE = 1 << 20
 _RESULT = re.compile(r"result\.json|metrics\.csv|traces/[A-Za-z0-9_.-]{1,200}")
 # Beside the result, where the judge's module could not tell a time from none and gave the least that it can tell.
@@ -97,6 +98,7 @@ class Met:
     jitter_s: float = 0.0
     measured: int = 0
     at_most: bool = False
+    profile: bytes = b""
     slept_s: float = 0.0
 
     @property
@@ -122,8 +124,11 @@ class Met:
         return self.judge.outcome.log_tail if self.judge.outcome else b""
 
 
-async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -> Met:
-    """Seat both, and carry frames until the judge has finished or one cannot go on. Raises nothing of theirs."""
+async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None, *, profiled: bool = False) -> Met:
+    """Seat both, and carry frames until the judge has finished or one cannot go on. Raises nothing of theirs.
+
+    `profiled`: the candidate's own module looks on, and is asked what it saw when the judge has finished.
+    """
     met = Met(seed=str(secrets.randbits(63)))
     job = judge.job.model_copy(update={"env": {**judge.job.env, SEED: met.seed}})
 
@@ -131,7 +136,7 @@ async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None) -
         talk = _Conversation(met, _Turn(judge_channel, judge), job.limits)
 
         async def with_candidate(candidate_channel: Channel) -> None:
-            await talk.hold(_Turn(candidate_channel, candidate, is_timed=True))
+            await talk.hold(_Turn(candidate_channel, candidate, is_timed=True), profiled=profiled)
 
         if await talk.prepare():
             await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
@@ -216,7 +221,7 @@ class _Conversation:
             self._met.judge.busy_s = whole - self._judge.left_s
         return True
 
-    async def hold(self, candidate: _Turn) -> None:
+    async def hold(self, candidate: _Turn, *, profiled: bool = False) -> None:
         """Returns in any case: what ended it is in the meeting's record, or in the outcome of a chamber."""
         met, whole = self._met, (candidate.left_s, self._judge.left_s + self._met.judge.busy_s)
         self._turns[Side.CANDIDATE] = candidate
@@ -228,6 +233,8 @@ class _Conversation:
             while met.files is None:
                 request = await self._ask(Side.JUDGE, answer)
                 answer = await self._serve(request.payload)
+            if profiled:
+                met.profile = (await self._ask(Side.CANDIDATE, b"H")).payload[1 : 1 + _PROFILE_BYTES]
         except (_TooLate, _Refused, ChannelClosed):
             return
         finally:

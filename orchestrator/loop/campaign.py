@@ -1,6 +1,7 @@
 """The loop itself: opens attempts while the caps, the stop rules and the rate allow, and waits for what they bring."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.interruption import reconcile
 from orchestrator.loop.money import refund_all
 from orchestrator.loop.pool import fill_pool
+from orchestrator.loop.profiling import is_due, take_profile
 from orchestrator.loop.purse import settle_left
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.scheduler import Scheduler
@@ -136,7 +138,18 @@ class Campaign:
         """Before a combination stage begins; the reason where the session is to end meanwhile."""
         if (pooling := self._bench.pooling) is None or pooling.delivered:
             return None
-        work = asyncio.create_task(fill_pool(self._bench, pooling))
+        return await self._see_through(fill_pool(self._bench, pooling))
+
+    async def _take_profile(self) -> str | None:
+        """Before the first change; the reason where the session is to end meanwhile."""
+        idle = self._scheduler.minimises or self._bench.state.campaign.paused or self._bench.breaker.is_open
+        if idle or self._running or not is_due(self._bench):
+            return None
+        return await self._see_through(take_profile(self._bench))
+
+    async def _see_through(self, doing: Coroutine[Any, Any, None]) -> str | None:
+        """To its end; or to the reason why the session is to end meanwhile."""
+        work = asyncio.create_task(doing)
         try:
             while not work.done():
                 await self._first_of(work)
@@ -163,6 +176,8 @@ class Campaign:
             self._lose_patience()
             self._bench.shelf.turn()
             self._evolve()
+            if reason := await self._take_profile():
+                return reason
             waiting = self._scheduler.fill(self._room())
             if not self._running and waiting and not self._goes_on_to_minimise(waiting):
                 return self._searched + waiting

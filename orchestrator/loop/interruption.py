@@ -7,7 +7,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import CallEnding, Tokens
 from orchestrator.domain.node import order_of
-from orchestrator.domain.records import POOL, STANDING, Node, Phase, Spent
+from orchestrator.domain.records import POOL, PROFILE, STANDING, Node, Phase, Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
 from orchestrator.loop.money import refund_all, unbooked, usage
@@ -53,6 +53,7 @@ def reconcile(bench: Workbench, *, moved: bool = False) -> list[str]:
     """After a crash: what the ledger has under way is over, since its owner is. Says which nodes were touched."""
     state = bench.state
     end_member(bench, moved=moved)
+    end_profile(bench, moved=moved)
     _settle_calls(bench)
     holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds} & state.nodes.keys()
     running = {trial.node for trial in state.trials.values() if not trial.ended or trial.judging}
@@ -79,6 +80,21 @@ def end_member(bench: Workbench, spent: Spent | None = None, *, moved: bool = Fa
         spent = spent.model_copy(update={"microdollars": max(held, spent.microdollars)})
     told = {"run": run.number, "node": member.node, "split": member.split, "spent": spent, "interrupted": True}
     bench.book.record(e.MemberEnded(**told), e.Settled(hold=hold, node="", spent=usage(spent).as_row()))
+
+
+def end_profile(bench: Workbench, *, moved: bool = False) -> None:
+    """End a run for a profile that is under way, if one is: it cost at most what the clock tells."""
+    run = bench.state.run
+    if not run.profiling:
+        return
+    hold, mode = f"{PROFILE}#{run.number}", Mode.SUBMIT
+    spent = _at_most(bench, bench.door, bench.judge_mode.trial_job(bench.jobs, mode), run.profiling)
+    spent += _at_most(bench, bench.home, bench.jobs.judge(mode), run.profiling)
+    if moved:
+        held = bench.book.accounts.holds[hold][Account.USD]
+        spent = spent.model_copy(update={"microdollars": max(held, spent.microdollars)})
+    settled = e.Settled(hold=hold, node="", spent=usage(spent).as_row())
+    bench.book.record(e.ProfileTaken(run=run.number, spent=spent, interrupted=True), settled)
 
 
 def _settle_calls(bench: Workbench) -> None:

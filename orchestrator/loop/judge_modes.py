@@ -19,6 +19,7 @@ from orchestrator.loop.backstop import Walls
 from orchestrator.loop.heldout import HeldOutScore, score_calls, score_outputs
 from orchestrator.loop.jobs import Jobs, bundle_of, together
 from orchestrator.loop.live_log import LiveLog
+from orchestrator.loop.profiling import Profiled, profile_calls, profile_outputs
 from orchestrator.loop.pruning import Hearing
 from orchestrator.loop.rehearsal import NODE, Rehearsal, judged, rehearse_calls, rehearse_outputs
 from orchestrator.loop.relaying import candidate_bundle, run_relay
@@ -118,6 +119,12 @@ class JudgeMode:
         """Run and judge for somebody who looks on, and record nothing. Raises Unavailable when the engine fails."""
         return await rehearse_outputs(parts, mode, tree, node)
 
+    async def profile(self, parts: Parts, tree: Tree) -> Profiled:
+        """Run it as a trial is run, with our own module that looks on. Nobody judges what it leaves. Raises what the
+        door does.
+        """
+        return await profile_outputs(parts, *self.job_of(parts, NODE, Mode.SUBMIT, tree), tree)
+
     async def judge_again(self, parts: Parts, outputs: Mapping[str, bytes]) -> None:
         """Let the judge work once more on the baseline, which left these outputs."""
         await judged(parts, outputs)
@@ -180,6 +187,9 @@ class RelayMode(JudgeMode):
     async def rehearse(self, parts: Parts, mode: Mode, tree: Tree, node: str) -> Rehearsal:
         return await rehearse_calls(parts, mode, tree, node)
 
+    async def profile(self, parts: Parts, tree: Tree) -> Profiled:
+        return await profile_calls(parts, NODE, tree)
+
     async def judge_again(self, parts: Parts, outputs: Mapping[str, bytes]) -> None:
         del outputs
         await self.rehearse(parts, Mode.SUBMIT, parts.jobs.snapshot.tree, NODE)
@@ -221,6 +231,10 @@ class SharedMode(JudgeMode):
         """It is the judge that wrote them, result and all."""
         del task
         return dict(outputs)
+
+    async def profile(self, parts: Parts, tree: Tree) -> Profiled:
+        """Its files are in a folder of their own."""
+        return await profile_outputs(parts, *self.job_of(parts, NODE, Mode.SUBMIT, tree), tree, "candidate")
 
     async def judge(self, parts: Parts, outputs: Mapping[str, bytes], mode: Mode, node: str) -> Judgement:
         """The result is among them."""

@@ -70,6 +70,11 @@ def worst_of_trial(bench: Parts, mode: Mode) -> Amounts:
     return _worst(bench, walls_of_trial(bench.judge_mode, bench.task, mode))
 
 
+def worst_of_run(bench: Parts) -> Amounts:
+    """Of one trial and one judging, where nobody asks twice."""
+    return _worst(bench, bench.judge_mode.walls_of_run(bench.task, Mode.SUBMIT))
+
+
 def worst_of_guard(bench: Parts, guard: Guard) -> Amounts:
     return _worst(bench, [walls_of_guard(Limits.model_validate(guard.limits), guard.place)])
 

@@ -175,6 +175,8 @@ class Proposing:
         held = partial(self._parent_point, node, tree)
         point = held() if is_small(tree) else await offload(held)
         brief = self._brief(node, tree, again, point)
+        if node.role is Role.SEARCH and bench.state.run.profile:
+            brief = replace(brief, profile=await offload_disk(bench.profile), hot=bench.is_hot)
         try:
             async with asyncio.timeout(bench.propose_s):
                 if bench.models is None or node.role is not Role.SEARCH or self._asks_nobody(node):

@@ -9,8 +9,8 @@ from orchestrator.domain.fingerprint import Fingerprint
 from orchestrator.domain.records import Calibration, Purpose, Role, Spent
 from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
-from orchestrator.judge.data import Judgement, contract_variables
-from orchestrator.judge.helpers import CANDIDATE_HELPERS, CHEAT, HELPERS_FOLDER, helpers
+from orchestrator.judge.data import SOURCE, Judgement, contract_variables
+from orchestrator.judge.helpers import CANDIDATE_HELPERS, CHEAT, HELPERS_FOLDER, helpers, profiler
 from orchestrator.judge.relay import Met, Seat, Side, judgement_of, meet
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.jobs import bundle_of, together
@@ -52,22 +52,28 @@ async def relayed(
     tree: Tree,
     listener: Listener | None = None,
     command: tuple[str, ...] = (),
+    *,
+    profiled: bool = False,
 ) -> Met:
     """One meeting of this tree with the judge. Raises Refused for a job that cannot run at all.
 
-    `command` stands in for the task's own: one of our cheats.
+    `command` stands in for the task's own: one of our cheats. `profiled`: our own module looks on at the candidate's.
     """
     job = parts.judge.jobs[mode]
     job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
     wall = parts.task.target(mode).limits.wall
     own = parts.jobs.trial(mode)
     own = own.model_copy(update={"command": command, "build": ()}) if command else own
-    candidate = Seat(parts.door, own, candidate_bundle(tree, *([CHEAT] if command else [])), wall)
+    bundle = candidate_bundle(tree, *([CHEAT] if command else []))
+    if profiled:
+        own = own.model_copy(update={"env": {**own.env, "BLASTDOOR_PROFILE_ROOT": SOURCE}})
+        bundle = together(bundle, bundle_of(profiler(), HELPERS_FOLDER))
+    candidate = Seat(parts.door, own, bundle, wall)
     judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
     async with parts.door.turn(own):
         awake = parts.door.awake
         slept, waited = awake.slept, awake.waited()
-        met = await meet(candidate, judge, listener)
+        met = await meet(candidate, judge, listener, profiled=profiled)
         met.slept_s = max(awake.slept - slept, awake.waited() - waited)
     for part in (met.judge, met.candidate):
         if isinstance(part.error, Refused):

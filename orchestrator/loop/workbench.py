@@ -13,6 +13,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.certify import Certify
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
+from orchestrator.domain.profile import Profile
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role, Spent
 from orchestrator.domain.state import State
@@ -137,7 +138,7 @@ class Workbench(Parts):
     ends all of that. `meta` is what the search learns of its own choices. `has_free_arm`: of several proposers, one
     asks no model. `probes` is how many trials may run side by side where a change is taken apart. `threshold` is from
     which share on changes are too much alike to be run, `walk` after how many attempts that kept nothing a branch goes
-    on over neutral changes.
+    on over neutral changes. `hints` is which of a profile's hints the proposers get, None where they ask for none.
     """
 
     root: Tree
@@ -166,6 +167,7 @@ class Workbench(Parts):
     has_free_arm: bool = False
     threshold: float | str = "off"
     walk: int | None = None
+    hints: str | None = None
     meta: Meta = field(default_factory=Meta)
     stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 
@@ -181,6 +183,24 @@ class Workbench(Parts):
             probes[MODEL] = self.models.answers
         questions = {door.name: door.replies for door in (self.home, self.door)}
         return CampaignBreaker(self.book, probes, questions, away=self.door.name, home=self.home.name)
+
+    @cached_property
+    def _profiles(self) -> dict[str, Profile]:
+        return {}
+
+    def profile(self) -> Profile | None:
+        """What a run of the root told of its own code. In a thread: it may have to be read."""
+        digest = self.state.run.profile
+        if digest is None or self.hints is None:
+            return None
+        if digest not in self._profiles:
+            self._profiles[digest] = Profile.model_validate_json(self.artifacts.get(digest))
+        return self._profiles[digest]
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether proposers are to look where the time goes."""
+        return self.hints == "hot" or (self.hints == "auto" and bool(self.ranking.times))
 
     @property
     def rules(self) -> Rules:

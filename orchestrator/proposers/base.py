@@ -7,6 +7,7 @@ from typing import Protocol
 from orchestrator.change import Tree
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Ranking
+from orchestrator.domain.profile import Profile
 from orchestrator.domain.proposal import Drawn, Proposal, Value
 from orchestrator.llm.line import Line
 from orchestrator.meta.chooser import Chooser
@@ -131,6 +132,7 @@ class Brief:
     often the same attempt was asked before, when all that came was known already: another answer is wanted then.
 
     `step` is the place in the branch: the first one begins it. `chooser` is asked wherever there is a choice.
+    `profile` is what a run of the root told of its own code, a hint; with `hot`, time counts.
 
     For those that ask a model: `line` is the way to it, `lineage` what was done from the root to the parent, `refusal`
     says why a proposal would not be taken (None: it would), `tune` runs one against the cheaper target, of which
@@ -150,6 +152,8 @@ class Brief:
     step: int = 0
     past: Past = field(default_factory=Nothing)
     chooser: Chooser = field(default_factory=Chooser)
+    profile: Profile | None = None
+    hot: bool = False
     line: Line | None = None
     lineage: Sequence[Tried] = ()
     refusal: Callable[[Proposal], str | None] = lambda _: None

@@ -40,7 +40,19 @@ from orchestrator.task.stored import unreadable
 from orchestrator.task.words import Editable, Glob, Inputs, Place, TaskName, Text
 from sandbox import Limits
 
-_LATER_IN_SEARCH = ("arms", "meta", "credit", "price", "islands", "migrate", "archive", "novelty", "walk", "minimise")
+_LATER_IN_SEARCH = (
+    "arms",
+    "meta",
+    "credit",
+    "price",
+    "islands",
+    "migrate",
+    "archive",
+    "novelty",
+    "walk",
+    "minimise",
+    "hints",
+)
 
 
 @dataclass(frozen=True)

@@ -309,6 +309,7 @@ class SearchSpec(Section):
     meta: Literal["off", "lift", "gradient"] | None = None
     credit: Literal["lift", "lineage"] | None = None
     price: Literal["none", "usd", "seconds"] | None = None
+    hints: Literal["auto", "hot", "reached", "off"] | None = None
     islands: int | None = Field(default=None, ge=1, le=1000)
     migrate: int | None = Field(default=None, ge=1, le=2**53)
     archive: ArchiveSpec | None = None

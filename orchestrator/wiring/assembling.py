@@ -26,7 +26,7 @@ from orchestrator.wiring.models import has_free_arm, worst_of_asking
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.parts import make_deadline, make_meta, make_parts, make_pruning, make_selection, make_stop
 from orchestrator.wiring.playbooks import make_evolving
-from orchestrator.wiring.proposers import changes_at_once, make_proposer, make_searcher
+from orchestrator.wiring.proposers import changes_at_once, hints_of, make_proposer, make_searcher
 from orchestrator.wiring.site import Site
 
 
@@ -82,6 +82,7 @@ async def make_bench(
         asks=bool(options["ask"]),
         threshold=options["novelty"],
         walk=options["walk"],
+        hints=hints_of(options),
         meta=make_meta(options),
         has_free_arm=has_free_arm(options),
         purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),

@@ -20,6 +20,12 @@ def changes_at_once(options: Options, task: Task) -> int:
     return task.model.proposals if task.tune is None and several else 1
 
 
+def hints_of(options: Options) -> str | None:
+    """Which hints of a profile the search takes; None where nobody asks for one."""
+    takes = any(PROPOSERS.has(name, "takes_hints") for name in options.arms or (options["proposer"],))
+    return options["hints"] if takes and options["hints"] != "off" else None
+
+
 def make_searcher(options: Options, task: Task, tree: Tree | None = None) -> Proposer:
     """The one that the search asks. Raises TaskError like `make_proposer`, and for arms that nothing works with."""
     if options.arms and options["proposer"] != ARMED:

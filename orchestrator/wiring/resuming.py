@@ -27,7 +27,14 @@ from orchestrator.wiring.site import Site
 _MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook", "combine")
 _MAY_NOT = ("search.archive",)
 # What held where nobody said anything, in runs that were begun before every option of a run was kept with it.
-_AT_FIRST = {"selection": "champion", "novelty": "off", "meta": "off", "credit": "lift", "price": "none"}
+_AT_FIRST = {
+    "selection": "champion",
+    "novelty": "off",
+    "meta": "off",
+    "credit": "lift",
+    "price": "none",
+    "hints": "off",
+}
 
 
 class CannotOpen(Exception):

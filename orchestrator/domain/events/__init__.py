@@ -15,6 +15,7 @@ from orchestrator.domain.events.model import *
 from orchestrator.domain.events.money import *
 from orchestrator.domain.events.playbook import *
 from orchestrator.domain.events.pool import *
+from orchestrator.domain.events.profile import *
 from orchestrator.domain.events.proof import *
 from orchestrator.domain.events.proposal import *
 from orchestrator.domain.events.run import *

@@ -1,7 +1,7 @@
 """The campaign's present, one record a thing. Each is a fold over events, kept as a row beside them."""
 
 from orchestrator.domain.records.base import FieldOf, Phase, Purpose, Role, Spent
-from orchestrator.domain.records.campaign import Brought, Campaign, Round, Run, SiteRecord
+from orchestrator.domain.records.campaign import PROFILE, Brought, Campaign, Round, Run, SiteRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
 from orchestrator.domain.records.node import (
     Certification,
@@ -22,6 +22,7 @@ from orchestrator.domain.records.trial import Calibration, Trial
 __all__ = [
     "EVOLVING",
     "POOL",
+    "PROFILE",
     "STANDING",
     "Asked",
     "Brought",

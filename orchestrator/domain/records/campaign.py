@@ -6,6 +6,9 @@ from orchestrator.domain.records.base import Spent
 from orchestrator.domain.records.model import Asked
 from orchestrator.domain.records.pool import Combining, MemberAtWork, MemberOutputs, PoolMember
 
+# What money is set aside under while the root of a run is profiled.
+PROFILE = "profile"
+
 
 class Round(BaseModel, extra="forbid", frozen=True):
     """What is done between two looks of a person. `opened` and `paid` are how many attempts of the search the run had
@@ -53,6 +56,8 @@ class Run(BaseModel, extra="forbid", frozen=True):
     `sites` has every place that it ran at, the present one last; `brought` what it works with that is not built in.
     `combine` is there for a combination stage, `pool` once that is frozen; `member_outputs` has what members left when
     they were run for it, by node and split, `member` the one at work.
+    `profile` is the artifact with what a run of its root told of its own code; `profiled`: it was asked for. While that
+    runs, `profiling` is since when.
     """
 
     number: int
@@ -84,6 +89,9 @@ class Run(BaseModel, extra="forbid", frozen=True):
     pool: tuple[PoolMember, ...] = ()
     member_outputs: dict[str, MemberOutputs] = Field(default_factory=dict)
     member: MemberAtWork | None = None
+    profile: str | None = None
+    profiled: bool = False
+    profiling: str = ""
 
     @property
     def site(self) -> SiteRecord | None:

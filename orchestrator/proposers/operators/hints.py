@@ -26,7 +26,7 @@ class Hints:
     """Of one file. `step` is the size of steps for a class of numbers, `favour` what a function was worth so far.
 
     `dull` is how little came of changing a number there. `before` is the file one step earlier, where that step made
-    it better.
+    it better. `heat` is what makes statements between two bytes worth leaving out.
     """
 
     step: Callable[[str], float] = lambda _: 0.3
@@ -34,6 +34,7 @@ class Hints:
     dull: Callable[[str, str], float] = lambda _owner, _number: 1.0
     donors: Callable[[], Sequence[Donor]] = _nobody
     before: bytes | None = None
+    heat: Callable[[int, int], float] = lambda _start, _end: 1.0
 
 
 def pick(rng: random.Random, things: Sequence[T], weight: Callable[[T], float]) -> T | None:

@@ -26,8 +26,19 @@ def loop(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
                 found.append((spot, _as_while, 0.1))
             case cst.While(body=cst.IndentedBlock(), orelse=None):
                 found.append((spot, _as_for, 0.5))
-    chosen = pick(rng, found, lambda it: it[2] * hints.favour(it[0].owner))
+
+    def weight(it: tuple[Spot, Change, float]) -> float:
+        whole = _whole(it[0])
+        return it[2] * hints.favour(it[0].owner) * hints.heat(whole.start, whole.end)
+
+    chosen = pick(rng, found, weight)
     return chosen[1](code, chosen[0], rng) if chosen else None
+
+
+def _whole(spot: Spot) -> Spot:
+    """The loop that it belongs to."""
+    kinds = (cst.For, cst.While, cst.CompFor)
+    return next((it for it in (spot, *spot.ancestors()) if isinstance(it.node, kinds)), spot)
 
 
 def _other_range(code: Code, spot: Spot, rng: random.Random) -> Edit | None:

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from orchestrator.change import File, Policy, Refusal, Tree
@@ -17,6 +17,7 @@ from orchestrator.proposers.base import Brief, Exhausted
 from orchestrator.proposers.operators.code import read_code
 from orchestrator.proposers.operators.edit import Edit, read_description, told_path
 from orchestrator.proposers.operators.files import Target, editable_texts
+from orchestrator.proposers.operators.ground import UNREACHED, Ground
 from orchestrator.proposers.operators.hints import Donor, Hints, pick
 from orchestrator.proposers.operators.lines import Page
 from orchestrator.proposers.operators.meaning import is_python, means_else
@@ -29,6 +30,8 @@ _IDLE = 2
 _IN_SIGHT = 64
 _CURIOUS = 0.25  # share of draws that asks nobody which operator does well
 _NOT_AGAIN = 0.3  # how much less likely a direction becomes with each step in it that did not help
+_HOT_FIRST = 0.5  # share of draws that leave out what takes the time, until that was seen to fail
+_CUTS = {"delete": 2.0, "loop": 1.0}
 _BOLD = 2 / 3  # after so much of the draws, nothing that was learnt counts any more
 
 
@@ -128,6 +131,7 @@ class Drawing:
         self._tables = tables
         self._rng = rng
         self._idle: Counter[tuple[str, str]] = Counter()
+        self._grounds: dict[str, Ground | None] = {}
 
     @cached_property
     def _under_way(self) -> Counter[tuple[str, str]]:
@@ -137,17 +141,24 @@ class Drawing:
 
     def draw(self, memory: Memory) -> Draw | None:
         chooser = self._brief.chooser.fork()
-        target = pick(self._rng, self._targets, lambda it: it.weight * memory.of_file(told_path(it.path)))
+        cuts = self._cuts(memory)
+        target = pick(self._rng, self._targets, lambda it: self._weight(it, memory, cuts=cuts))
         if target is None:
             return None
+        ground = self._ground(target)
         hints = self._hints(target.path, memory, chooser)
+        if cuts and ground:
+            hints = replace(hints, heat=ground.heat)
         code = (
             read_code(target.data, target.path, target.regions)
             if self._tables.on_code and is_python(target.path)
             else None
         )
         table = self._tables.on_lines if code is None else self._tables.on_code
-        name = self._operator(target.path, table, memory, chooser)
+        if cuts:
+            name = chooser.choose("operator", {it: weight for it, weight in _CUTS.items() if it in table}, self._rng)
+        else:
+            name = self._operator(target.path, table, memory, chooser)
         if name is None:
             return None
         edit = (
@@ -156,11 +167,41 @@ class Drawing:
             else self._tables.on_code[name].work(code, self._rng, hints)
         )
         if edit is None:
-            self._idle[target.path, name] += 1
+            self._idle[target.path, name] += not cuts
+            return None
+        if ground and self._rng.random() >= ground.chance(edit.data):
             return None
         if chooser.learns and self._rng.random() >= self._hope(memory, target.path, edit.owner):
             return None
         return Draw(target.path, name, edit, chooser)
+
+    def _cuts(self, memory: Memory) -> bool:
+        """Whether this draw leaves out some of what takes the time: less and less where that does not help."""
+        profile = self._brief.profile
+        if not self._brief.hot or profile is None or not profile.is_timed:
+            return False
+        if not any((ground := self._ground(it)) and ground.is_hot for it in self._targets):
+            return False
+        worth = max(memory.of_operator(name) for name in _CUTS)
+        return self._rng.random() < _HOT_FIRST * min(1.0, worth)
+
+    def _weight(self, target: Target, memory: Memory, *, cuts: bool) -> float:
+        ground = self._ground(target)
+        if cuts:
+            return float(ground is not None and ground.is_hot)
+        reached = 1.0 if ground is None or ground.is_loaded else UNREACHED
+        return reached * target.weight * memory.of_file(told_path(target.path))
+
+    def _ground(self, target: Target) -> Ground | None:
+        """None where nothing is known of a file: there is no profile, it is no Python, or the root has none like it."""
+        if target.path not in self._grounds:
+            profile, before = self._brief.profile, None
+            if profile and profile.files and is_python(target.path):
+                before = _file(self._brief, self._brief.parent.partition(".")[0], target.path)
+            self._grounds[target.path] = (
+                Ground(profile.files.get(target.path), before, target.data) if profile and before is not None else None
+            )
+        return self._grounds[target.path]
 
     def _hope(self, memory: Memory, path: str, owner: str) -> float:
         """Joins operator and place: a place that seems dead is left out, whichever operator comes upon it."""

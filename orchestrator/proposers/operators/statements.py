@@ -92,7 +92,7 @@ def move(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
 
 def delete(code: Code, rng: random.Random, hints: Hints) -> Edit | None:
     """A statement is left out, where others are left and no name loses its first value."""
-    statement = pick(rng, _spare(code), lambda it: _worth(it, hints))
+    statement = pick(rng, _spare(code), lambda it: _worth(it, hints) * hints.heat(it.spot.start, it.spot.end))
     if statement is None:
         return None
     said = f"left out {snippet(code.text(statement.spot))}"

@@ -193,6 +193,8 @@ class Tally:
                 return Text(waiting_line(self._state, self._state.nodes[name], self._metric, self._task), "bold yellow")
             case e.BreakerOpened(tries=0) | e.BreakerClosed() | e.StoodStill():
                 return Text(line_of(event), "bold yellow")
+            case e.ProfileTaken(interrupted=False):
+                return Text(line_of(event), "dim")
             case e.PauseSet(why=why) if why:
                 return Text(line_of(event), "bold yellow")
         return None

@@ -1,0 +1,140 @@
+"""One more run of the root before the first change, on the fake backend: what comes of it, and of all that can fail."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.judge.profile import FOLDER
+from orchestrator.wiring.beginning import How
+from sandbox import Unavailable
+from sandbox.backends.fake.backend import Guest
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import scripted
+from tests.orchestrator.loop.test_operators import Reading, code_task, history
+
+# Of test_operators: line 1 is the number, lines 4 to 7 the function.
+TOLD = {"reached": [[1, 1]], "unknown": [], "never": [[5, 7]], "heat": [[1, 900]]}
+
+
+@dataclass
+class Told(Reading):
+    """A candidate whose run tells this; it does as any other for the rest."""
+
+    told: bytes = json.dumps({"profile": 1, "samples": 50, "ms": 1000, "files": {"solve.py": TOLD}}).encode()
+    runs: int = 0
+
+    async def program(self, guest: Guest) -> int:
+        if folder := guest.job.env.get("BLASTDOOR_PROFILE"):
+            assert folder == f"/work/out/{FOLDER}"
+            assert guest.job.env["PYTHONPATH"] == "/work/src/.blastdoor"
+            assert ".blastdoor/sitecustomize.py" in guest.files
+            self.runs += 1
+            guest.out[f"{FOLDER}/7.json"] = self.told
+        else:
+            assert not any(name.startswith(".blastdoor") for name in guest.files)
+        return await super().program(guest)
+
+
+def flags(**more: Any) -> dict[str, Any]:
+    return {"proposer": "operators", "attempts": 30, "seed": 5, "width": 1, **more}
+
+
+async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
+    """Once, after the baseline. It is no trial, takes no attempt, and what it cost is booked; changes stay away from
+    what was not reached.
+    """
+    async with scripted(code_task(tmp_path), Told(), **flags()) as session:
+        await session.run()
+        kinds = [type(it) for it in session.events]
+        assert session.script.runs == 1
+        assert kinds.index(e.ProfileTaken) < kinds.index(e.AttemptOpened, kinds.index(e.AttemptEnded))
+        assert [it.profile is not None and not it.why for it in session.of(e.ProfileTaken)] == [True]
+        assert session.charged == 30
+        assert not session.bench.book.accounts.holds
+        state = session.bench.state
+        assert sum(node.trials for node in state.nodes.values()) == len(session.of(e.TrialIntended))
+        inside = sum(" in f()," in node.description for node in state.nodes.values())
+    async with scripted(code_task(tmp_path / "off"), Told(), **flags(hints="off")) as session:
+        await session.run()
+        assert not session.script.runs
+        assert sum(" in f()," in node.description for node in session.bench.state.nodes.values()) > 3 * inside
+
+
+@pytest.mark.parametrize("told", [b"", b"{}", b"\xff" * 100, b'{"profile": 1, "samples": 5, "ms": 5, "files": {}}'])
+async def test_profile_that_tells_nothing(tmp_path: Path, told: bytes) -> None:
+    """The search goes on with the very draws of one without a profile, and one line says so."""
+    async with scripted(code_task(tmp_path / "a"), Told(told=told), **flags()) as session:
+        await session.run()
+        [taken] = session.of(e.ProfileTaken)
+        assert taken.said.startswith("run 1 goes on without a profile: no Python of the workspace told anything")
+        assert session.bench.state.run.profiled
+        found = history(session.bench.state)
+    async with scripted(code_task(tmp_path / "b"), Told(), **flags(hints="off")) as session:
+        await session.run()
+        assert history(session.bench.state) == found
+
+
+async def test_no_chamber_for_it(tmp_path: Path) -> None:
+    """A provider that fails then costs the search nothing but the hint."""
+    script = Told()
+
+    async def fail(job: Any) -> None:
+        if "BLASTDOOR_PROFILE" in job.env:
+            raise Unavailable("no room")
+
+    script.on_open = fail
+    async with scripted(code_task(tmp_path), script, **flags(attempts=3)) as session:
+        await session.run()
+        [taken] = session.of(e.ProfileTaken)
+        assert "no room" in taken.why
+        assert session.charged == 3
+
+
+async def test_nothing_to_see(tmp_path: Path) -> None:
+    """Where no editable file is Python, nothing is run; where nobody takes hints, nothing is asked."""
+    folder = code_task(tmp_path / "a")
+    (folder / "workspace/solve.py").rename(folder / "workspace/solve.c")
+    task = folder / "blastdoor.toml"
+    task.write_text(task.read_text().replace("solve.py", "solve.c"))
+    async with scripted(folder, Script(), **flags(attempts=1)) as session:
+        await session.run()
+        assert [it.why for it in session.of(e.ProfileTaken)] == ["no editable file is Python"]
+        assert session.script.commands.count("trial") == 2
+    async with scripted(code_task(tmp_path / "b"), Script(), proposer="random", attempts=1) as session:
+        await session.run()
+        assert not session.of(e.ProfileTaken)
+
+
+@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize("kind", [e.ProfileIntended, e.ProfileTaken])
+async def test_killed_around_it(tmp_path: Path, kind: type[e.Event]) -> None:
+    """What is on disk at that moment, as after kill -9, goes on with the draws of a campaign that nobody killed. What
+    was under way is booked, and run again.
+    """
+    task, copy = code_task(tmp_path / "task"), tmp_path / "copy"
+    async with scripted(task, Told(), **flags(attempts=12)) as session:
+        session.when(kind, lambda _: shutil.copytree(task, copy))
+        await session.run()
+        whole = history(session.bench.state)
+    async with scripted(copy, Told(), how=How.RESUME) as session:
+        await session.run()
+        assert history(session.bench.state) == whole
+        assert session.script.runs == (kind is e.ProfileIntended)
+        assert len(session.of(e.ProfileTaken)) == (kind is e.ProfileIntended)
+        assert not session.bench.book.accounts.holds
+
+
+async def test_run_that_is_under_way_gets_none(tmp_path: Path) -> None:
+    """What was begun without hints goes on without them."""
+    folder = code_task(tmp_path)
+    async with scripted(folder, Told(), **flags(attempts=6, hints="off")) as session:
+        session.stop_at(e.AttemptEnded, 3)
+        await session.run()
+    async with scripted(folder, Told(), how=How.RESUME) as session:
+        await session.run()
+        assert not session.of(e.ProfileTaken)
