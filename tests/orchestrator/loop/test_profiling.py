@@ -48,10 +48,11 @@ async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
     """Once, after the baseline. It is no trial, takes no attempt, and what it cost is booked; changes stay away from
     what was not reached.
     """
-    async with scripted(code_task(tmp_path), Told(), **flags()) as session:
+    script = Told()
+    async with scripted(code_task(tmp_path), script, **flags()) as session:
         await session.run()
         kinds = [type(it) for it in session.events]
-        assert session.script.runs == 1
+        assert script.runs == 1
         assert kinds.index(e.ProfileTaken) < kinds.index(e.AttemptOpened, kinds.index(e.AttemptEnded))
         assert [it.profile is not None and not it.why for it in session.of(e.ProfileTaken)] == [True]
         assert session.charged == 30
@@ -59,9 +60,10 @@ async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
         state = session.bench.state
         assert sum(node.trials for node in state.nodes.values()) == len(session.of(e.TrialIntended))
         inside = sum(" in f()," in node.description for node in state.nodes.values())
-    async with scripted(code_task(tmp_path / "off"), Told(), **flags(hints="off")) as session:
+    script = Told()
+    async with scripted(code_task(tmp_path / "off"), script, **flags(hints="off")) as session:
         await session.run()
-        assert not session.script.runs
+        assert not script.runs
         assert sum(" in f()," in node.description for node in session.bench.state.nodes.values()) > 3 * inside
 
 
@@ -121,10 +123,11 @@ async def test_killed_around_it(tmp_path: Path, kind: type[e.Event]) -> None:
         session.when(kind, lambda _: shutil.copytree(task, copy))
         await session.run()
         whole = history(session.bench.state)
-    async with scripted(copy, Told(), how=How.RESUME) as session:
+    script = Told()
+    async with scripted(copy, script, how=How.RESUME) as session:
         await session.run()
         assert history(session.bench.state) == whole
-        assert session.script.runs == (kind is e.ProfileIntended)
+        assert script.runs == (kind is e.ProfileIntended)
         assert len(session.of(e.ProfileTaken)) == (kind is e.ProfileIntended)
         assert not session.bench.book.accounts.holds
 
