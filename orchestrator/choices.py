@@ -74,6 +74,8 @@ BACKENDS = Kind(
     "blastdoor.backends",
     {
         OWN_ENGINE: Entry("orchestrator.wiring.backends.docker:Docker"),
+        "runc": Entry("orchestrator.wiring.backends.runc:Runc"),
+        "runsc": Entry("orchestrator.wiring.backends.runc:Runsc"),
         "modal": Entry("orchestrator.wiring.backends.modal:Modal"),
         "skypilot": Entry("orchestrator.wiring.backends.skypilot:SkyPilot"),
     },

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sandbox.baking import BakedImage, ImageSpec
     from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
     from sandbox.channel import ChannelClosed
-    from sandbox.config import DockerConfig, ModalConfig, SkyPilotConfig
+    from sandbox.config import DockerConfig, ModalConfig, RuncConfig, SkyPilotConfig
     from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
     from sandbox.happenings import NotDelivered
     from sandbox.inputs import InputStore
@@ -54,6 +54,7 @@ __all__ = [
     "Refused",
     "Reply",
     "Report",
+    "RuncConfig",
     "SandboxError",
     "Silent",
     "SkyPilotConfig",
@@ -72,7 +73,7 @@ _HOMES = {
     "sandbox.baking": "BakedImage ImageSpec",
     "sandbox.bundle": "Bundle check_outputs_folder write_outputs",
     "sandbox.channel": "ChannelClosed",
-    "sandbox.config": "DockerConfig ModalConfig SkyPilotConfig",
+    "sandbox.config": "DockerConfig ModalConfig RuncConfig SkyPilotConfig",
     "sandbox.errors": "Denied Lost Refused SandboxError Silent TakenAway Unavailable",
     "sandbox.happenings": "NotDelivered",
     "sandbox.inputs": "InputStore",

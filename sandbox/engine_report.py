@@ -51,7 +51,7 @@ async def examine_engine(config: DockerConfig) -> EngineReport:
 
 def report_of(info: Answer, version: Answer, config: DockerConfig | None = None) -> EngineReport:
     components = {text(item, "Name"): text(item, "Version") for item in items(version, "Components")}
-    parts = [_engine_part(text(version, "Version") or "unknown"), _runc_part(components.get("runc") or "unknown")]
+    parts = [_engine_part(text(version, "Version") or "unknown"), runc_part(components.get("runc") or "unknown")]
     parts += [_security_part(info), _runsc_part(info), _cgroup_part(info), _disk_part(info, config or DockerConfig())]
     return EngineReport(tuple(parts), tuple(name for name in KNOWN_RUNTIMES if name in fields(info, "Runtimes")))
 
@@ -61,7 +61,7 @@ def _engine_part(version: str) -> Part:
     return Part("Docker engine", version, MINIMUM_ENGINE, good, "" if good else "older engines are refused")
 
 
-def _runc_part(version: str) -> Part:
+def runc_part(version: str) -> Part:
     good = numbers(version) >= numbers(MINIMUM_RUNC)
     remark = "" if good else "CVE-2024-21626 unless your distribution backported the fix; our fixed workdir avoids it"
     return Part("runc", version, MINIMUM_RUNC, good, remark)

@@ -190,9 +190,9 @@ def _host_config(
         # Equal to Memory means no swap at all. The pair goes together: one without the other is refused or useless.
         "MemorySwap": limits.memory if posture.memory else 0,
         "NanoCpus": int(limits.cpus * 1e9) if posture.cpus else 0,
-        "PidsLimit": _pids(limits, runtime) if posture.pids else 0,
-        "Ulimits": _ulimits(posture, limits),
-        "Tmpfs": _tmpfs(posture, limits, runtime, uid),
+        "PidsLimit": pids_limit(limits, runtime) if posture.pids else 0,
+        "Ulimits": ulimits(posture, limits),
+        "Tmpfs": tmpfs_mounts(posture, limits, runtime, uid),
         "LogConfig": {"Type": "none" if posture.log_driver else "json-file", "Config": {}},
         "AutoRemove": False,
         "Init": False,
@@ -213,13 +213,13 @@ def _host_config(
     }
 
 
-def _pids(limits: Limits, runtime: str) -> int:
+def pids_limit(limits: Limits, runtime: str) -> int:
     if runtime.startswith("runsc"):
         return limits.pids * RUNSC_PIDS_PER_PROCESS + RUNSC_PIDS_OVERHEAD
     return limits.pids
 
 
-def _ulimits(posture: Posture, limits: Limits) -> list[dict[str, object]]:
+def ulimits(posture: Posture, limits: Limits) -> list[dict[str, object]]:
     wanted = []
     if posture.core:
         wanted.append({"Name": "core", "Soft": 0, "Hard": 0})
@@ -228,7 +228,8 @@ def _ulimits(posture: Posture, limits: Limits) -> list[dict[str, object]]:
     return wanted
 
 
-def _tmpfs(posture: Posture, limits: Limits, runtime: str, uid: int) -> dict[str, str]:
+def tmpfs_mounts(posture: Posture, limits: Limits, runtime: str, uid: int) -> dict[str, str]:
+    """Where a chamber may write, by the options of each mount."""
     common = ["rw", "nosuid" if posture.work_nosuid else "suid", "nodev" if posture.work_nodev else "dev"]
     if posture.work_size:
         common.append(f"size={limits.work_bytes}")
@@ -255,7 +256,6 @@ def _devices(posture: Posture, gpus: Sequence[str]) -> dict[str, object]:
     Compute is what CUDA needs, utility what tells name and memory; engines that know no such words take the second
     list. What the host's own GPUs are is no business of a chamber without one.
     """
-    masked = [*MASKED_PATHS] if gpus else [*MASKED_PATHS, *MASKED_WITHOUT_GPU]
     request = {
         "Driver": "nvidia",
         "Count": 0,
@@ -263,7 +263,13 @@ def _devices(posture: Posture, gpus: Sequence[str]) -> dict[str, object]:
         "Capabilities": [["gpu", "compute", "utility"], ["gpu"]],
         "Options": {},
     }
-    return {"MaskedPaths": masked if posture.masked_paths else [], "DeviceRequests": [request] if gpus else []}
+    return {"MaskedPaths": masked_paths(posture, gpus), "DeviceRequests": [request] if gpus else []}
+
+
+def masked_paths(posture: Posture, gpus: Sequence[str] = ()) -> list[str]:
+    if not posture.masked_paths:
+        return []
+    return [*MASKED_PATHS] if gpus else [*MASKED_PATHS, *MASKED_WITHOUT_GPU]
 
 
 def _mount(source: str, item: Input) -> dict[str, object]:

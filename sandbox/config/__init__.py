@@ -2,6 +2,7 @@
 
 from sandbox.config.docker import DockerConfig
 from sandbox.config.modal import ModalConfig
+from sandbox.config.runc import RuncConfig
 from sandbox.config.skypilot import SkyPilotConfig
 
-__all__ = ["DockerConfig", "ModalConfig", "SkyPilotConfig"]
+__all__ = ["DockerConfig", "ModalConfig", "RuncConfig", "SkyPilotConfig"]

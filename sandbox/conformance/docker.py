@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -16,7 +15,8 @@ from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.backends.docker.warden import end_all
 from sandbox.config import DockerConfig
-from sandbox.environment import DOCKER, child_environment
+from sandbox.conformance.local_owner import killed_owner
+from sandbox.environment import DOCKER
 from sandbox.errors import Lost
 
 SHORT_LEASE = 2.0
@@ -123,23 +123,9 @@ class DockerSubject:
         return backend, cut
 
     async def orphan(self) -> DockerOrphan:
-        """An owner in a process of its own opens a chamber; its warden is ended first, then the owner is killed."""
         config = self._config.model_copy(update={"lease": SHORT_LEASE})
-        owner = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "sandbox.conformance.docker_owner",
-            config.model_dump_json(),
-            env=child_environment(DOCKER),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        if owner.stdout is None:
-            raise RuntimeError("the owner has no stdout")
-        name, warden = (await asyncio.wait_for(owner.stdout.readline(), 60)).decode().split()
+        name = await killed_owner(config, DOCKER)
         self._left.append(name)
-        os.kill(int(warden), signal.SIGKILL)
-        owner.kill()
-        await owner.wait()
         if not self._engine:
             self._engine = await asyncio.to_thread(Engine, self._config.host)
         found = await self._engine.containers(f"{OWNER_LABEL}={name}")

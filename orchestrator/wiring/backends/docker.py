@@ -12,7 +12,19 @@ from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
 from orchestrator.turns import HELDOUT
 from orchestrator.wiring.site import About, BackendContext, Progress, Provider, Reaped, Site
-from sandbox import Backend, Capabilities, Chamber, DockerConfig, InputStore, Job, Limits, Purse, Rates, Refused
+from sandbox import (
+    Backend,
+    BakedImage,
+    Capabilities,
+    Chamber,
+    DockerConfig,
+    InputStore,
+    Job,
+    Limits,
+    Purse,
+    Rates,
+    Refused,
+)
 from sandbox import ImageSpec as BakeSpec
 from sandbox.link import Deadlines
 
@@ -28,6 +40,23 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 # What an engine can do that nobody has asked yet.
 ANY = Capabilities("an engine, not opened", relay=True, live_log=True, stop=True)
 _READY_FOR_ATTACKS = 2
+
+
+class Timed(Protocol):
+    @property
+    def deadlines(self) -> Deadlines: ...
+
+
+class Local(Timed, Protocol):
+    """Settings of what makes chambers on one's own machine."""
+
+    @property
+    def inputs_folder(self) -> Path: ...
+
+    @property
+    def rates(self) -> Rates: ...
+
+    async def bake(self, spec: BakeSpec, progress: Callable[[str], None]) -> BakedImage: ...
 
 
 class Unopened:
@@ -133,6 +162,13 @@ async def docker_site(
 def site_of_engine(
     config: DockerConfig, backend: Backend, base_image: str, progress: Callable[[str], None] = lambda _: None
 ) -> Site:
+    return local_site(f"docker/{config.runtime}", config, backend, base_image, progress)
+
+
+def local_site(
+    name: str, config: Local, backend: Backend, base_image: str, progress: Callable[[str], None] = lambda _: None
+) -> Site:
+    """One's own machine, whoever makes the chambers there."""
     store = InputStore(config.inputs_folder)
 
     async def bake(spec: ImageSpec) -> Image:
@@ -156,7 +192,7 @@ def site_of_engine(
                     pass
 
     return Site(
-        name=f"docker/{config.runtime}",
+        name=name,
         backend=backend,
         bake=bake,
         add_input=store.add,
@@ -166,11 +202,6 @@ def site_of_engine(
         ask_first=look_for_gpus,
         keep_apart=keep_apart,
     )
-
-
-class Timed(Protocol):
-    @property
-    def deadlines(self) -> Deadlines: ...
 
 
 def spare_of(config: Timed) -> float:

@@ -3,18 +3,15 @@
 import asyncio
 import contextlib
 import functools
-import itertools
 import json
-import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.answers import fields, items, needed, text
-from sandbox.backend import Capabilities
 from sandbox.backends.docker.disks import disks_read
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, gpu_label
@@ -24,21 +21,19 @@ from sandbox.backends.docker.line import Line
 from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.docker.realms import Realms
 from sandbox.backends.guard import Guard
+from sandbox.backends.local import capabilities_of, made_or_ended, uids
 from sandbox.environment import DOCKER
-from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.errors import Refused, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
 from sandbox.inputs import InputStore
-from sandbox.job import Enforcer, Gpu, Input, Job, Limits
+from sandbox.job import Gpu, Input, Job, Limits
 from sandbox.live import LiveChamber
 from sandbox.logger import logger
 from sandbox.posture import (
-    FIRST_UID,
     FULL,
-    LAST_UID,
     Posture,
     container_config,
     differences,
-    enforces_inodes,
     image_objections,
     inside_differences,
 )
@@ -83,8 +78,8 @@ class DockerBackend:
         self.unreaped: tuple[str, ...] = ()
         self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host, needs=DOCKER)
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
-        self._uids = _uids()
-        self.capabilities = _capabilities(config.runtime, posture)
+        self._uids = uids()
+        self.capabilities = capabilities_of(f"docker/{config.runtime}", config.runtime, posture)
         self._gpus = Gpus(engine, config.deadlines.provision)
         self._realms = Realms(engine, lease.owner)
         self._reads = dict.fromkeys(disks, config.disk_read) if config.disk_read else {}
@@ -208,18 +203,10 @@ class DockerBackend:
         return await self._gpus.open(wanted, look, make)
 
     async def _make(self, config_for: ConfigFor, limits: Limits, gpus: tuple[str, ...] = ()) -> LiveChamber:
-        """Create, compare, attach, start, greet. Shielded: a cancelled caller must not leave a container."""
+        """Create, compare, attach, start, greet."""
         if self._closed:
             raise Refused("this backend was closed while the job waited for its image; connect again")
-        making = asyncio.create_task(self._make_unshielded(config_for, limits, gpus))
-        self._making.add(making)
-        making.add_done_callback(self._making.discard)
-        try:
-            return await asyncio.shield(making)
-        except asyncio.CancelledError:
-            with contextlib.suppress(SandboxError):  # its own failure was cleaned up where it happened
-                await (await making).kill()
-            raise
+        return await made_or_ended(self._making, self._make_unshielded(config_for, limits, gpus))
 
     async def _make_unshielded(self, config_for: ConfigFor, limits: Limits, gpus: tuple[str, ...]) -> LiveChamber:
         uid = next(self._uids)
@@ -322,24 +309,6 @@ class DockerBackend:
         return await asyncio.to_thread(self._inputs.locate, item, realm)
 
 
-def _uids() -> Iterator[int]:
-    """Uids in a row, from a random start, so that owners on one engine hardly ever meet."""
-    count = LAST_UID - FIRST_UID + 1
-    start = secrets.randbelow(count)
-    return (FIRST_UID + (start + number) % count for number in itertools.count())
-
-
 def _foreign_mounts(config: Mapping[str, Any], reported: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ours = {mount["Target"] for mount in config["HostConfig"]["Mounts"]}
     return [mount for mount in items(reported, "Mounts") if text(mount, "Destination") not in ours]
-
-
-def _capabilities(runtime: str, posture: Posture) -> Capabilities:
-    engine = {"memory", "cpus", "pids", "open_files", "work_bytes", "gpu"}
-    controller = {"wall", "build", "grace", "bundle_bytes", "log_bytes", "output_bytes", "output_files"}
-    controller |= {"frame_bytes", "frames"}
-    enforced = dict.fromkeys(sorted(engine), Enforcer.ENGINE) | dict.fromkeys(sorted(controller), Enforcer.CONTROLLER)
-    inodes = posture.work_inodes and enforces_inodes(runtime)
-    enforced["work_inodes"] = Enforcer.ENGINE if inodes else Enforcer.NOBODY
-    kernel = "gVisor, a kernel of its own" if runtime.startswith("runsc") else "namespaces on the host's kernel"
-    return Capabilities(boundary=f"docker/{runtime}: {kernel}", relay=True, live_log=True, stop=True, enforced=enforced)

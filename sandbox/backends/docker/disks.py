@@ -23,11 +23,12 @@ def disks_read(info: Answer, inputs: Path) -> tuple[Sequence[str], str]:
     here = (platform.node(), platform.release())
     if (text(info, "Name"), text(info, "KernelVersion")) != here:
         return (), "the engine is on another machine, whose disks cannot be seen from here"
-    found = sorted(set(_disks([Path(text(info, "DockerRootDir") or "/"), inputs])))
+    found = sorted(set(disks_under([Path(text(info, "DockerRootDir") or "/"), inputs])))
     return (found, "") if found else ((), "images and inputs are on no disk of this machine")
 
 
-def _disks(places: Iterable[Path]) -> Iterable[str]:
+def disks_under(places: Iterable[Path]) -> Iterable[str]:
+    """The paths of the disks that these folders of this machine lie on, or will."""
     for place in places:
         existing = next((path for path in (place, *place.parents) if os.access(path, os.F_OK)), None)
         name = disk_name(existing.stat().st_dev) if existing else ""

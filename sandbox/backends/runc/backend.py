@@ -1,0 +1,265 @@
+"""Chambers made by an OCI runtime that we drive ourselves: no daemon is asked, and none has to be installed."""
+
+import asyncio
+import functools
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from sandbox.backends.docker.disks import disks_under
+from sandbox.backends.guard import Guard
+from sandbox.backends.local import capabilities_of, made_or_ended, uids
+from sandbox.backends.runc.cgroups import Cgroups
+from sandbox.backends.runc.estate import Estate
+from sandbox.backends.runc.hold import RuncHold
+from sandbox.backends.runc.images import Images, Rootfs
+from sandbox.backends.runc.link import RuncLink
+from sandbox.backends.runc.runtime import Runtime, find_runtime
+from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
+from sandbox.backends.runc.trees import copied_tree
+from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.inputs import InputStore
+from sandbox.job import Input, Job, Limits
+from sandbox.live import LiveChamber
+from sandbox.logger import logger
+from sandbox.posture import FULL, Posture, inside_differences, pids_limit
+from sandbox.pulse import Pulse
+from sandbox.warm import WarmPool
+
+if TYPE_CHECKING:
+    from sandbox.config import RuncConfig
+
+HEAD_START_S = 0.02
+THREADS = 32
+
+T = TypeVar("T")
+SpecFor = Callable[[str, int], dict[str, Any]]
+
+
+class RuncBackend:
+    """Use `await RuncBackend.connect(config)`; `close` it in the end.
+
+    `reaped` has what was ended of others when it connected, `unreaped` what the last reap could not end.
+    """
+
+    def __init__(self, config: "RuncConfig", runtime: Runtime, estate: Estate, posture: Posture) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._estate = estate
+        self._posture = posture
+        self.images = Images(config.images_folder, config.image_host)
+        self._inputs = InputStore(config.inputs_folder)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="runc")
+        self._pulse = Pulse(self.answers, config.deadlines.silence)
+        self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
+        self._guard = Guard(estate.owner, "sandbox.backends.runc.warden", str(config.folder))
+        self._open: set[LiveChamber] = set()
+        self._making: set[asyncio.Task[LiveChamber]] = set()
+        self._not_ended: set[str] = set()
+        self._closed = False
+        self._uids = uids()
+        self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
+        self._disks = _disks(config, estate.cgroups)
+        self.capabilities = capabilities_of(runtime.name, runtime.name, posture, gpu=False)
+        self.reaped: tuple[str, ...] = ()
+        self.unreaped: tuple[str, ...] = ()
+
+    @classmethod
+    async def connect(cls, config: "RuncConfig", posture: Posture = FULL) -> Self:
+        """Raises Refused where this machine lacks something that a chamber needs: what to install or set."""
+        if os.geteuid() != 0:
+            raise Refused("chambers without a daemon need root so far; run as root, or use --backend docker")
+        if not posture.log_driver:
+            raise Refused("nothing keeps a log here, so that log_driver cannot be switched off")
+        runtime = await asyncio.to_thread(find_runtime, config.runtime)
+        estate = await asyncio.to_thread(lambda: Estate(config.folder, Cgroups.of_this_machine()))
+        backend = cls(config, runtime, estate, posture)
+        try:
+            await backend._guard.post()
+            # The next owner cleans up after owners that died together with their wardens.
+            backend.reaped = tuple(await backend.reap())
+        except BaseException:
+            await backend.close()
+            raise
+        return backend
+
+    @property
+    def owner(self) -> str:
+        return self._estate.owner
+
+    @property
+    def runtime(self) -> Runtime:
+        return self._runtime
+
+    @property
+    def estate(self) -> Estate:
+        return self._estate
+
+    @property
+    def warm_ready(self) -> int:
+        return self._warm.ready
+
+    @property
+    def warden_pid(self) -> int | None:
+        return self._guard.pid
+
+    async def open(self, job: Job) -> LiveChamber:
+        if self._closed:
+            raise Refused("this backend is closed; connect again")
+        self.capabilities.admit(job)
+        if job.limits.gpu:
+            raise Refused("chambers without a daemon have no GPU so far; use --backend docker for this task")
+        await self._guard.ready()
+        image = await self.images.image(job.image, job.realm)
+        spec_for = self._specs(job, image, [(await self._located(item, job.realm), item) for item in job.inputs])
+        shape = json.dumps(spec_for("", 0), sort_keys=True) if self._config.warm else ""
+        chamber = await self._warm.take(shape, lambda: self._make(spec_for, job.limits))
+        chamber.serve(job)
+        return chamber
+
+    async def answers(self) -> None:
+        """Nothing stands between us and the kernel."""
+
+    async def reap(self) -> list[str]:
+        ended, left = await self._in_thread(self._estate.reap)
+        swept = await self._in_thread(self.images.sweep)
+        self.unreaped = tuple(left)
+        return [*ended, *swept]
+
+    async def close(self) -> None:
+        """End everything; what does not end now is left to the warden."""
+        self._closed = True
+        await self._warm.close()
+        await asyncio.gather(*self._making, return_exceptions=True)
+        ended = await asyncio.gather(*(chamber.kill() for chamber in self._open), return_exceptions=True)
+        all_ended = False
+        try:
+            await self._in_thread(self._estate.release)
+            all_ended = True
+        finally:
+            await self._guard.dismiss(all_ended=all_ended)
+            self._threads.shutdown(wait=False)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+
+    def _specs(self, job: Job, image: Rootfs, inputs: Sequence[tuple[Path, Input]]) -> SpecFor:
+        def spec_for(chamber: str, uid: int) -> dict[str, Any]:
+            return oci_spec(
+                self._posture,
+                job.limits,
+                self._runtime.name,
+                self._boot,
+                image.environment,
+                Place(image.folder, f"/{self._estate.group(chamber)}", inputs, self._disks),
+                uid,
+                loopback=job.loopback,
+            )
+
+        return spec_for
+
+    async def _make(self, spec_for: SpecFor, limits: Limits) -> LiveChamber:
+        if self._closed:
+            raise Refused("this backend was closed while the job waited for its image; connect again")
+        return await made_or_ended(self._making, self._make_unshielded(spec_for, limits))
+
+    async def _make_unshielded(self, spec_for: SpecFor, limits: Limits) -> LiveChamber:
+        uid, chamber_id = next(self._uids), uuid.uuid4().hex[:12]
+        name = f"blastdoor-{self.owner}-{chamber_id}"
+        link = RuncLink()
+        try:
+            usd_per_second = self._config.rates.per_second(limits)
+            link.began(await self._in_thread(self._started, name, chamber_id, spec_for(chamber_id, uid), limits, link))
+        except BaseException:
+            link.close()
+            await self._discard(name, chamber_id)
+            raise
+        group = self._estate.group(chamber_id)
+        end = functools.partial(self._end, name, chamber_id)
+        hold = RuncHold(name, group, link, self._estate.cgroups, usd_per_second, end)
+        chamber = LiveChamber(hold, self._config.deadlines, self._open.discard, self._pulse)
+        self._open.add(chamber)
+        try:
+            await chamber.greet()
+            self._compare_inside(chamber.facts, uid)
+        except BaseException:
+            await chamber.kill()
+            raise
+        return chamber
+
+    def _started(self, name: str, chamber: str, spec: dict[str, Any], limits: Limits, link: RuncLink) -> int:
+        """In a thread: make a chamber, compare it with what was asked for, and take hold of its first process."""
+        estate, cgroups, group = self._estate, self._estate.cgroups, self._estate.group(chamber)
+        try:
+            folder = estate.chamber(chamber)
+            if not self._posture.read_only_root:
+                # Only in the mutation check: what it writes there must not become the root of another chamber.
+                spec["root"]["path"] = str(copied_tree(Path(spec["root"]["path"]), folder / "root"))
+            (folder / "config.json").write_text(json.dumps(spec), "utf-8")
+            lobby = cgroups.lobby(group)
+            within = self._config.deadlines.provision
+            pid = self._runtime.start(name, folder, estate.state, lobby, link.theirs, within)
+        except OSError as error:
+            raise Unavailable(f"start: no chamber could be prepared in {estate.folder} ({error.strerror})") from error
+        finally:
+            link.theirs.close()
+        try:
+            grip = os.pidfd_open(pid)
+        except OSError as error:
+            raise Unavailable(f"start: {name} ended as soon as it was made") from error
+        try:
+            if not cgroups.has(group, pid):
+                raise Unavailable(f"start: {name} ended as soon as it was made")
+            if found := self._limit_differences(cgroups.limits(group), limits):
+                raise Refused(f"the runtime would not hold what was asked for: {'; '.join(found)}")
+        except BaseException:
+            os.close(grip)
+            raise
+        return grip
+
+    def _limit_differences(self, held: Mapping[str, str], limits: Limits) -> list[str]:
+        page = os.sysconf("SC_PAGE_SIZE")
+        wanted = {
+            "memory": (self._posture.memory, limits.memory // page * page),
+            "pids": (self._posture.pids, pids_limit(limits, self._runtime.name)),
+            "cpus": (self._posture.cpus, cpu_quota(limits)),
+        }
+        return [
+            f"{name}: asked {value}, the kernel holds it to {held[name]}"
+            for name, (asked, value) in wanted.items()
+            if asked and held[name] != str(value)
+        ]
+
+    def _compare_inside(self, facts: Mapping[str, str], uid: int) -> None:
+        if found := inside_differences(self._posture, self._runtime.name, facts, uid):
+            raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
+
+    async def _discard(self, name: str, chamber: str) -> None:
+        try:
+            await self._end(name, chamber)
+        except SandboxError as error:
+            logger(chamber=name).warning("chamber.not_ended", reason=str(error))
+
+    async def _end(self, name: str, chamber: str) -> None:
+        await self._in_thread(self._estate.end, chamber, name)
+
+    async def _in_thread(self, work: Callable[..., T], *words: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *words)
+
+    async def _located(self, item: Input, realm: str) -> Path:
+        if not realm:
+            return self._inputs.locate(item)
+        return await asyncio.to_thread(self._inputs.locate, item, realm)
+
+
+def _disks(config: "RuncConfig", cgroups: Cgroups) -> list[Disk]:
+    if not config.disk_read or not cgroups.limits_reads:
+        return []
+    disks = sorted(set(disks_under([config.images_folder, config.inputs_folder])))
+    numbers = [Path(disk).stat().st_rdev for disk in disks]
+    return [Disk(os.major(number), os.minor(number), config.disk_read) for number in numbers]

@@ -1,0 +1,238 @@
+"""The kernel's groups of processes, of version 1 and 2: what chambers are limited by, counted by and ended by.
+
+Everything of one owner is below one folder of its own in each hierarchy. A group can only be removed when nobody is in
+it, so a removed one proves that all of it has ended.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import Refused, Unavailable
+
+WANTED = ("cpu", "memory", "pids")
+KILL_S = 20.0
+_PAUSE_S = 0.002
+_MOUNTS = Path("/proc/self/mountinfo")
+_SWAPS = Path("/proc/swaps")
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    folder: Path
+    controllers: frozenset[str]
+    unified: bool
+
+
+class Cgroups:
+    """`groups` are named by paths below every hierarchy, such as `blastdoor-OWNER/CHAMBER`."""
+
+    def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
+        self._all = hierarchies
+
+    @classmethod
+    def of_this_machine(cls, mounts: Path = _MOUNTS) -> "Cgroups":
+        """Raises Refused where the kernel, or who started us, gives no controller that a limit needs."""
+        found = cls(tuple(_hierarchies(mounts.read_text())))
+        if missing := [name for name in WANTED if not found._with(name)]:
+            raise Refused(
+                f"no {missing[0]} cgroup is there, and no limit on it would hold; mount /sys/fs/cgroup, "
+                f"or boot with cgroup_enable={missing[0]}"
+            )
+        memory = found._holder("memory")
+        if not memory.unified and not (memory.folder / "memory.memsw.limit_in_bytes").exists() and _swaps():
+            raise Refused("the kernel limits no swap, and this machine has some; boot with swapaccount=1")
+        return found
+
+    @property
+    def is_unified(self) -> bool:
+        return self._holder("memory").unified
+
+    @property
+    def limits_reads(self) -> bool:
+        return self._with("io" if self.is_unified else "blkio") is not None
+
+    def found(self, owner: str) -> None:
+        """The owner's own group, in which those of its chambers are made. Raises Refused where nothing may be made."""
+        holder = self._holder("pids")
+        try:
+            (holder.folder / owner).mkdir()
+            if holder.unified:
+                for folder in (holder.folder, holder.folder / owner):
+                    wanted = set(WANTED) | ({"io"} if self.limits_reads else set())
+                    here = set((folder / "cgroup.subtree_control").read_text().split())
+                    if wanted - here:
+                        order = " ".join(f"+{name}" for name in sorted(wanted - here))
+                        (folder / "cgroup.subtree_control").write_text(order)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                (holder.folder / owner).rmdir()
+            raise Refused(
+                f"no group can be made below {holder.folder} ({error.strerror}); run as root, "
+                "or where cgroups are delegated to us"
+            ) from error
+
+    def lobby(self, group: str) -> Path:
+        """A group without limits, for the runtime itself while it makes a chamber: the file that lets one in."""
+        folder = self._holder("pids").folder / lobby_of(group)
+        folder.mkdir()
+        return folder / "cgroup.procs"
+
+    def leave_lobby(self, group: str) -> bool:
+        """False while somebody is in it."""
+        try:
+            (self._holder("pids").folder / lobby_of(group)).rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return False
+        return True
+
+    def has(self, group: str, pid: int) -> bool:
+        """By the kernel's list of a process: its number alone may be another one's by now."""
+        try:
+            return any(line.endswith(f"/{group}") for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+        except OSError:
+            return False
+
+    def exists(self, group: str) -> bool:
+        return any((it.folder / group).exists() for it in self._all)
+
+    def processes(self, group: str) -> list[int]:
+        found: set[int] = set()
+        for folder in self._folders(group):
+            with contextlib.suppress(OSError):
+                found.update(map(int, (folder / "cgroup.procs").read_text().split()))
+        return sorted(found)
+
+    def oom_kills(self, group: str) -> int:
+        """How many of a group's processes the kernel killed for memory. Raises FileNotFoundError when it is gone."""
+        holder = self._holder("memory")
+        file = "memory.events" if holder.unified else "memory.oom_control"
+        return _counted((holder.folder / group / file).read_text(), "oom_kill")
+
+    def cpu_seconds(self, group: str) -> float:
+        """Raises FileNotFoundError when the group is gone."""
+        if self._holder("cpu").unified:
+            text = (self._holder("cpu").folder / group / "cpu.stat").read_text()
+            return _counted(text, "usage_usec") / 1e6
+        return int((self._holder("cpuacct").folder / group / "cpuacct.usage").read_text()) / 1e9
+
+    def limits(self, group: str) -> dict[str, str]:
+        """What the kernel holds a chamber to, to be compared with what was asked for."""
+        files = {
+            "memory": ("memory", "memory.max" if self.is_unified else "memory.limit_in_bytes"),
+            "pids": ("pids", "pids.max"),
+            "cpus": ("cpu", "cpu.max" if self._holder("cpu").unified else "cpu.cfs_quota_us"),
+        }
+        return {
+            name: (self._holder(controller).folder / group / file).read_text().split()[0]
+            for name, (controller, file) in files.items()
+        }
+
+    def end(self, group: str, within_s: float = KILL_S) -> None:
+        """Kill all of a group and remove it. Raises Unavailable when its processes do not end.
+
+        First who could still make something: a runtime in its lobby.
+        """
+        until = time.monotonic() + within_s
+        for lobby in self._lobbies(group):
+            self._end(lobby, until)
+        if self._removed(group):
+            return  # as a rule: all of it is dead, and it made no groups of its own
+        for folder in sorted(self._folders(group), key=lambda it: len(it.parts), reverse=True):
+            self._end(folder, until)
+
+    def _removed(self, group: str) -> bool:
+        gone = True
+        for hierarchy in self._all:
+            try:
+                (hierarchy.folder / group).rmdir()
+            except FileNotFoundError:
+                pass
+            except OSError:
+                gone = False
+        return gone
+
+    def _end(self, folder: Path, until: float) -> None:
+        while True:
+            try:
+                folder.rmdir()
+                return
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if time.monotonic() > until:
+                    raise Unavailable(f"what is in {folder} does not end ({error.strerror})") from error
+            self._kill(folder)
+            time.sleep(_PAUSE_S)
+
+    def _kill(self, folder: Path) -> None:
+        with contextlib.suppress(OSError):
+            if (folder / "cgroup.kill").exists():
+                (folder / "cgroup.kill").write_text("1")
+                return
+            for word in (folder / "cgroup.procs").read_text().split():
+                self._kill_member(folder, int(word))
+
+    def _kill_member(self, folder: Path, pid: int) -> None:
+        """A number may be another process's by now: the grip comes first, then the look whether it is the right one."""
+        with contextlib.suppress(ProcessLookupError):
+            grip = os.pidfd_open(pid)
+            try:
+                if str(pid) in (folder / "cgroup.procs").read_text().split():
+                    signal.pidfd_send_signal(grip, signal.SIGKILL)
+            finally:
+                os.close(grip)
+
+    def _folders(self, group: str) -> Iterator[Path]:
+        for hierarchy in self._all:
+            for folder, _, _ in os.walk(hierarchy.folder / group):
+                yield Path(folder)
+
+    def _lobbies(self, group: str) -> list[Path]:
+        """That of a chamber, or those of all chambers of an owner."""
+        folder = self._holder("pids").folder
+        return [folder / lobby_of(group), *(folder / group).glob(lobby_of("*"))]
+
+    def _with(self, controller: str) -> Hierarchy | None:
+        return next((it for it in self._all if controller in it.controllers), None)
+
+    def _holder(self, controller: str) -> Hierarchy:
+        found = self._with(controller)
+        if not found:
+            raise Refused(f"no {controller} cgroup is there")
+        return found
+
+
+def lobby_of(group: str) -> str:
+    return f"{group}.lobby"
+
+
+def _hierarchies(mountinfo: str) -> Iterator[Hierarchy]:
+    seen: set[Path] = set()
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        folder = Path(before.split()[4])
+        kind, _, options = [*after.split(), "", "", ""][:3]
+        if kind not in ("cgroup", "cgroup2") or folder in seen:
+            continue
+        seen.add(folder)
+        unified = kind == "cgroup2"
+        names = (folder / "cgroup.controllers").read_text().split() if unified else options.split(",")
+        yield Hierarchy(folder, frozenset(names), unified)
+
+
+def _counted(text: str, name: str) -> int:
+    return next((int(line.split()[1]) for line in text.splitlines() if line.split()[:1] == [name]), 0)
+
+
+def _swaps() -> bool:
+    try:
+        return len(_SWAPS.read_text().splitlines()) > 1
+    except OSError:
+        return False

@@ -1,0 +1,133 @@
+"""All that an owner has on this machine: a lock, a folder with its chambers' own, and a group in every hierarchy.
+
+The kernel knows who lives: an owner holds the lock as long as its process does. The lock and the folder come before
+anything else is made, and go last, so that what a dead owner left is always found by its folder.
+"""
+
+import contextlib
+import os
+import re
+import stat
+from pathlib import Path
+
+from sandbox.backends.runc.cgroups import Cgroups
+from sandbox.backends.runc.trees import remove_tree
+from sandbox.errors import Refused, SandboxError
+from sandbox.logger import logger
+from sandbox.tenancy import Mark, Tenancy
+
+_OWNER = re.compile(r"[0-9a-f]{12}")
+_STATE = "state"
+
+
+def group_of(owner: str, chamber: str = "") -> str:
+    return f"blastdoor-{owner}/{chamber}" if chamber else f"blastdoor-{owner}"
+
+
+class Estate:
+    """An owner's own, in a folder that several owners of one user share."""
+
+    def __init__(self, folder: Path, cgroups: Cgroups) -> None:
+        """Raises Refused where nothing may be made."""
+        self._shared = folder
+        self.cgroups = cgroups
+        try:
+            _private(folder)
+            self._tenancy = Tenancy(folder / "owners")
+        except OSError as error:
+            raise Refused(
+                f"{folder} cannot hold chambers ({error.strerror}); check its rights and free space"
+            ) from error
+        self.owner = self._tenancy.owner
+        self.folder = _home(folder, self.owner)
+        try:
+            self.folder.mkdir(mode=0o700, parents=True)
+            self.state.mkdir(mode=0o700)
+            cgroups.found(group_of(self.owner))
+        except BaseException as error:
+            self._leave()
+            if isinstance(error, OSError):
+                raise Refused(f"{folder} cannot hold chambers ({error.strerror}); check its rights") from error
+            raise
+
+    @property
+    def state(self) -> Path:
+        """Where the runtime writes down what it has made."""
+        return self.folder / _STATE
+
+    def chamber(self, chamber: str) -> Path:
+        """A new chamber's folder."""
+        place = self.folder / chamber
+        place.mkdir(mode=0o700)
+        return place
+
+    def group(self, chamber: str) -> str:
+        return group_of(self.owner, chamber)
+
+    def end(self, chamber: str, name: str) -> None:
+        """A chamber: its processes, its groups, its folders. Harmless when gone. Raises Unavailable if it lives on."""
+        self.cgroups.end(self.group(chamber))
+        remove_tree(self.state / name)
+        remove_tree(self.folder / chamber)
+
+    def release(self) -> None:
+        """Raises Unavailable while something of it does not end; then it is still ours."""
+        sweep(self._shared, self.owner, self.cgroups)
+        self._tenancy.release()
+
+    def reap(self) -> tuple[list[str], list[str]]:
+        """End what owners left that are gone, never a living one's: what was ended, and what could not be."""
+        ended: list[str] = []
+        left: list[str] = []
+        for owner in owners(self._shared):
+            if owner == self.owner or not self._tenancy.is_over(Mark(owner, self._tenancy.place, 0)):
+                continue
+            try:
+                ended += sweep(self._shared, owner, self.cgroups)
+                (self._shared / "owners" / owner).unlink(missing_ok=True)
+            except (SandboxError, OSError) as error:
+                logger(owner=owner).warning("owner.not_reaped", reason=str(error))
+                left.append(f"blastdoor-{owner}")
+        return ended, left
+
+    def _leave(self) -> None:
+        with contextlib.suppress(SandboxError, OSError):
+            self.release()
+
+
+def owners(shared: Path) -> list[str]:
+    """Those that have a folder, and so held their lock before."""
+    try:
+        return [it.name for it in (shared / "chambers").iterdir() if _OWNER.fullmatch(it.name)]
+    except FileNotFoundError:
+        return []
+
+
+def sweep(shared: Path, owner: str, cgroups: Cgroups) -> list[str]:
+    """End everything of an owner: the names of its chambers. Raises Unavailable when something lives on."""
+    home = _home(shared, owner)
+    names = [f"blastdoor-{owner}-{item.name}" for item in _listed(home) if item.name != _STATE]
+    cgroups.end(group_of(owner))
+    remove_tree(home)
+    return names
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _home(shared: Path, owner: str) -> Path:
+    return shared / "chambers" / owner
+
+
+def _private(folder: Path) -> None:
+    """Others must not reach the programs of images in there, nor put something in their place."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise Refused(f"{folder} belongs to another user; name a folder of your own")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        folder.chmod(0o700)

@@ -1,0 +1,255 @@
+"""Images as folders that chambers have as their root, read-only: unpacked once, kept by the image's id.
+
+A name is one that was loaded here from disk, else one that a Docker engine knows, where there is one. Chambers of two
+realms share no file, and with it no cache of the host: each realm has a copy of its own.
+"""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sandbox.answers import fields, needed, text
+from sandbox.backends.runc.archives import open_archive
+from sandbox.backends.runc.layers import Root
+from sandbox.backends.runc.trees import copied_tree, remove_tree
+from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.posture import image_objections
+
+ASKED_S = 5.0
+_MAKING = ".making-"
+# An image that is saved and unpacked lies there twice for a while.
+_COPIES = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rootfs:
+    """`environment` is what the image sets, all of it harmless."""
+
+    id: str
+    folder: Path
+    environment: tuple[str, ...]
+
+
+class Images:
+    """A folder of unpacked images. Publishing is atomic; what is there never changes.
+
+    `host` is the Docker engine that is asked for a name which was not loaded here.
+    """
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self.folder = folder
+        self._host = host
+        self._known: dict[tuple[str, str], tuple[Rootfs, float]] = {}
+        self._turn = asyncio.Lock()
+
+    async def image(self, name: str, realm: str = "") -> Rootfs:
+        """Asked again every few seconds. Raises Refused for one that is not there, or must not become a chamber."""
+        known, until = self._known.get((name, realm), (None, 0.0))
+        if known and time.monotonic() < until:
+            return known
+        async with self._turn:
+            known, until = self._known.get((name, realm), (None, 0.0))
+            if not known or time.monotonic() >= until:
+                id_ = await self._id(name)
+                settings = self._settings(id_)
+                if objections := image_objections(settings):
+                    raise Refused(f"the image {name} is refused: {objections[0]}")
+                folder = await asyncio.to_thread(self._copy, id_, realm) if realm else self._place(id_)
+                known = Rootfs(id_, folder, tuple(map(str, settings.get("Env") or ())))
+                self._known[name, realm] = (known, time.monotonic() + ASKED_S)
+            return known
+
+    def load(self, place: Path, name: str) -> str:
+        """Take an image from an archive or a layout on disk, and know it by this name from now on. Returns its id."""
+        with self._writing(), open_archive(place) as archive:
+            id_ = archive.image.digest.removeprefix("sha256:")
+            if not self._place(id_).is_dir():
+                self._publish(id_, fields(archive.image.settings, "config"), archive.unpack)
+            self._name(name, id_)
+        return id_
+
+    def loaded(self) -> dict[str, str]:
+        """Ids of images that were loaded from disk, by their names."""
+        found = {}
+        for file in sorted((self.folder / "names").glob("*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                record = json.loads(file.read_text("utf-8"))
+                found[str(record["name"])] = str(record["id"])
+        return found
+
+    def alias(self, id_: str, name: str, settings: Mapping[str, Any]) -> str:
+        """The files of an image with other settings, under a name and an id of their own; nothing is copied."""
+        content = json.dumps([id_, dict(settings)], sort_keys=True)
+        made = hashlib.sha256(content.encode()).hexdigest()
+        with self._writing():
+            self._write(self._record(made), {"config": dict(settings), "files": self._files(id_)})
+            self._name(name, made)
+        return made
+
+    def forget(self, name: str) -> None:
+        self._name_file(name).unlink(missing_ok=True)
+        self._known = {key: value for key, value in self._known.items() if key[0] != name}
+
+    def settings(self, id_: str) -> Mapping[str, Any]:
+        return self._settings(id_)
+
+    def sweep(self) -> list[str]:
+        """Remove what processes that died had begun to unpack; one that still works at it holds a lock."""
+        removed = []
+        for place in self._roots.glob(f"{_MAKING}*"):
+            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(place)
+                removed.append(place.name)
+            except BlockingIOError:
+                continue
+            finally:
+                os.close(descriptor)
+        return removed
+
+    async def _id(self, name: str) -> str:
+        if loaded := self._loaded_id(name):
+            return loaded
+        from sandbox.backends.docker.engine import Engine
+
+        try:
+            engine = await asyncio.to_thread(Engine, self._host)
+        except Unavailable as error:
+            raise Refused(
+                f"the image {name} was not loaded here, and no Docker engine answers that might have it; "
+                f"load it (`blastdoor images load FILE {name}`)"
+            ) from error
+        try:
+            record = await engine.image(name)
+            id_ = needed(record, "Id").removeprefix("sha256:")
+            if not self._record(id_).exists() or not self._place(id_).is_dir():
+                await asyncio.to_thread(self._refuse_without_room, int(text(record, "Size") or 0))
+                with self._writing(), self._made() as staging:
+                    archive = staging / "image.tar"
+                    await engine.save_image(needed(record, "Id"), archive)
+                    await asyncio.to_thread(self._unpack_saved, archive, id_, fields(record, "Config"))
+            return id_
+        finally:
+            engine.close()
+
+    def _unpack_saved(self, archive: Path, id_: str, settings: Mapping[str, Any]) -> None:
+        with self._writing(), open_archive(archive) as opened:
+            self._publish(id_, settings, opened.unpack)
+
+    def _publish(self, id_: str, settings: Mapping[str, Any], unpack: Callable[[Root], None]) -> None:
+        with self._made() as staging:
+            root = Root(staging / "root")
+            root.folder.mkdir()
+            root.folder.chmod(0o755)
+            unpack(root)
+            root.finish()
+            os.sync()  # a folder under its last name is whole, also after a power cut
+            self._write(self._record(id_), {"config": dict(settings), "files": id_})
+            self._take(root.folder, self._roots / id_)
+
+    def _copy(self, id_: str, realm: str) -> Path:
+        place = self._roots / f"{self._files(id_)}.{realm}"
+        if not place.is_dir():
+            with self._writing(), self._made() as staging:
+                copied_tree(self._place(id_), staging / "root")
+                os.sync()
+                self._take(staging / "root", place)
+        return place
+
+    def _take(self, made: Path, place: Path) -> None:
+        try:
+            made.rename(place)
+        except OSError:
+            if not place.is_dir():  # somebody else was first with the same image
+                raise
+
+    @contextmanager
+    def _made(self) -> Iterator[Path]:
+        """A folder for what is not whole yet, locked for as long as we are at it."""
+        self._roots.mkdir(mode=0o700, parents=True, exist_ok=True)
+        staging = self._roots / f"{_MAKING}{uuid.uuid4().hex}"
+        staging.mkdir(mode=0o700)
+        descriptor = os.open(staging, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield staging
+        finally:
+            remove_tree(staging)
+            os.close(descriptor)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A disk that is full, or a folder that is not ours, is told in one line; what was begun is removed."""
+        try:
+            yield
+        except SandboxError:
+            raise
+        except OSError as error:
+            mend = "free some room there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check its rights"
+            raise Refused(f"no image can be unpacked in {self.folder} ({error.strerror}); {mend}") from error
+
+    def _refuse_without_room(self, size: int) -> None:
+        with self._writing():
+            self._roots.mkdir(mode=0o700, parents=True, exist_ok=True)
+            free = shutil.disk_usage(self._roots).free
+        if free < _COPIES * size:
+            raise Refused(
+                f"{self.folder} has {free >> 20} MiB free, and unpacking the image takes {_COPIES * size >> 20} MiB; "
+                "free some room there"
+            )
+
+    def _settings(self, id_: str) -> Mapping[str, Any]:
+        return fields(self._read(id_), "config")
+
+    def _files(self, id_: str) -> str:
+        """The id of the image whose files these are."""
+        return text(self._read(id_), "files") or id_
+
+    def _read(self, id_: str) -> Mapping[str, Any]:
+        try:
+            found: Mapping[str, Any] = json.loads(self._record(id_).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise Refused(f"the record of image {id_[:12]} in {self.folder} is damaged; load it again") from error
+        return found
+
+    def _place(self, id_: str) -> Path:
+        return self._roots / (self._files(id_) if self._record(id_).exists() else id_)
+
+    @property
+    def _roots(self) -> Path:
+        return self.folder / "roots"
+
+    def _record(self, id_: str) -> Path:
+        return self._roots / f"{id_}.json"
+
+    def _loaded_id(self, name: str) -> str:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return str(json.loads(self._name_file(name).read_text("utf-8"))["id"])
+        return ""
+
+    def _name(self, name: str, id_: str) -> None:
+        self._write(self._name_file(name), {"name": name, "id": id_})
+
+    def _name_file(self, name: str) -> Path:
+        return self.folder / "names" / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
+
+    def _write(self, file: Path, record: Mapping[str, Any]) -> None:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = file.with_name(f".{uuid.uuid4().hex}")
+        draft.write_text(json.dumps(record), "utf-8")
+        draft.replace(file)

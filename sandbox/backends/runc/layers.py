@@ -1,0 +1,178 @@
+"""Layers of an image become a folder. They are a stranger's archive: nothing of it is written outside of that folder.
+
+A name that is absolute or climbs is refused, so is a device; a link on the way to a file is followed inside the folder
+alone, as a chamber would. Devices below /dev are left out: every chamber has a /dev of its own.
+"""
+
+import os
+import shutil
+import stat
+import tarfile
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from sandbox.errors import Refused
+
+# Made beforehand, for a runtime would make them in the folder that all chambers share.
+MOUNT_POINTS = ("proc", "sys", "dev", "work", "tmp", "inputs")
+PROGRAMS = ("sh", "head", "tar")
+_PROGRAM_FOLDERS = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin")
+_WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
+_HOPS = 40
+_CHUNK = 1 << 20
+
+
+class Root:
+    """A folder that becomes the root of chambers. Nobody else may write into it meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[tuple[str, ...], Path] = {}
+
+    def apply(self, layer: IO[bytes]) -> None:
+        """Put one layer over what is there. Raises Refused for what no image should hold."""
+        made: set[Path] = set()
+        try:
+            with tarfile.open(fileobj=layer, mode="r|") as archive:
+                for entry in archive:
+                    self._put(archive, entry, made)
+        except tarfile.TarError as error:
+            raise Refused(f"a layer of the image is no archive ({error}); save the image again") from error
+
+    def finish(self) -> None:
+        """Raises Refused for a folder that is no root of a chamber."""
+        for name in MOUNT_POINTS:
+            place = self.folder / name
+            if place.is_symlink() or (place.exists() and not place.is_dir()):
+                raise Refused(f"the image has something else than a folder at /{name}; take another image")
+            if not place.exists():
+                _new_folder(place)
+        for program in PROGRAMS:
+            if not any(self.has_file(f"{folder}/{program}") for folder in _PROGRAM_FOLDERS):
+                raise Refused(f"the image has no {program}, and no chamber starts without sh, head and tar")
+
+    def has_file(self, path: str) -> bool:
+        """Whether a program in a chamber would find a file there."""
+        try:
+            return stat.S_ISREG(self._followed(path.split("/"), make=False).lstat().st_mode)
+        except (OSError, Refused):
+            return False
+
+    def _put(self, archive: tarfile.TarFile, entry: tarfile.TarInfo, made: set[Path]) -> None:
+        parts = _parts(entry.name)
+        if not parts:
+            return
+        *above, name = parts
+        parent = self._followed(above)
+        if name.startswith(_WHITEOUT):
+            self._remove_older(parent, name, made)
+            return
+        place = parent / name
+        if entry.isdir():
+            self._put_folder(place)
+        elif entry.isreg():
+            self._clear(place)
+            _put_file(archive, entry, place)
+        elif entry.issym():
+            self._clear(place)
+            self._known.clear()
+            place.symlink_to(entry.linkname)
+        elif entry.islnk():
+            self._put_link(entry, place)
+        elif parts[0] == "dev":
+            return
+        else:
+            raise Refused(f"the image holds a device or a pipe at /{'/'.join(parts)}; take another image")
+        made.add(place)
+        if not entry.islnk():
+            os.chown(place, entry.uid, entry.gid, follow_symlinks=False)
+        if not (entry.issym() or entry.islnk()):
+            place.chmod(entry.mode & 0o7777)  # after the owner, whose change takes the bits of set-user-ID away
+            os.utime(place, (entry.mtime, entry.mtime))
+
+    def _put_folder(self, place: Path) -> None:
+        if place.is_symlink() or not place.is_dir():
+            self._clear(place)
+            _new_folder(place)
+
+    def _put_link(self, entry: tarfile.TarInfo, place: Path) -> None:
+        parts = _parts(entry.linkname)
+        target = self._followed(parts[:-1], make=False) / parts[-1] if parts else self.folder
+        if target == place:
+            return
+        if not target.is_symlink() and not target.is_file():
+            raise Refused(f"the image's /{entry.name} is a link to what is no file of it; save the image again")
+        self._clear(place)
+        os.link(target, place, follow_symlinks=False)
+
+    def _remove_older(self, parent: Path, name: str, made: set[Path]) -> None:
+        """What a layer says is gone is what those below it had; its own files stay."""
+        doomed = list(parent.iterdir()) if name == _OPAQUE else [parent / _one_name(name.removeprefix(_WHITEOUT))]
+        for place in doomed:
+            if place not in made:
+                self._clear(place)
+
+    def _clear(self, place: Path) -> None:
+        if place.is_symlink() or not place.is_dir():
+            place.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(place)
+            self._known.clear()
+
+    def _followed(self, parts: Sequence[str], *, make: bool = True) -> Path:
+        """A path inside, with links resolved as if the folder were the root. Raises Refused for one that climbs out."""
+        if known := self._known.get(tuple(parts)):
+            return known
+        place, todo, hops = self.folder, deque(parts), 0
+        while todo:
+            part = todo.popleft()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                place = place.parent if place != self.folder else place
+                continue
+            place = place / part
+            if place.is_symlink():
+                hops += 1
+                if hops > _HOPS:
+                    raise Refused(f"the image's links at /{'/'.join(parts)} go round in circles; take another image")
+                target = str(place.readlink())
+                place = self.folder if target.startswith("/") else place.parent
+                todo.extendleft(reversed(target.split("/")))
+            elif make and not place.exists():
+                _new_folder(place)
+        if make and not place.is_dir():
+            raise Refused(f"the image has a file below /{'/'.join(parts)}, which is no folder; save the image again")
+        if make:
+            self._known[tuple(parts)] = place
+        return place
+
+
+def _new_folder(place: Path) -> None:
+    place.mkdir()
+    place.chmod(0o755)  # whatever our umask is
+
+
+def _put_file(archive: tarfile.TarFile, entry: tarfile.TarInfo, place: Path) -> None:
+    content = archive.extractfile(entry)
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as target:
+        if content:
+            shutil.copyfileobj(content, target, _CHUNK)
+
+
+def _parts(name: str) -> list[str]:
+    if name.startswith("/") or "\0" in name:
+        raise Refused(f"the image names a file {name[:100]!r}, which is not relative; save the image again")
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise Refused(f"the image names a file {name[:100]!r}, which climbs out of it; take another image")
+    return parts
+
+
+def _one_name(name: str) -> str:
+    if name in ("", ".", ".."):
+        raise Refused("the image marks its own root as gone; save the image again")
+    return name

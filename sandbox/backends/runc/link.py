@@ -1,0 +1,96 @@
+"""The pipes of a chamber, and the end of its first process.
+
+They are over when both have ended and PID 1 is dead: the kernel lets it die only when nobody of its namespace lives any
+more, so a program that closes its streams and lives on is not taken for dead.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+
+from sandbox.backends.runc.runtime import Streams
+from sandbox.errors import Unavailable
+from sandbox.wire.demux import Stream
+
+RECEIVE_BYTES = 262_144
+
+
+class RuncLink:
+    """What `receive` returns is valid until the next call of it. `began` is called with the first process's grip."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        stdin, self._stdin = os.pipe()
+        self._out, stdout = os.pipe()
+        self._err, stderr = os.pipe()
+        self.theirs = Streams(stdin, stdout, stderr)
+        self._open = {self._out: Stream.STDOUT, self._err: Stream.STDERR}
+        for descriptor in (self._stdin, self._out, self._err):
+            os.set_blocking(descriptor, False)
+        self._buffer = bytearray(RECEIVE_BYTES)
+        self._view = memoryview(self._buffer)
+        self._grip: int | None = None
+        self._closed = False
+
+    def began(self, grip: int) -> None:
+        self._grip = grip
+
+    async def send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view and not self._closed:
+            try:
+                view = view[os.write(self._stdin, view) :]
+            except BlockingIOError:
+                await self._ready(self._stdin, writing=True)
+            except BrokenPipeError:
+                return  # the chamber has ended; the receiving side learns it and says how
+            except OSError as error:
+                raise Unavailable(f"the chamber's pipe broke: {error.strerror}") from error
+
+    async def receive(self) -> Iterable[tuple[Stream, memoryview]]:
+        while self._open and not self._closed:
+            for descriptor, stream in list(self._open.items()):
+                try:
+                    count = os.readv(descriptor, [self._view])
+                except BlockingIOError:
+                    continue
+                if not count:
+                    del self._open[descriptor]
+                    continue
+                # The other one goes first next time: neither may keep the other waiting.
+                self._open[descriptor] = self._open.pop(descriptor)
+                return [(stream, self._view[:count])]
+            if self._open:
+                await self._ready(*self._open)
+        if self._grip is not None and not self._closed:
+            await self._ready(self._grip)
+        return []
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        grips = [self._grip] if self._grip is not None else []
+        for descriptor in (self._stdin, self._out, self._err, *grips):
+            self._loop.remove_reader(descriptor)
+            self._loop.remove_writer(descriptor)
+            os.close(descriptor)
+
+    async def _ready(self, *descriptors: int, writing: bool = False) -> None:
+        woken = self._loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        add, remove = self._loop.add_reader, self._loop.remove_reader
+        if writing:
+            add, remove = self._loop.add_writer, self._loop.remove_writer
+        for descriptor in descriptors:
+            add(descriptor, wake)
+        try:
+            await woken
+        finally:
+            if not self._closed:
+                for descriptor in descriptors:
+                    remove(descriptor)

@@ -1,0 +1,125 @@
+"""The OCI runtime's own program: which one it is, and how one chamber is started with it.
+
+It runs detached: once the chamber's PID 1 is there, the runtime has ended, and nothing of it stands between us and the
+chamber's streams. While it works it is in a lobby, a group of its own, so that whoever ends a chamber ends a runtime
+that is still making it as well.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import Refused, Unavailable
+
+# sbin is not on everybody's path.
+SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+PACKAGES = {"runc": "runc", "runsc": "runsc"}
+# runc before it mends file descriptors that lead out of a chamber (CVE-2024-21626) is for none but its distributor's
+# mends, which no number shows. This is the oldest whose cgroups of version 2 are complete.
+OLDEST_RUNC = (1, 1, 0)
+OLDEST_RUNSC = 20220101
+_ASK_S = 30.0
+_LET_IN = 'echo $$ >"$0" && exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    name: str
+    program: str
+    version: str
+
+    @property
+    def is_gvisor(self) -> bool:
+        return self.name.startswith("runsc")
+
+    def command(self, state: Path, log: Path, *words: str) -> list[str]:
+        # Without a network of its own, runsc wants to be told so.
+        own = ["--network=none"] if self.is_gvisor else []
+        return [self.program, "--root", str(state), "--log", str(log), "--log-format", "json", *own, *words]
+
+    def start(self, name: str, folder: Path, state: Path, lobby: Path, streams: "Streams", within_s: float) -> int:
+        """The number of a chamber's first process, which waits for its bundle. Raises Unavailable when none came."""
+        log, pid_file = folder / "log", folder / "pid"
+        words = ("run", "--detach", "--bundle", str(folder), "--pid-file", str(pid_file), name)
+        command = ["sh", "-c", _LET_IN, str(lobby), *self.command(state, log, *words)]
+        try:
+            code = subprocess.run(
+                command,
+                env={"PATH": SEARCH_PATH},
+                stdin=streams.stdin,
+                stdout=streams.stdout,
+                stderr=streams.stderr,
+                timeout=within_s,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"start: {self.name} had made no chamber after {within_s:g} s") from None
+        except OSError as error:
+            raise Unavailable(f"start: {self.program} cannot be run ({error.strerror})") from error
+        if code:
+            raise Unavailable(f"start: {self.name} failed: {_last_error(log)} (exit {code})")
+        try:
+            return int(pid_file.read_text())
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"start: {self.name} did not say which process it started") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The chamber's ends of its pipes."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+    def close(self) -> None:
+        for descriptor in (self.stdin, self.stdout, self.stderr):
+            os.close(descriptor)
+
+
+def find_runtime(name: str, search: str = SEARCH_PATH) -> Runtime:
+    """Raises Refused where there is none, or one that is too old: what to install."""
+    program = shutil.which(name, path=search)
+    if not program:
+        raise Refused(f"there is no {name} on this machine; install it (on Debian: apt-get install {PACKAGES[name]})")
+    try:
+        asked = subprocess.run(
+            [program, "--version"], env={"PATH": SEARCH_PATH}, capture_output=True, timeout=_ASK_S, check=False
+        )
+        said = asked.stdout.decode("utf-8", "replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Refused(f"{program} does not say its version ({type(error).__name__}); install it again") from error
+    version = said.partition("\n")[0].rpartition(" ")[2] or "unknown"
+    if is_too_old(name, version):
+        least = ".".join(map(str, OLDEST_RUNC)) if name == "runc" else str(OLDEST_RUNSC)
+        raise Refused(f"{program} is {version}, and {least} is the oldest that we drive; install a newer one")
+    return Runtime(name, program, version)
+
+
+def is_too_old(name: str, version: str) -> bool:
+    """A version that says nothing of its age is too old."""
+    if name == "runc":
+        numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+        return not numbers or tuple(map(int, numbers.groups())) < OLDEST_RUNC
+    day = re.search(r"(20\d{6})", version)
+    return not day or int(day[1]) < OLDEST_RUNSC
+
+
+def _last_error(log: Path) -> str:
+    said = "it said nothing"
+    try:
+        lines = log.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return said
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and record.get("level") in ("error", "fatal"):
+            said = str(record.get("msg"))
+    return " ".join(said.split())[:400]

@@ -1,0 +1,177 @@
+"""The posture in the words of the OCI runtime specification: what `runc` and `runsc` are told of one chamber."""
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.errors import Refused
+from sandbox.job import Input, Limits
+from sandbox.posture import (
+    READ_ONLY_PATHS,
+    ROOT_UID,
+    Posture,
+    masked_paths,
+    pids_limit,
+    seccomp_profile,
+    tmpfs_mounts,
+    ulimits,
+)
+
+CPU_PERIOD_US = 100_000
+# Only for the mutation check: what an engine leaves a container that nobody hardened.
+_USUAL_CAPABILITIES = tuple(
+    f"CAP_{name}"
+    for name in (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE"),
+        *("NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
+_ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
+# null, zero, full, random, urandom, tty. A runtime makes their nodes itself.
+_DEVICES = ((1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk by its number, and how many bytes a second one chamber may read from it."""
+
+    major: int
+    minor: int
+    rate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where on this machine a chamber is made: its root, its group, and what is mounted into it."""
+
+    root: Path
+    cgroup: str
+    inputs: Sequence[tuple[Path, Input]] = ()
+    disks: Sequence[Disk] = ()
+
+
+def oci_spec(
+    posture: Posture,
+    limits: Limits,
+    runtime: str,
+    boot: str,
+    environment: Sequence[str],
+    place: Place,
+    uid: int,
+    *,
+    loopback: bool = False,
+) -> dict[str, Any]:
+    uid = uid if posture.user else ROOT_UID
+    return {
+        "ociVersion": "1.0.2",
+        "hostname": "chamber",
+        "root": {"path": str(place.root), "readonly": posture.read_only_root},
+        "process": {
+            "user": {"uid": uid, "gid": uid, "additionalGids": [uid]},
+            "args": ["sh", "-c", boot],
+            "env": [*environment, "HOSTNAME=chamber"],
+            "cwd": "/",
+            "capabilities": _capabilities(posture),
+            "rlimits": [_rlimit(item) for item in ulimits(posture, limits)],
+            "noNewPrivileges": posture.no_new_privileges,
+            "oomScoreAdj": 0,
+        },
+        "mounts": _mounts(posture, limits, runtime, uid, place.inputs),
+        "linux": {
+            "cgroupsPath": place.cgroup,
+            "namespaces": [{"type": kind} for kind in _namespaces(posture)],
+            "rootfsPropagation": "private",
+            "resources": _resources(posture, limits, runtime, place.disks),
+            "maskedPaths": masked_paths(posture),
+            "readonlyPaths": list(READ_ONLY_PATHS) if posture.read_only_paths else [],
+            **({"seccomp": _seccomp(loopback=loopback)} if posture.seccomp else {}),
+            # A program that serves itself may use a low port, as on an engine.
+            **({"sysctl": {"net.ipv4.ip_unprivileged_port_start": "0"}} if loopback and posture.network else {}),
+        },
+    }
+
+
+def _capabilities(posture: Posture) -> dict[str, list[str]]:
+    if posture.drop_capabilities:
+        return {}
+    return {kind: list(_USUAL_CAPABILITIES) for kind in ("bounding", "effective", "permitted")}
+
+
+def _rlimit(item: Mapping[str, Any]) -> dict[str, object]:
+    return {"type": f"RLIMIT_{item['Name'].upper()}", "soft": item["Soft"], "hard": item["Hard"]}
+
+
+def _namespaces(posture: Posture) -> list[str]:
+    optional = {"network": posture.network, "ipc": posture.ipc, "cgroup": posture.cgroup_namespace}
+    return ["mount", "pid", "uts", *(kind for kind, wanted in optional.items() if wanted)]
+
+
+def _mounts(
+    posture: Posture, limits: Limits, runtime: str, uid: int, inputs: Sequence[tuple[Path, Input]]
+) -> list[dict[str, object]]:
+    plain = ["nosuid", "noexec", "nodev"]
+    mounts = [
+        _mount("/proc", "proc", plain),
+        _mount("/dev", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        _mount("/sys", "sysfs", [*plain, "ro"]),
+        _mount("/sys/fs/cgroup", "cgroup", [*plain, "ro"]),
+        _mount("/dev/mqueue", "mqueue", plain),
+    ]
+    if not posture.no_terminals:
+        options = ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]
+        mounts.append(_mount("/dev/pts", "devpts", options))
+    mounts += [
+        _mount(target, "tmpfs", ["rprivate", *options.split(",")])
+        for target, options in tmpfs_mounts(posture, limits, runtime, uid).items()
+    ]
+    if inputs:
+        # Else a runtime would make their folders in the image, which all chambers share.
+        mounts.append(_mount("/inputs", "tmpfs", [*plain, "size=4096", "nr_inodes=128", "mode=755"]))
+    for source, item in inputs:
+        options = ["bind", "ro", "nosuid", "nodev", "rprivate"]
+        mounts.append({**_mount(f"/inputs/{item.name}", "bind", options), "source": str(source)})
+    return mounts
+
+
+def _mount(target: str, kind: str, options: Sequence[str]) -> dict[str, object]:
+    return {"destination": target, "type": kind, "source": kind, "options": list(options)}
+
+
+def _resources(posture: Posture, limits: Limits, runtime: str, disks: Sequence[Disk]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "devices": [
+            {"allow": False, "access": "rwm"},
+            *({"allow": True, "type": "c", "major": a, "minor": b, "access": "rwm"} for a, b in _DEVICES),
+        ]
+    }
+    if posture.memory:
+        # Equal means no swap at all.
+        found["memory"] = {"limit": limits.memory, "swap": limits.memory}
+    if posture.cpus:
+        found["cpu"] = {"quota": cpu_quota(limits), "period": CPU_PERIOD_US}
+    if posture.pids:
+        found["pids"] = {"limit": pids_limit(limits, runtime)}
+    if disks:
+        reads = [{"major": disk.major, "minor": disk.minor, "rate": disk.rate} for disk in disks]
+        found["blockIO"] = {"throttleReadBpsDevice": reads}
+    return found
+
+
+def cpu_quota(limits: Limits) -> int:
+    return max(1000, round(limits.cpus * CPU_PERIOD_US))  # the kernel takes no less
+
+
+def _seccomp(*, loopback: bool) -> dict[str, Any]:
+    profile = json.loads(seccomp_profile(loopback=loopback))
+    machine = platform.machine()
+    if machine not in _ARCHITECTURES:
+        raise Refused(f"our seccomp profile knows x86-64 and arm64, and this machine is {machine}; use another one")
+    known = ("names", "action", "errnoRet", "args")
+    return {
+        "defaultAction": profile["defaultAction"],
+        "architectures": [_ARCHITECTURES[machine]],
+        "syscalls": [{key: call[key] for key in known if key in call} for call in profile["syscalls"]],
+    }

@@ -1,0 +1,58 @@
+"""What this machine has for chambers without a daemon, against the minimum versions that SECURITY.md names."""
+
+from pathlib import Path
+
+from sandbox.backends.docker.disks import disks_under
+from sandbox.backends.runc.cgroups import Cgroups
+from sandbox.backends.runc.images import Images
+from sandbox.backends.runc.runtime import find_runtime
+from sandbox.config import RuncConfig
+from sandbox.engine_report import Part, runc_part
+from sandbox.errors import Refused
+
+# Ends the kernel's grace periods early; a chamber waits for some of them where its namespaces are made and removed.
+_EXPEDITED = Path("/sys/kernel/rcu_expedited")
+
+
+def examine_runtime(config: RuncConfig) -> list[Part]:
+    """Nothing is made. What `connect` would refuse is a part that is not good."""
+    return [_runtime_part(config), _cgroup_part(), _disk_part(config), _images_part(config), _grace_part()]
+
+
+def _runtime_part(config: RuncConfig) -> Part:
+    try:
+        found = find_runtime(config.runtime)
+    except Refused as error:
+        return Part(config.runtime, "none", "", False, str(error))
+    return Part("runsc", found.version, "", True, "") if found.is_gvisor else runc_part(found.version)
+
+
+def _cgroup_part() -> Part:
+    try:
+        cgroups = Cgroups.of_this_machine()
+    except Refused as error:
+        return Part("cgroup", "none", "", False, str(error))
+    return Part("cgroup", "v2" if cgroups.is_unified else "v1", "", True, "")
+
+
+def _disk_part(config: RuncConfig) -> Part:
+    disks = sorted(set(disks_under([config.images_folder, config.inputs_folder])))
+    if not config.disk_read or not disks:
+        why = "no disk of this machine is under images and inputs" if config.disk_read else "disk_read is 0"
+        return Part("disk reads", "not limited", "", False, f"{why}: a chamber can slow its neighbours by reading")
+    return Part("disk reads", f"{config.disk_read / 2**20:g} MiB/s a chamber on {', '.join(disks)}", "", True, "")
+
+
+def _images_part(config: RuncConfig) -> Part:
+    loaded = Images(config.images_folder, config.image_host).loaded()
+    said = f"{len(loaded)} loaded from disk" if loaded else "none loaded from disk"
+    return Part("images", said, "", True, "others come from a Docker engine, where one runs")
+
+
+def _grace_part() -> Part:
+    try:
+        is_on = _EXPEDITED.read_text().strip() == "1"
+    except OSError:
+        return Part("rcu_expedited", "unknown", "", True, "")
+    remark = "" if is_on else f"`echo 1 >{_EXPEDITED}` may make chambers start faster, at some cost to everybody else"
+    return Part("rcu_expedited", "on" if is_on else "off", "", True, remark)
