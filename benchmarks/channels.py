@@ -17,8 +17,9 @@ from typing import Any
 
 from benchmarks.channel_ways import EVICT, IMAGE_FILE, INPUT, SLOTS, WAYS, Way
 from benchmarks.figure import Figure
-from sandbox.attacks.attack import QUICK, Arena, open_arena, told
+from sandbox.attacks.attack import QUICK, Arena, told
 from sandbox.attacks.channels import message, read_right
+from sandbox.attacks.hosts import open_arena
 from sandbox.config import DockerConfig
 from sandbox.inputs import InputStore
 from sandbox.job import Input

@@ -77,7 +77,9 @@ class SiteSubject:
 
 
 class SiteTarget:
-    """Rows that look at an engine from outside have nothing to look at here."""
+    """Rows that look at chambers from outside have nothing to look at here."""
+
+    never: Mapping[str, str] = {}
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider

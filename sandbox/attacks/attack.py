@@ -7,13 +7,12 @@ says. `Finding.ran` false is therefore a failure of the suite, not a success of 
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sandbox.backend import Backend, Listener, Talk
-from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backend import Backend, Chamber, Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.config import DockerConfig
 from sandbox.job import Job, Limits, Outcome
 from sandbox.posture import FULL, Posture
 
@@ -35,12 +34,43 @@ class NotHere(Exception):
     """A row needs to see more than this backend shows: it proved nothing, and that is not the backend's fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """The engine's side of an arena."""
+class Host(Protocol):
+    """What is seen of a backend's chambers from outside. A chamber goes by its name."""
 
-    backend: DockerBackend
-    config: DockerConfig
+    @property
+    def socket(self) -> str:
+        """The address of an engine, which no chamber must reach."""
+
+    @property
+    def has_client(self) -> bool:
+        """Whether chambers are asked for through a client, which might write down what it says."""
+
+    async def reopened(self, posture: Posture, **changes: Any) -> "Arena":
+        """The same backend once more, with other settings; the caller closes it."""
+
+    async def knows(self, chamber: str) -> bool:
+        """Whether anything of a chamber is still there."""
+
+    async def answers(self) -> None:
+        """Something that takes long where the host is choked."""
+
+    async def cpu_seconds(self, chamber: str) -> float:
+        """By the kernel's count."""
+
+    async def kept_log(self, chamber: str) -> bytes: ...
+
+    async def record(self, chamber: str) -> str:
+        """All that the host has written down about a chamber."""
+
+    async def working_directory(self, chamber: str) -> str: ...
+
+    async def image_settings(self, name: str) -> Mapping[str, Any]: ...
+
+    async def files_of(self, image: str, realm: str) -> set[str]:
+        """What chambers of a realm read of an image: layers, or folders."""
+
+    def derived(self, image: str, change: str) -> AbstractAsyncContextManager[str]:
+        """An image with one setting changed by an instruction of a Dockerfile, for as long as it is needed."""
 
 
 class Arena:
@@ -58,9 +88,9 @@ class Arena:
 
     @property
     def host(self) -> Host:
-        """Raises NotHere for a backend that is no Docker engine."""
+        """Raises NotHere for a backend that shows nothing from outside."""
         if self._host is None:
-            raise NotHere("it looks at a Docker engine from outside, and this backend has none")
+            raise NotHere("it looks at chambers from outside, and this backend does not let us")
         return self._host
 
     @property
@@ -82,6 +112,11 @@ class Arena:
         asked = Job(**{"command": ("python3", "attack.py"), "image": IMAGE, "limits": limits, **job})
         async with await self.backend.open(asked) as chamber:
             return await chamber.run(bundle, listener=listener, talk=talk)
+
+
+def name_of(chamber: Chamber) -> str:
+    """By which its host knows it."""
+    return str(getattr(chamber, "name", ""))
 
 
 Attempt = Callable[[Arena], Awaitable[Finding]]
@@ -150,22 +185,12 @@ class Target(Protocol):
     @property
     def runtime(self) -> str: ...
 
+    @property
+    def never(self) -> Mapping[str, str]:
+        """Flags of the posture that cannot be switched off there, each with the reason."""
+
     async def open(self, posture: Posture = FULL) -> Arena:
         """The caller closes its backend. Raises Refused for a posture that it cannot have."""
-
-
-class DockerTarget:
-    def __init__(self, config: DockerConfig) -> None:
-        self._config = config
-        self.runtime = config.runtime
-
-    async def open(self, posture: Posture = FULL) -> Arena:
-        return await open_arena(self._config, posture)
-
-
-async def open_arena(config: DockerConfig, posture: Posture = FULL) -> Arena:
-    backend = await DockerBackend.connect(config, posture)
-    return Arena(backend, config.runtime, posture, Host(backend, config))
 
 
 def told(outcome: Outcome) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.answers import items
 from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged, told
 
 BITS = 128
@@ -151,15 +150,11 @@ REALM = "suite"
 @attack(
     "T83",
     "find a file of the image that a chamber of another realm reads, too",
-    runsc="inode numbers are the sentry's own; judged is that the engine keeps no layer for both",
+    runsc="inode numbers are the sentry's own; judged is that the host keeps no layer for both",
 )
 async def files_of_another_realm(arena: Arena) -> Finding:
     """Chambers of one realm see the same inodes, and with them one cache; those of two have none in common."""
-    backend = arena.host.backend
-    layers = [
-        set(items(await backend.engine.image(await backend.image_id(IMAGE, realm)), "RootFS", "Layers"))
-        for realm in ("", REALM)
-    ]
+    layers = [await arena.host.files_of(IMAGE, realm) for realm in ("", REALM)]
     outcomes = [await arena.run(NUMBERS, realm=realm, limits=LISTING) for realm in ("", "", REALM)]
     first, again, other = (told(outcome).get("numbers", {}) for outcome in outcomes)
     known = set(first.values())

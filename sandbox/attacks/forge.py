@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.answers import items
-from sandbox.attacks.attack import IMAGE, PROBE, QUICK, Arena
+from sandbox.attacks.attack import IMAGE, PROBE, QUICK, Arena, name_of
 from sandbox.backend import Listener, Talk
-from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.bundle import Bundle, write_outputs
 from sandbox.job import Job, Limits, Outcome
 
@@ -61,7 +59,7 @@ def pax(**keys: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An outcome, and whether the engine still knows the chamber that it came from."""
+    """An outcome, and whether nothing is left of the chamber that it came from."""
 
     outcome: Outcome
     gone: bool
@@ -81,18 +79,16 @@ async def run_seen(
     talk: Talk | None = None,
     **job: Any,
 ) -> Seen:
-    """Like `Arena.run`, with `forge.py` beside the candidate, and a look at the list of an engine afterwards."""
+    """Like `Arena.run`, with `forge.py` beside the candidate, and a look at what is left afterwards."""
     named = {"attack.py": source.encode(), "probe.py": PROBE.encode(), "forge.py": FORGE.encode()}
     bundle = Bundle({**named, **(files or {})})
     asked = Job(**{"command": ("python3", "attack.py"), "image": IMAGE, "limits": limits, **job})
     if not arena.has_host:
         async with await arena.backend.open(asked) as chamber:
             return Seen(await chamber.run(bundle, listener=listener, talk=talk), gone=True)
-    backend = arena.host.backend
-    async with await backend.open(asked) as chamber:
+    async with await arena.backend.open(asked) as chamber:
         outcome = await chamber.run(bundle, listener=listener, talk=talk)
-    known = await backend.engine.containers(f"{OWNER_LABEL}={backend.owner}")
-    return Seen(outcome, not any(f"/{chamber.name}" in items(item, "Names") for item in known))
+    return Seen(outcome, not await arena.host.knows(name_of(chamber)))
 
 
 async def run_forged(arena: Arena, archive: bytes, limits: Limits = QUICK, repeat: int = 1) -> Seen:

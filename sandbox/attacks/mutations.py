@@ -63,13 +63,14 @@ MUTATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What happened to the rows of one mutation on one runtime."""
+    """What happened to the rows of one mutation on one runtime. `never`: why it cannot be switched off there."""
 
     mutation: Mutation
     runtime: str
     control: Result
     results: Sequence[Result]
     baseline: Sequence[Result]
+    never: str = ""
 
     @property
     def red(self) -> list[str]:
@@ -81,7 +82,7 @@ class Verdict:
     @property
     def unseen(self) -> str:
         """Why nothing needs to turn red here; empty when something must."""
-        return self.mutation.unseen.get(self.runtime, "")
+        return self.never or self.mutation.unseen.get(self.runtime, "")
 
     @property
     def good(self) -> bool:
@@ -103,9 +104,10 @@ async def run_mutations(
     baseline = baseline or await run_suite(target, rows)
     verdicts = []
     for mutation in chosen:
-        posture = replace(FULL, **{mutation.flag: False})
+        never = target.never.get(mutation.flag, "")
+        posture = FULL if never else replace(FULL, **{mutation.flag: False})
         control, *results = await run_suite(target, {CONTROL, *mutation.rows}, posture=posture)
-        verdict = Verdict(mutation, target.runtime, control, results, baseline)
+        verdict = Verdict(mutation, target.runtime, control, results, baseline, never)
         verdicts.append(verdict)
         if on_verdict:
             on_verdict(verdict)

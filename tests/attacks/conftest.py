@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from sandbox.attacks.attack import Arena, open_arena
+from sandbox.attacks.attack import Arena
+from sandbox.attacks.hosts import open_arena
 from sandbox.config import DockerConfig
 
 WARM = 2

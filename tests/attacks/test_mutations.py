@@ -4,7 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from sandbox.attacks.attack import Attack, DockerTarget, Finding, Result, registered
+from sandbox.attacks.attack import Attack, Finding, Result, registered
+from sandbox.attacks.hosts import LocalTarget
 from sandbox.attacks.mutations import MUTATIONS, Mutation, Verdict, run_mutations
 from sandbox.config import DockerConfig
 from sandbox.errors import Refused
@@ -63,7 +64,7 @@ def test_verdict(control: bool, before: tuple[bool, bool], now: tuple[bool, bool
 async def test_unknown_flag() -> None:
     """A flag that does not exist is refused before anything starts."""
     with pytest.raises(Refused, match="no hardening flag magic"):
-        await run_mutations(DockerTarget(DockerConfig()), {"magic"})
+        await run_mutations(LocalTarget(DockerConfig()), {"magic"})
 
 
 @pytest.mark.attack
@@ -73,6 +74,6 @@ async def test_unknown_flag() -> None:
 @pytest.mark.parametrize("runtime", ["runc", "runsc"])
 async def test_flag(runtime: str, flag: str) -> None:
     """With the flag off an attack succeeds that failed with it on, or the runtime's reason is stated."""
-    (verdict,) = await run_mutations(DockerTarget(DockerConfig(runtime=runtime)), {flag})
+    (verdict,) = await run_mutations(LocalTarget(DockerConfig(runtime=runtime)), {flag})
     told = [(result.attack.id, result.finding) for result in [verdict.control, *verdict.results]]
     assert verdict.good, f"{flag} off on {runtime}: nothing turned red: {told}"

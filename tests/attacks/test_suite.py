@@ -5,7 +5,8 @@ from typing import cast
 
 import pytest
 
-from sandbox.attacks.attack import Arena, Attack, DockerTarget, Finding
+from sandbox.attacks.attack import Arena, Attack, Finding
+from sandbox.attacks.hosts import LocalTarget
 from sandbox.attacks.suite import perform_bounded, run_suite
 from sandbox.config import DockerConfig
 from sandbox.errors import Refused, Unavailable
@@ -54,4 +55,4 @@ async def test_a_time_out_inside_is_not_the_suites() -> None:
 async def test_unknown_id() -> None:
     """An id that does not exist is refused before an engine is asked for."""
     with pytest.raises(Refused, match="no attack T99"):
-        await run_suite(DockerTarget(DockerConfig()), {"T99"})
+        await run_suite(LocalTarget(DockerConfig()), {"T99"})

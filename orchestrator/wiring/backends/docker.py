@@ -120,9 +120,9 @@ class Docker(Provider):
         return DockerSubject(self.config())
 
     def target(self) -> "Target":
-        from sandbox.attacks.attack import DockerTarget
+        from sandbox.attacks.hosts import LocalTarget
 
-        return DockerTarget(self.config(warm=_READY_FOR_ATTACKS))
+        return LocalTarget(self.config(warm=_READY_FOR_ATTACKS))
 
     async def reap(self) -> Reaped:
         backend = await self.config().connect()

@@ -70,9 +70,9 @@ class Runc(Provider):
         return RuncSubject(self.config())
 
     def target(self) -> "Target":
-        from sandbox.attacks.runc import RuncTarget
+        from sandbox.attacks.hosts import LocalTarget
 
-        return RuncTarget(self.config(warm=_READY_FOR_ATTACKS))
+        return LocalTarget(self.config(warm=_READY_FOR_ATTACKS))
 
     async def reap(self) -> Reaped:
         backend = await self.config().connect()

@@ -9,10 +9,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.attacks.attack import QUICK, Arena, Finding, attack, open_arena
+from sandbox.attacks.attack import QUICK, Arena, Finding, attack
 from sandbox.attacks.forge import END, FORGING, Seen, member, run_racing, run_seen
 from sandbox.job import Ending
 from sandbox.link import Deadlines
+from sandbox.posture import FULL
 
 GVISOR = "orders to PID 1 can be stolen there, but not written: the sentry holds only the reading end of its stdin"
 SHORT_WALL = QUICK.model_copy(update={"wall": 3.0})
@@ -83,8 +84,7 @@ async def log_headers(arena: Arena) -> Finding:
 
 async def _with_short_collect(arena: Arena, source: str, **rest: Any) -> tuple[Seen, float]:
     """Run on a backend of its own whose patience for the outputs is two seconds."""
-    config = arena.host.config.model_copy(update={"deadlines": Deadlines(collect=2.0), "warm": 0})
-    patient = await open_arena(config)
+    patient = await arena.host.reopened(FULL, deadlines=Deadlines(collect=2.0), warm=0)
     try:
         started = time.monotonic()
         return await run_racing(patient, source, **rest), time.monotonic() - started

@@ -4,14 +4,14 @@ import asyncio
 import re
 import time
 
-from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged, told
+from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged, name_of, told
 from sandbox.attacks.forge import TICK, Seen, run_seen, ticks
 from sandbox.attacks.neighbours import Ear, beside
 from sandbox.bundle import Bundle
 from sandbox.job import Ending, Job
 
 FORKS = 120
-RESPONSIVE_S = 20.0  # a machine may stand still for some seconds; an engine that is choked stays so
+RESPONSIVE_S = 20.0  # a machine may stand still for some seconds; one that is choked stays so
 
 FORK_BOMB = f"""
 import os, sys, time
@@ -33,15 +33,15 @@ for count in range(1, {FORKS} + 1):
     runsc="the limit counts the sentry's host threads, several a process; past it the whole sandbox ends",
 )
 async def fork_bomb(arena: Arena) -> Finding:
-    """Forks end at the limit, the ending is the candidate's own, and the engine answers all the while."""
+    """Forks end at the limit, the ending is the candidate's own, and the host answers all the while."""
     # gVisor needs memory for each process of the guest; here only the count of processes shall be the bound.
     limits = QUICK.model_copy(update={"pids": 16, "memory": 2 << 30})
-    engine = arena.host.backend.engine
+    host = arena.host
     running = asyncio.ensure_future(run_seen(arena, FORK_BOMB, limits=limits))
     slowest = 0.0
     while not running.done():
         started = time.monotonic()
-        await engine.version()
+        await host.answers()
         slowest = max(slowest, time.monotonic() - started)
         await asyncio.wait([running], timeout=0.1)
     return forks_finding(running.result(), arena.is_gvisor, slowest)
@@ -51,7 +51,7 @@ def forks_finding(seen: Seen, is_gvisor: bool, slowest: float) -> Finding:
     forked = max(map(int, re.findall(r"^forked (\d+)$", seen.log, re.MULTILINE)), default=0)
     wanted = Ending.FAILED if is_gvisor else Ending.PROCESS_LIMIT
     held = forked < FORKS and seen.outcome.ending is wanted and slowest < RESPONSIVE_S and seen.gone
-    evidence = f"{forked} of {FORKS} forks, the engine answered within {slowest * 1000:.0f} ms"
+    evidence = f"{forked} of {FORKS} forks, the host answered within {slowest * 1000:.0f} ms"
     return Finding(forked > 0, held, str(seen.outcome.ending), evidence)
 
 
@@ -187,14 +187,13 @@ async def spinners(arena: Arena) -> Finding:
     """Spinning processes get their share of the processors and no more, by the count of the host's kernel."""
     ear = Ear()
     job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK.model_copy(update={"cpus": TENTH_OF_A_CPU}))
-    backend = arena.host.backend
-    engine = backend.engine
-    async with await backend.open(job) as chamber:
+    host = arena.host
+    async with await arena.backend.open(job) as chamber:
         running = asyncio.create_task(chamber.run(Bundle({"attack.py": SPINNERS.encode()}), listener=ear))
         await asyncio.wait_for(ear.settled.wait(), 20)
-        before, started = await engine.cpu_seconds(chamber.name), time.monotonic()
+        before, started = await host.cpu_seconds(name_of(chamber)), time.monotonic()
         await asyncio.sleep(MEASURED_S)
-        used, passed = await engine.cpu_seconds(chamber.name) - before, time.monotonic() - started
+        used, passed = await host.cpu_seconds(name_of(chamber)) - before, time.monotonic() - started
         await chamber.kill()
         outcome = await running
     share = used / passed

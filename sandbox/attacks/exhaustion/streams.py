@@ -5,10 +5,9 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
 
-from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack
+from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, name_of
 from sandbox.attacks.forge import FORGING, Seen, member, run_forged, run_seen
 from sandbox.bundle import Bundle
-from sandbox.errors import Refused
 from sandbox.job import Ending, Job
 from sandbox.wire.log import Report
 
@@ -108,15 +107,12 @@ async def engine_log(arena: Arena) -> Finding:
     heard = _Heard()
     source = b"import time\nprint('in the log', flush=True)\ntime.sleep(10)"
     job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK)
-    backend = arena.host.backend
-    async with await backend.open(job) as chamber:
+    host = arena.host
+    async with await arena.backend.open(job) as chamber:
         running = asyncio.ensure_future(chamber.run(Bundle({"attack.py": source}), listener=heard))
         await asyncio.wait_for(heard.line_came.wait(), 15)
-        try:
-            kept = await backend.engine.logs(chamber.name)
-            evidence = f"the engine kept {len(kept)} bytes"
-        except Refused:
-            kept, evidence = b"", "the engine keeps none"
+        kept = await host.kept_log(name_of(chamber))
+        evidence = f"{len(kept)} bytes were kept"
         await chamber.kill()
         outcome = await running
     return Finding(True, not kept and outcome.ending is Ending.KILLED, str(outcome.ending), evidence)

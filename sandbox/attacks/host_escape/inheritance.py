@@ -7,30 +7,16 @@ from contextlib import asynccontextmanager
 
 from pydantic import ValidationError
 
-from sandbox.answers import fields, text
-from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, open_arena, told
+from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, name_of, told
 from sandbox.attacks.neighbours import beside
-from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.errors import Refused
 from sandbox.job import Job, Outcome
 
 
 @asynccontextmanager
-async def _image(arena: Arena, *changes: str) -> AsyncIterator[str]:
-    """The attack image with other settings, for as long as it is needed."""
-    name = f"blastdoor-attack-{uuid.uuid4().hex[:12]}:derived"
-    labels = {OWNER_LABEL: arena.host.backend.owner}
-    await arena.host.backend.engine.derive_image(IMAGE, name, changes, labels)
-    try:
-        yield name
-    finally:
-        await arena.host.backend.engine.remove_image(name)
-
-
-@asynccontextmanager
 async def _cold(arena: Arena) -> AsyncIterator[Arena]:
     """The same, without chambers made ahead: one that waits would hold on to an image that is to be removed."""
-    cold = await open_arena(arena.host.config.model_copy(update={"warm": 0}), arena.posture)
+    cold = await arena.host.reopened(arena.posture, warm=0)
     try:
         yield cold
     finally:
@@ -67,17 +53,16 @@ async def working_directory(arena: Arena) -> Finding:
     """A job cannot name such a place, and an image that names it is not obeyed."""
     wanted = ("/proc/self/fd/8", "../x", "a/../../x", "/", "/work", "a\nb", "..")
     accepted = [place for place in wanted if _accepted(place)]
-    async with _cold(arena) as cold, _image(cold, "WORKDIR /proc/self/fd/8") as name:
-        engine = cold.host.backend.engine
-        ran = text(await engine.image(name), "Config", "WorkingDir") == "/proc/self/fd/8"
+    async with _cold(arena) as cold, cold.host.derived(IMAGE, "WORKDIR /proc/self/fd/8") as name:
+        ran = (await cold.host.image_settings(name)).get("WorkingDir") == "/proc/self/fd/8"
         job = Job(command=("true",), image=name, limits=QUICK)
-        async with await cold.host.backend.open(job) as chamber:
-            reported = text(await engine.inspect(chamber.name), "Config", "WorkingDir")
+        async with await cold.backend.open(job) as chamber:
+            reported = await cold.host.working_directory(name_of(chamber))
         outcome = await cold.run(PLACE, image=name)
     seen = told(outcome)
     inside = seen.get("here") == "/work/src" and seen["first"] in ("/work", "PermissionError")
     blocked = not accepted and reported == "/" and inside
-    evidence = f"of {len(wanted)} places accepted: {accepted or 'none'}; engine reports {reported}; inside {seen}"
+    evidence = f"of {len(wanted)} places accepted: {accepted or 'none'}; the host reports {reported}; inside {seen}"
     return Finding(ran and bool(seen), blocked, str(outcome.ending), evidence[:240])
 
 
@@ -92,11 +77,11 @@ async def image_environment(arena: Arena) -> Finding:
     }
     told_so, carried = {}, []
     for name, change in hostile.items():
-        async with _image(arena, change) as image:
-            record = fields(await arena.host.backend.engine.image(image), "Config")
+        async with arena.host.derived(IMAGE, change) as image:
+            record = await arena.host.image_settings(image)
             carried.append(name in str(record.get("Env")) or name in str(record.get("Volumes")))
             told_so[name] = await _refusal(arena, image)
-    async with _cold(arena) as cold, _image(cold, "ENV LANG=C.UTF-8") as image:
+    async with _cold(arena) as cold, cold.host.derived(IMAGE, "ENV LANG=C.UTF-8") as image:
         harmless = await _refusal(cold, image)
     blocked = all(name in reason for name, reason in told_so.items()) and not harmless
     evidence = f"refused: {', '.join(name for name, reason in told_so.items() if reason) or 'none'}"

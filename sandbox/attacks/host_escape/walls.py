@@ -44,7 +44,7 @@ tell(looked=looked, found=found, heard=heard[:20], tried={path: denied(lambda: c
 @attack("T01", "find the engine's socket", runsc="/proc/net/unix is the sentry's own, so it lists the chamber only")
 async def engine_socket(arena: Arena) -> Finding:
     """No socket lies in the chamber, none of another is heard of, and no known path to an engine answers."""
-    host = arena.host.config.host or os.environ.get("DOCKER_HOST", "")
+    host = arena.host.socket or os.environ.get("DOCKER_HOST", "")
     path = host.removeprefix("unix://") if host.startswith("unix://") else ""
     outcome = await arena.run(SOCKETS, env={"ENGINE": path})
     return judged(

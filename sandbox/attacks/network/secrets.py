@@ -1,6 +1,5 @@
 """Group N, secrets: a canary in the orchestrator's environment must stay out of chambers and of every record."""
 
-import json
 import logging
 import os
 import uuid
@@ -10,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from sandbox.attacks.attack import IMAGE, PROBE, QUICK, Arena, Finding, attack, told
+from sandbox.attacks.attack import IMAGE, PROBE, QUICK, Arena, Finding, attack, name_of, told
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused
 from sandbox.job import Job
@@ -109,10 +108,10 @@ def _client_chatter() -> Iterator[list[str]]:
 async def _records(arena: Arena) -> dict[str, str]:
     """One trial that dumps what it can read and fails, one that is refused: all that is written down about them."""
     job = Job(command=("python3", "attack.py"), image=IMAGE, limits=UNWARMED, env={"DECOY": "decoy-1"})
-    backend = arena.host.backend
+    backend, host = arena.backend, arena.host
     with structlog.testing.capture_logs() as logs, _client_chatter() as chatter:
         async with await backend.open(job) as chamber:
-            inspected = await backend.engine.inspect(chamber.name)
+            inspected = await host.record(name_of(chamber))
             outcome = await chamber.run(Bundle({"attack.py": DUMP.encode(), "probe.py": PROBE.encode()}))
         try:
             await backend.open(job.model_copy(update={"image": "blastdoor-missing:latest"}))
@@ -121,7 +120,7 @@ async def _records(arena: Arena) -> dict[str, str]:
     return {
         "outcome": repr(outcome),
         "facts": repr(dict(chamber.facts)),
-        "inspect": json.dumps(inspected, default=str),
+        "inspect": inspected,
         "log": repr(logs),
         "chatter": "\n".join(chatter),
         "refusal": refusal,
@@ -133,7 +132,8 @@ async def secrets_in_records(arena: Arena) -> Finding:
     """The canary is in no record of a trial, its refusal or its log; what the candidate itself said is there."""
     with _secret() as canary:
         records = await _records(arena)
-    empty = [name for name in ("outcome", "facts", "inspect", "chatter", "refusal") if not records[name]]
+    expected = ("outcome", "facts", "inspect", "refusal", *(["chatter"] if arena.host.has_client else []))
+    empty = [name for name in expected if not records[name]]
     ran = not empty and "decoy-1" in records["outcome"] and "decoy-3" in records["outcome"]
     leaks = [name for name, text in records.items() if canary in text]
     sizes = {name: len(text) for name, text in records.items()}

@@ -64,7 +64,7 @@ class Images:
         async with self._turn:
             known, until = self._known.get((name, realm), (None, 0.0))
             if not known or time.monotonic() >= until:
-                id_ = await self._id(name)
+                id_ = await self.id_of(name)
                 settings = self._settings(id_)
                 if objections := image_objections(settings):
                     raise Refused(f"the image {name} is refused: {objections[0]}")
@@ -100,8 +100,10 @@ class Images:
             self._name(name, made)
         return made
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, alias: str) -> None:
+        """An alias; the files of its image stay."""
         self._name_file(name).unlink(missing_ok=True)
+        self._record(alias).unlink(missing_ok=True)
         self._known = {key: value for key, value in self._known.items() if key[0] != name}
 
     def settings(self, id_: str) -> Mapping[str, Any]:
@@ -122,7 +124,8 @@ class Images:
                 os.close(descriptor)
         return removed
 
-    async def _id(self, name: str) -> str:
+    async def id_of(self, name: str) -> str:
+        """Unpacked, when it was not yet. Raises Refused for an image that is not there."""
         if loaded := self._loaded_id(name):
             return loaded
         from sandbox.backends.docker.engine import Engine

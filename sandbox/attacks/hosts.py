@@ -1,0 +1,171 @@
+"""The host's view of chambers on one's own machine, for rows that look from outside: an engine's, or a runtime's."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.answers import fields, items, text
+from sandbox.attacks.attack import Arena
+from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.lease import OWNER_LABEL
+from sandbox.backends.runc.backend import RuncBackend
+from sandbox.backends.runc.estate import owners
+from sandbox.config import DockerConfig, RuncConfig
+from sandbox.errors import Refused
+from sandbox.posture import FULL, Posture
+
+LocalConfig = DockerConfig | RuncConfig
+
+
+class LocalTarget:
+    """`never` has the flags that cannot be switched off there, each with the reason."""
+
+    def __init__(self, config: LocalConfig) -> None:
+        self._config = config
+        self.runtime = config.runtime
+        log = {"log_driver": "no engine is there that could keep a log"}
+        self.never: Mapping[str, str] = log if isinstance(config, RuncConfig) else {}
+
+    async def open(self, posture: Posture = FULL) -> Arena:
+        return await open_arena(self._config, posture)
+
+
+async def open_arena(config: LocalConfig, posture: Posture = FULL) -> Arena:
+    if isinstance(config, RuncConfig):
+        runc = await RuncBackend.connect(config, posture)
+        return Arena(runc, config.runtime, posture, RuncHost(runc, config))
+    backend = await DockerBackend.connect(config, posture)
+    return Arena(backend, config.runtime, posture, DockerHost(backend, config))
+
+
+@dataclass(frozen=True, slots=True)
+class DockerHost:
+    backend: DockerBackend
+    config: DockerConfig
+
+    @property
+    def socket(self) -> str:
+        return self.config.host
+
+    @property
+    def has_client(self) -> bool:
+        return True
+
+    async def reopened(self, posture: Posture, **changes: Any) -> Arena:
+        return await open_arena(self.config.model_copy(update=changes), posture)
+
+    async def knows(self, chamber: str) -> bool:
+        known = await self.backend.engine.containers(f"{OWNER_LABEL}={self.backend.owner}")
+        return any(f"/{chamber}" in items(item, "Names") for item in known)
+
+    async def answers(self) -> None:
+        await self.backend.engine.version()
+
+    async def cpu_seconds(self, chamber: str) -> float:
+        return await self.backend.engine.cpu_seconds(chamber)
+
+    async def kept_log(self, chamber: str) -> bytes:
+        try:
+            return await self.backend.engine.logs(chamber)
+        except Refused:
+            return b""
+
+    async def record(self, chamber: str) -> str:
+        return json.dumps(await self.backend.engine.inspect(chamber), default=str)
+
+    async def working_directory(self, chamber: str) -> str:
+        return text(await self.backend.engine.inspect(chamber), "Config", "WorkingDir")
+
+    async def image_settings(self, name: str) -> Mapping[str, Any]:
+        return fields(await self.backend.engine.image(name), "Config")
+
+    async def files_of(self, image: str, realm: str) -> set[str]:
+        record = await self.backend.engine.image(await self.backend.image_id(image, realm))
+        return set(items(record, "RootFS", "Layers"))
+
+    @asynccontextmanager
+    async def derived(self, image: str, change: str) -> AsyncIterator[str]:
+        name = f"blastdoor-attack-{uuid.uuid4().hex[:12]}:derived"
+        labels = {OWNER_LABEL: self.backend.owner}
+        await self.backend.engine.derive_image(image, name, [change], labels)
+        try:
+            yield name
+        finally:
+            await self.backend.engine.remove_image(name)
+
+
+@dataclass(frozen=True, slots=True)
+class RuncHost:
+    backend: RuncBackend
+    config: RuncConfig
+
+    @property
+    def socket(self) -> str:
+        """That of the engine which is asked for images: none should be reached from a chamber either."""
+        return self.config.image_host
+
+    @property
+    def has_client(self) -> bool:
+        return False
+
+    async def reopened(self, posture: Posture, **changes: Any) -> Arena:
+        return await open_arena(self.config.model_copy(update=changes), posture)
+
+    async def knows(self, chamber: str) -> bool:
+        """A folder of it, a group, or a process in one."""
+        id_ = chamber.rpartition("-")[2]
+        estate = self.backend.estate
+        there = (estate.folder / id_).exists() or (estate.state / chamber).exists()
+        return there or estate.cgroups.exists(estate.group(id_))
+
+    async def answers(self) -> None:
+        """Other owners are seen, and who lives of them: what a machine that is choked would not let us."""
+        owners(self.config.folder)
+
+    async def cpu_seconds(self, chamber: str) -> float:
+        return self.backend.estate.cgroups.cpu_seconds(self.backend.estate.group(chamber.rpartition("-")[2]))
+
+    async def kept_log(self, chamber: str) -> bytes:
+        """Whatever the runtime wrote down while the chamber was alive."""
+        return (self.backend.estate.folder / chamber.rpartition("-")[2] / "log").read_bytes()
+
+    async def record(self, chamber: str) -> str:
+        return self._spec(chamber)
+
+    async def working_directory(self, chamber: str) -> str:
+        return text(json.loads(self._spec(chamber)), "process", "cwd")
+
+    def _spec(self, chamber: str) -> str:
+        return (self.backend.estate.folder / chamber.rpartition("-")[2] / "config.json").read_text("utf-8")
+
+    async def image_settings(self, name: str) -> Mapping[str, Any]:
+        return self.backend.images.settings(await self.backend.images.id_of(name))
+
+    async def files_of(self, image: str, realm: str) -> set[str]:
+        return {str((await self.backend.images.image(image, realm)).folder)}
+
+    @asynccontextmanager
+    async def derived(self, image: str, change: str) -> AsyncIterator[str]:
+        name = f"blastdoor-attack-{uuid.uuid4().hex[:12]}:derived"
+        images = self.backend.images
+        id_ = await images.id_of(image)
+        made = images.alias(id_, name, _changed(images.settings(id_), change))
+        try:
+            yield name
+        finally:
+            images.forget(name, made)
+
+
+def _changed(settings: Mapping[str, Any], change: str) -> dict[str, Any]:
+    """One instruction of a Dockerfile, done to an image's settings."""
+    word, _, rest = change.partition(" ")
+    if word == "ENV":
+        return {**settings, "Env": [*(settings.get("Env") or ()), rest]}
+    if word == "VOLUME":
+        return {**settings, "Volumes": {rest: {}}}
+    if word == "WORKDIR":
+        return {**settings, "WorkingDir": rest}
+    raise ValueError(f"no row changes an image by {word}")
