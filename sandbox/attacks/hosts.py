@@ -118,8 +118,7 @@ class RuncHost:
         """A folder of it, a group, or a process in one."""
         id_ = chamber.rpartition("-")[2]
         estate = self.backend.estate
-        there = (estate.folder / id_).exists() or (estate.state / chamber).exists()
-        return there or estate.cgroups.exists(estate.group(id_))
+        return (estate.folder / id_).exists() or estate.cgroups.exists(estate.group(id_))
 
     async def answers(self) -> None:
         """Other owners are seen, and who lives of them: what a machine that is choked would not let us."""

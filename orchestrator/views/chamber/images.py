@@ -1,7 +1,9 @@
 """`blastdoor images`: what chambers start from, and which of it is there."""
 
 import os
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,11 +13,14 @@ from orchestrator.machine.images import LATEST, NAMES, Found, Host, Image, plan
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.screen import open_screen
+from sandbox.backends.runc.images import Images
 from sandbox.config.docker import default_docker_host
 from sandbox.config.own_engine import state_folder
+from sandbox.config.runc import default_images_folder
 from sandbox.units import format_size
 
 _BASE = "BLASTDOOR_BASE_IMAGE"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
 
 @click.group("images", invoke_without_command=True)
@@ -56,6 +61,22 @@ def build(settings: Settings, names: tuple[str, ...], base: str | None, tag: str
     found = host.present(planned)
     for image in planned:
         click.echo(f"{image.tag}  {format_size(found[image.tag].size)}")
+
+
+@command.command("load")
+@click.argument("place", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def load(settings: Settings, place: Path, name: str) -> None:
+    """Take an image from disk, for chambers without a daemon: --backend runc and --backend runsc.
+
+    It is what `docker save` writes, or an OCI layout, as a folder or a tar; NAME is what jobs call it from now on. No
+    Docker engine is needed. Exit code 2 for what is no image, or not whole.
+    """
+    if not _NAME.fullmatch(name):
+        raise click.UsageError(f"{name!r} is no name of an image; write it like blastdoor-trial:latest")
+    id_ = Images(default_images_folder(), settings.docker_host or default_docker_host()).load(place, name)
+    click.echo(f"{name}  sha256:{id_}")
 
 
 def _host(settings: Settings) -> Host:

@@ -60,7 +60,6 @@ class RuncBackend:
         self._guard = Guard(estate.owner, "sandbox.backends.runc.warden", str(config.folder))
         self._open: set[LiveChamber] = set()
         self._making: set[asyncio.Task[LiveChamber]] = set()
-        self._not_ended: set[str] = set()
         self._closed = False
         self._uids = uids()
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
@@ -180,7 +179,7 @@ class RuncBackend:
             await self._discard(name, chamber_id)
             raise
         group = self._estate.group(chamber_id)
-        end = functools.partial(self._end, name, chamber_id)
+        end = functools.partial(self._end, chamber_id)
         hold = RuncHold(name, group, link, self._estate.cgroups, usd_per_second, end)
         chamber = LiveChamber(hold, self._config.deadlines, self._open.discard, self._pulse)
         self._open.add(chamber)
@@ -203,7 +202,7 @@ class RuncBackend:
             (folder / "config.json").write_text(json.dumps(spec), "utf-8")
             lobby = cgroups.lobby(group)
             within = self._config.deadlines.provision
-            pid = self._runtime.start(name, folder, estate.state, lobby, link.theirs, within)
+            pid = self._runtime.start(name, folder, lobby, link.theirs, within)
         except OSError as error:
             raise Unavailable(f"start: no chamber could be prepared in {estate.folder} ({error.strerror})") from error
         finally:
@@ -241,12 +240,12 @@ class RuncBackend:
 
     async def _discard(self, name: str, chamber: str) -> None:
         try:
-            await self._end(name, chamber)
+            await self._end(chamber)
         except SandboxError as error:
             logger(chamber=name).warning("chamber.not_ended", reason=str(error))
 
-    async def _end(self, name: str, chamber: str) -> None:
-        await self._in_thread(self._estate.end, chamber, name)
+    async def _end(self, chamber: str) -> None:
+        await self._in_thread(self._estate.end, chamber)
 
     async def _in_thread(self, work: Callable[..., T], *words: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *words)

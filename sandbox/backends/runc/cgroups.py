@@ -82,16 +82,6 @@ class Cgroups:
         folder.mkdir()
         return folder / "cgroup.procs"
 
-    def leave_lobby(self, group: str) -> bool:
-        """False while somebody is in it."""
-        try:
-            (self._holder("pids").folder / lobby_of(group)).rmdir()
-        except FileNotFoundError:
-            pass
-        except OSError:
-            return False
-        return True
-
     def has(self, group: str, pid: int) -> bool:
         """By the kernel's list of a process: its number alone may be another one's by now."""
         try:

@@ -17,7 +17,6 @@ from sandbox.logger import logger
 from sandbox.tenancy import Mark, Tenancy
 
 _OWNER = re.compile(r"[0-9a-f]{12}")
-_STATE = "state"
 
 
 def group_of(owner: str, chamber: str = "") -> str:
@@ -42,18 +41,12 @@ class Estate:
         self.folder = _home(folder, self.owner)
         try:
             self.folder.mkdir(mode=0o700, parents=True)
-            self.state.mkdir(mode=0o700)
             cgroups.found(group_of(self.owner))
         except BaseException as error:
             self._leave()
             if isinstance(error, OSError):
                 raise Refused(f"{folder} cannot hold chambers ({error.strerror}); check its rights") from error
             raise
-
-    @property
-    def state(self) -> Path:
-        """Where the runtime writes down what it has made."""
-        return self.folder / _STATE
 
     def chamber(self, chamber: str) -> Path:
         """A new chamber's folder."""
@@ -64,10 +57,9 @@ class Estate:
     def group(self, chamber: str) -> str:
         return group_of(self.owner, chamber)
 
-    def end(self, chamber: str, name: str) -> None:
-        """A chamber: its processes, its groups, its folders. Harmless when gone. Raises Unavailable if it lives on."""
+    def end(self, chamber: str) -> None:
+        """A chamber: its processes, its groups, its folder. Harmless when gone. Raises Unavailable if it lives on."""
         self.cgroups.end(self.group(chamber))
-        remove_tree(self.state / name)
         remove_tree(self.folder / chamber)
 
     def release(self) -> None:
@@ -104,12 +96,12 @@ def owners(shared: Path) -> list[str]:
 
 
 def sweep(shared: Path, owner: str, cgroups: Cgroups) -> list[str]:
-    """End everything of an owner: the names of its chambers. Raises Unavailable when something lives on."""
+    """End everything of an owner: the names of its chambers, or its own. Raises Unavailable when something lives on."""
     home = _home(shared, owner)
-    names = [f"blastdoor-{owner}-{item.name}" for item in _listed(home) if item.name != _STATE]
+    names = [f"blastdoor-{owner}-{item.name}" for item in _listed(home)]
     cgroups.end(group_of(owner))
     remove_tree(home)
-    return names
+    return names or [f"blastdoor-{owner}"]
 
 
 def _listed(folder: Path) -> list[Path]:

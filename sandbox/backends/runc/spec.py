@@ -4,6 +4,7 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,9 @@ def cpu_quota(limits: Limits) -> int:
     return max(1000, round(limits.cpus * CPU_PERIOD_US))  # the kernel takes no less
 
 
+@cache
 def _seccomp(*, loopback: bool) -> dict[str, Any]:
+    """Shared by all chambers: it is written out, never changed."""
     profile = json.loads(seccomp_profile(loopback=loopback))
     machine = platform.machine()
     if machine not in _ARCHITECTURES:

@@ -1,0 +1,121 @@
+"""Chambers without a daemon, for real."""
+
+import asyncio
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+from sandbox import Bundle, Ending, Gpu, Job, Limits, Refused, RuncConfig, Unavailable
+from sandbox.backends.runc.backend import RuncBackend
+from sandbox.backends.runc.trees import mounts_below
+from sandbox.posture import FULL
+
+pytestmark = pytest.mark.docker
+
+TRUE = Job(command=("true",))
+
+
+async def connected(folder: Path, **more: object) -> RuncBackend:
+    return await RuncBackend.connect(RuncConfig.model_validate({"folder": folder, **more}))
+
+
+async def test_warm_chambers_are_used_once(tmp_path: Path) -> None:
+    """A chamber that was started ahead serves a job; none serves two, and none is left in the end."""
+    backend = await connected(tmp_path, warm=1)
+    names = set()
+    try:
+        for _ in range(3):
+            async with await backend.open(TRUE) as chamber:
+                names.add(chamber.name)
+                assert (await chamber.run(Bundle({}))).ending is Ending.COMPLETED
+    finally:
+        await backend.close()
+    assert len(names) == 3
+    assert not list((tmp_path / "chambers").iterdir())
+    assert not backend.estate.cgroups.exists(f"blastdoor-{backend.owner}")
+
+
+async def test_nothing_is_mounted_on_the_host(tmp_path: Path) -> None:
+    """All of a chamber's mounts are in its own namespace."""
+    backend = await connected(tmp_path)
+    try:
+        async with await backend.open(TRUE):
+            image = await backend.images.image(TRUE.image)
+            assert not mounts_below(tmp_path)
+            assert not mounts_below(image.folder)
+    finally:
+        await backend.close()
+
+
+async def test_image_is_never_changed(tmp_path: Path) -> None:
+    """Chambers share it: neither a runtime that makes mount points, nor a writable root, leaves anything in it."""
+    backend = await RuncBackend.connect(RuncConfig(folder=tmp_path), dataclasses.replace(FULL, read_only_root=False))
+    try:
+        image = await backend.images.image(TRUE.image)
+        before = sorted(os.listdir(image.folder)), sorted(os.listdir(image.folder / "etc"))  # noqa: PTH208
+        job = Job(command=("sh", "-c", "mkdir /planted; echo x >/etc/planted; ls / >&2"))
+        async with await backend.open(job) as chamber:
+            await chamber.run(Bundle({}))
+        assert before == (sorted(os.listdir(image.folder)), sorted(os.listdir(image.folder / "etc")))  # noqa: PTH208
+    finally:
+        await backend.close()
+
+
+async def test_cancelled_while_it_is_made(tmp_path: Path) -> None:
+    backend = await connected(tmp_path)
+    try:
+        opening = asyncio.create_task(backend.open(TRUE))
+        await asyncio.sleep(0.05)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert not list((tmp_path / "chambers" / backend.owner).iterdir())
+    finally:
+        await backend.close()
+
+
+async def test_refusals(tmp_path: Path) -> None:
+    """Before anything runs, in one line: a GPU, an image that nobody has, a flag that nobody holds here."""
+    backend = await connected(tmp_path)
+    try:
+        with pytest.raises(Refused, match="no GPU so far"):
+            await backend.open(Job(command=("true",), limits=Limits(gpu=Gpu())))
+        with pytest.raises(Refused, match="nobody:latest"):
+            await backend.open(Job(command=("true",), image="nobody:latest"))
+    finally:
+        await backend.close()
+    with pytest.raises(Refused, match="log_driver"):
+        await RuncBackend.connect(RuncConfig(folder=tmp_path), dataclasses.replace(FULL, log_driver=False))
+    with pytest.raises(Refused, match="closed"):
+        await backend.open(TRUE)
+
+
+async def test_runtime_that_fails(tmp_path: Path) -> None:
+    """What the runtime said is in the line, it is nobody's fault inside, and nothing of the chamber is left."""
+    backend = await connected(tmp_path)
+    try:
+        rootless = dataclasses.replace(await backend.images.image(TRUE.image), folder=tmp_path / "nowhere")
+        spec_for = backend._specs(TRUE, rootless, [])
+        with pytest.raises(Unavailable, match=r"runc failed: .*nowhere"):
+            await backend._make(spec_for, TRUE.limits)
+        assert not list((tmp_path / "chambers" / backend.owner).iterdir())
+    finally:
+        await backend.close()
+
+
+async def test_killed_from_outside_is_the_chambers_own_end(tmp_path: Path) -> None:
+    """Somebody who kills a chamber's processes on the host leaves no outcome of ours behind it: it failed."""
+    backend = await connected(tmp_path)
+    try:
+        async with await backend.open(Job(command=("sleep", "60"))) as chamber:
+            running = asyncio.create_task(chamber.run(Bundle({})))
+            group = backend.estate.group(chamber.name.rpartition("-")[2])
+            while len(backend.estate.cgroups.processes(group)) < 2:  # noqa: ASYNC110  the kernel tells nobody
+                await asyncio.sleep(0.02)
+            await asyncio.to_thread(backend.estate.cgroups._kill, backend.estate.cgroups._holder("pids").folder / group)
+            outcome = await running
+        assert outcome.ending is Ending.FAILED
+    finally:
+        await backend.close()

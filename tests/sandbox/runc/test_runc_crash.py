@@ -1,0 +1,62 @@
+"""After a SIGKILL of the orchestrator, at whichever step, nothing runs on and nothing is left."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox import RuncConfig
+from sandbox.backends.runc.cgroups import Cgroups
+from sandbox.backends.runc.estate import group_of, owners
+
+pytestmark = [pytest.mark.docker, pytest.mark.crash]
+
+OWNER = Path(__file__).with_name("doomed_runc_owner.py")
+STEPS = ["connected", "folder", "lobby", "starting", "started", "run"]
+
+
+async def doomed(folder: Path, *steps: str) -> dict[str, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(OWNER),
+        str(folder),
+        *steps,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": "."},
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 240)
+    found = dict(line.split()[:2] for line in out.decode().splitlines() if line.split()[0] in steps)
+    assert set(found) == set(steps), f"an owner did not come so far: {out!r}"
+    return found
+
+
+def left_of(folder: Path, owner: str) -> list[str]:
+    """Processes, groups, folders and the lock of an owner."""
+    cgroups = Cgroups.of_this_machine()
+    found = [f"process {pid}" for pid in cgroups.processes(group_of(owner))]
+    found += ["group"] if cgroups.exists(group_of(owner)) else []
+    found += ["folder"] if owner in owners(folder) else []
+    return found + (["lock"] if (folder / "owners" / owner).exists() else [])
+
+
+async def test_nothing_is_left(tmp_path: Path) -> None:
+    """The warden ends what a killed owner left, even with a candidate that keeps its own stdin open."""
+    found = await doomed(tmp_path, *STEPS)
+    for _ in range(1200):
+        left = {step: left_of(tmp_path, owner) for step, owner in found.items()}
+        if not any(left.values()):
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail(f"left behind: {left}")
+
+
+async def test_next_owner_cleans_up(tmp_path: Path) -> None:
+    """Where the warden died as well, the next one that connects ends what is left, and says so."""
+    owner = (await doomed(tmp_path, "unguarded"))["unguarded"]
+    assert left_of(tmp_path, owner)
+    backend = await RuncConfig(folder=tmp_path).connect()
+    await backend.close()
+    assert [name for name in backend.reaped if owner in name]
+    assert not left_of(tmp_path, owner)

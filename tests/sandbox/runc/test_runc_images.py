@@ -1,0 +1,163 @@
+"""Images from disk: by their digests, under a name, whole or not at all."""
+
+import asyncio
+import gzip
+import hashlib
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.backends.runc.images import Images
+from sandbox.errors import Refused
+from tests.sandbox.runc.test_runc_layers import entry, layer
+
+NAME = "own:latest"
+PROGRAMS = [(entry(f"bin/{name}", mode=0o755), b"x") for name in ("sh", "head", "tar")]
+
+
+def digest(content: bytes) -> str:
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def settings(*layers: bytes, env: tuple[str, ...] = ("PATH=/bin",), **more: Any) -> bytes:
+    found = {"config": {"Env": list(env), **more}, "rootfs": {"type": "layers", "diff_ids": [*map(digest, layers)]}}
+    return json.dumps(found).encode()
+
+
+def saved(place: Path, *layers: bytes, config: bytes | None = None) -> Path:
+    """What `docker save` writes."""
+    config = config or settings(*layers)
+    names = [f"{number}/layer.tar" for number in range(len(layers))]
+    manifest = json.dumps([{"Config": "config.json", "RepoTags": [NAME], "Layers": names}]).encode()
+    files = {"manifest.json": manifest, "config.json": config, **dict(zip(names, layers, strict=True))}
+    with tarfile.open(place, "w") as archive:
+        for name, content in files.items():
+            made = tarfile.TarInfo(name)
+            made.size = len(content)
+            archive.addfile(made, io.BytesIO(content))
+    return place
+
+
+def layout(place: Path, *layers: bytes) -> Path:
+    """An OCI layout, its layers packed with gzip."""
+    blobs = place / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+
+    def put(content: bytes) -> str:
+        (blobs / hashlib.sha256(content).hexdigest()).write_bytes(content)
+        return digest(content)
+
+    packed = [{"digest": put(gzip.compress(content))} for content in layers]
+    manifest = put(json.dumps({"config": {"digest": put(settings(*layers))}, "layers": packed}).encode())
+    kind = "application/vnd.oci.image.manifest.v1+json"
+    (place / "index.json").write_text(json.dumps({"manifests": [{"mediaType": kind, "digest": manifest}]}))
+    return place
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Images:
+    return Images(tmp_path / "images", f"unix://{tmp_path}/no-engine.sock")
+
+
+@pytest.fixture
+def one() -> bytes:
+    return layer(*PROGRAMS, (entry("etc/who"), b"me")).getvalue()
+
+
+@pytest.mark.parametrize("write", [saved, layout])
+def test_loaded(images: Images, tmp_path: Path, one: bytes, write: Any) -> None:
+    """The same files, whichever way they came, and no engine is asked."""
+    id_ = images.load(write(tmp_path / "image", one), NAME)
+    found = asyncio.run(images.image(NAME))
+    assert (found.id, found.environment) == (id_, ("PATH=/bin",))
+    assert (found.folder / "etc/who").read_text() == "me"
+    assert images.loaded() == {NAME: id_}
+
+
+def test_realm_shares_no_file(images: Images, tmp_path: Path, one: bytes) -> None:
+    images.load(saved(tmp_path / "image", one), NAME)
+    plain, apart = (asyncio.run(images.image(NAME, realm)).folder for realm in ("", "gold"))
+    assert (apart / "etc/who").read_text() == "me"
+    assert (plain / "etc/who").stat().st_ino != (apart / "etc/who").stat().st_ino
+
+
+@pytest.mark.parametrize("changes", [{"env": ("LD_PRELOAD=/x",)}, {"Volumes": {"/keep": {}}}])
+def test_hostile_settings(images: Images, tmp_path: Path, one: bytes, changes: Any) -> None:
+    images.load(saved(tmp_path / "image", one, config=settings(one, **changes)), NAME)
+    with pytest.raises(Refused, match=r"LD_PRELOAD|/keep"):
+        asyncio.run(images.image(NAME))
+
+
+def test_a_changed_layer_is_refused(images: Images, tmp_path: Path, one: bytes) -> None:
+    """Nothing of it stays, and the name stands for nothing."""
+    other = layer(*PROGRAMS, (entry("etc/who"), b"somebody else")).getvalue()
+    with pytest.raises(Refused, match="not what its image names"):
+        images.load(saved(tmp_path / "image", other, config=settings(one)), NAME)
+    assert os.listdir(images.folder / "roots") == []  # noqa: PTH208  names alone
+    assert not images.loaded()
+
+
+def test_damaged_layout(images: Images, tmp_path: Path, one: bytes) -> None:
+    place = layout(tmp_path / "image", one)
+    for blob in (place / "blobs" / "sha256").iterdir():
+        blob.write_bytes(blob.read_bytes()[:-1])
+    with pytest.raises(Refused, match=r"damaged|no whole archive"):
+        images.load(place, NAME)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive at all", b"\x1f\x8b broken", bytes(10_240)])
+def test_no_image(images: Images, tmp_path: Path, content: bytes) -> None:
+    place = tmp_path / "image"
+    place.write_bytes(content)
+    with pytest.raises(Refused, match=r"no whole archive|is no image"):
+        images.load(place, NAME)
+
+
+def test_a_cut_archive(images: Images, tmp_path: Path, one: bytes) -> None:
+    place = saved(tmp_path / "image", one)
+    place.write_bytes(place.read_bytes()[:-9000])
+    with pytest.raises(Refused):
+        images.load(place, NAME)
+    assert not images.loaded()
+
+
+def test_layers_outside_of_the_archive(images: Images, tmp_path: Path, one: bytes) -> None:
+    """A layout that names a file by a path that climbs is refused before it is opened."""
+    place = tmp_path / "image"
+    place.mkdir()
+    manifest = [{"Config": "../../etc/hostname", "Layers": []}]
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(Refused, match="outside"):
+        images.load(place, NAME)
+
+
+def test_unknown_name_without_an_engine(images: Images) -> None:
+    with pytest.raises(Refused, match=r"was not loaded here.*blastdoor images load"):
+        asyncio.run(images.image("nobody:latest"))
+
+
+def test_full_disk(images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, and nothing of what was begun is left."""
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sandbox.backends.runc.layers.shutil.copyfileobj", full)
+    with pytest.raises(Refused, match=r"No space left on device.*free some room"):
+        images.load(saved(tmp_path / "image", one), NAME)
+    assert os.listdir(images.folder / "roots") == []  # noqa: PTH208  names alone
+
+
+def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
+    """What a process that died began to unpack is removed; what one is at is not."""
+    with images._made() as at_work:
+        dead = at_work.with_name(".making-dead")
+        dead.mkdir()
+        (dead / "x").write_text("x")
+        assert images.sweep() == [".making-dead"]
+        assert at_work.is_dir()

@@ -1,0 +1,136 @@
+"""Layers are a stranger's archives: they become files of one folder, or nothing."""
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from sandbox.backends.runc.layers import Root
+from sandbox.errors import Refused
+
+
+def layer(*entries: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for entry, content in entries:
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    packed.seek(0)
+    return packed
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.mode, made.mtime = kind, link, mode, 1_600_000_000
+    made.uid, made.gid = os.getuid(), os.getgid()
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    folder = tmp_path / "outside" / "root"
+    folder.mkdir(parents=True)
+    return Root(folder)
+
+
+def tree(root: Root) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root.folder)): path.read_bytes()
+        for path in sorted(root.folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def test_files_keep_mode_and_time(root: Root) -> None:
+    """Byte code of Python is good only while its source's time is the one that it knows."""
+    root.apply(layer((entry("./usr/bin/tool", mode=0o4755), b"x")))
+    found = (root.folder / "usr/bin/tool").stat()
+    assert (found.st_mode & 0o7777, found.st_mtime) == (0o4755, 1_600_000_000)
+
+
+def test_a_later_layer_wins_and_removes(root: Root) -> None:
+    """A file is replaced, one is marked as gone, and a folder is emptied of what was there, not of what comes."""
+    root.apply(layer((entry("a"), b"1"), (entry("b"), b"1"), (entry("d/old"), b"1"), (entry("d/e/old"), b"1")))
+    root.apply(layer((entry("a"), b"2"), (entry(".wh.b"), b""), (entry("d/new"), b"2"), (entry("d/.wh..wh..opq"), b"")))
+    assert tree(root) == {"a": b"2", "d/new": b"2"}
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "usr/../../../x"])
+def test_names_that_climb(root: Root, name: str) -> None:
+    with pytest.raises(Refused, match=r"climbs out|not relative"):
+        root.apply(layer((entry(name), b"x")))
+    assert not tree(root)
+
+
+@pytest.mark.parametrize("target", ["/", "/..", "../..", "../../../../../.."])
+def test_a_file_behind_a_link_stays_inside(root: Root, target: str) -> None:
+    """A link that points out of the folder is followed as a chamber would: to its own root."""
+    root.apply(layer((entry("door", tarfile.SYMTYPE, target), b""), (entry("door/planted"), b"x")))
+    assert tree(root) == {"planted": b"x"}
+    assert os.listdir(root.folder.parent) == ["root"]  # noqa: PTH208  names alone
+
+
+def test_a_file_is_not_written_through_a_link(root: Root) -> None:
+    """A link at the place of a file is replaced, never followed."""
+    outside = root.folder.parent / "victim"
+    outside.write_text("whole")
+    root.apply(layer((entry("x", tarfile.SYMTYPE, str(outside)), b""), (entry("x"), b"new")))
+    assert outside.read_text() == "whole"
+    assert tree(root) == {"x": b"new"}
+
+
+def test_links_in_circles(root: Root) -> None:
+    with pytest.raises(Refused, match="circles"):
+        root.apply(
+            layer((entry("a", tarfile.SYMTYPE, "b"), b""), (entry("b", tarfile.SYMTYPE, "a"), b""), (entry("a/x"), b""))
+        )
+
+
+@pytest.mark.parametrize("target", ["../victim", "/etc/passwd", "nowhere"])
+def test_hard_links_reach_files_of_the_image_alone(root: Root, target: str) -> None:
+    (root.folder.parent / "victim").write_text("x")
+    with pytest.raises(Refused):
+        root.apply(layer((entry("x", tarfile.LNKTYPE, target), b"")))
+
+
+def test_hard_link_through_a_link_that_points_out(root: Root) -> None:
+    (root.folder.parent / "victim").write_text("x")
+    with pytest.raises(Refused, match="no file of it"):
+        root.apply(layer((entry("up", tarfile.SYMTYPE, ".."), b""), (entry("x", tarfile.LNKTYPE, "up/victim"), b"")))
+
+
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_devices(root: Root, kind: bytes) -> None:
+    """Below /dev they are left out, for a chamber has its own; anywhere else they are refused."""
+    root.apply(layer((entry("dev/sda", kind), b"")))
+    assert not (root.folder / "dev/sda").exists()
+    with pytest.raises(Refused, match="device"):
+        root.apply(layer((entry("srv/sda", kind), b"")))
+
+
+def test_whiteout_of_the_root_itself(root: Root) -> None:
+    for name in (".wh...", ".wh..", ".wh."):
+        with pytest.raises(Refused):
+            root.apply(layer((entry(name), b"")))
+
+
+def test_not_a_root(root: Root) -> None:
+    """A folder without a shell is no root of a chamber, nor one whose mount points lead elsewhere."""
+    with pytest.raises(Refused, match="no sh"):
+        root.finish()
+    for name in ("sh", "head", "tar"):
+        root.apply(layer((entry(f"usr/bin/{name}", mode=0o755), b"x")))
+    root.apply(layer((entry("bin", tarfile.SYMTYPE, "usr/bin"), b"")))
+    root.finish()
+    assert (root.folder / "work").is_dir()
+    (root.folder / "work").rmdir()
+    (root.folder / "work").symlink_to("/etc")
+    with pytest.raises(Refused, match="/work"):
+        root.finish()
+
+
+def test_no_archive(root: Root) -> None:
+    with pytest.raises(Refused, match="no archive"):
+        root.apply(io.BytesIO(b"\x00garbage" * 400))

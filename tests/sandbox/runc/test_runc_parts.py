@@ -1,0 +1,210 @@
+"""The parts of a backend without a daemon, each by itself: no runtime is started here."""
+
+import asyncio
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.backends.runc import cgroups, trees
+from sandbox.backends.runc.cgroups import Cgroups
+from sandbox.backends.runc.link import RuncLink
+from sandbox.backends.runc.runtime import find_runtime, is_too_old
+from sandbox.backends.runc.spec import Disk, Place, oci_spec
+from sandbox.backends.runc.trees import remove_tree
+from sandbox.errors import Refused, Unavailable
+from sandbox.job import Input, Limits
+from sandbox.posture import FULL, Posture
+from sandbox.wire.demux import Stream
+
+UID = 1_600_000
+PLACE = Place(Path("/images/x"), "/blastdoor-o/c")
+
+
+def spec(posture: Posture = FULL, runtime: str = "runc", place: Place = PLACE, **more: Any) -> dict[str, Any]:
+    return oci_spec(posture, Limits(), runtime, "boot", ["PATH=/bin"], place, UID, **more)
+
+
+@pytest.mark.parametrize("flag", [it.name for it in dataclasses.fields(Posture) if it.name != "log_driver"])
+def test_every_flag_is_in_the_specification(flag: str) -> None:
+    """A flag that changes nothing would be one that nobody enforces."""
+    assert spec(dataclasses.replace(FULL, **{flag: False})) != spec()
+
+
+def test_hardened() -> None:
+    found = spec()
+    process, linux = found["process"], found["linux"]
+    assert found["root"]["readonly"] is True
+    assert process["noNewPrivileges"] is True
+    assert not any(process["capabilities"].values())
+    assert process["user"]["uid"] == process["user"]["gid"] == UID
+    kinds = {it["type"] for it in linux["namespaces"]}
+    assert kinds == {"mount", "pid", "uts", "network", "ipc", "cgroup"}
+    assert linux["seccomp"]["defaultAction"] == "SCMP_ACT_ERRNO"
+    assert linux["resources"]["memory"]["limit"] == linux["resources"]["memory"]["swap"]
+
+
+def test_inputs_do_not_touch_the_image() -> None:
+    """Their folders are made in a file system of the chamber's own, which comes before them."""
+    item = Input(name="data", digest="0" * 64)
+    mounts = spec(place=dataclasses.replace(PLACE, inputs=[(Path("/store/x"), item)]))["mounts"]
+    targets = [mount["destination"] for mount in mounts]
+    assert targets.index("/inputs") < targets.index("/inputs/data")
+    assert "ro" in mounts[targets.index("/inputs/data")]["options"]
+
+
+def test_disk_reads() -> None:
+    found = spec(place=dataclasses.replace(PLACE, disks=[Disk(254, 0, 1000)]))
+    assert found["linux"]["resources"]["blockIO"]["throttleReadBpsDevice"] == [{"major": 254, "minor": 0, "rate": 1000}]
+
+
+def test_host_network_keeps_its_settings() -> None:
+    """In the mutation check a chamber is on the host's network, whose settings are not ours to change."""
+    assert "sysctl" not in spec(dataclasses.replace(FULL, network=False), loopback=True)["linux"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "old"),
+    [
+        ("runc", "1.1.5+ds1", False),
+        ("runc", "1.0.3", True),
+        ("runc", "unknown", True),
+        ("runsc", "0.0~20221219.0", False),
+        ("runsc", "release-20210101.0", True),
+        ("runsc", "VERSION_MISSING", True),
+    ],
+)
+def test_too_old(name: str, version: str, old: bool) -> None:
+    assert is_too_old(name, version) is old
+
+
+def test_no_runtime(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="apt-get install runc"):
+        find_runtime("runc", search=str(tmp_path))
+
+
+def test_old_runtime(tmp_path: Path) -> None:
+    (tmp_path / "runc").write_text("#!/bin/sh\necho runc version 1.0.0\n")
+    (tmp_path / "runc").chmod(0o755)
+    with pytest.raises(Refused, match=r"1\.0\.0, and 1\.1\.0 is the oldest"):
+        find_runtime("runc", search=str(tmp_path))
+
+
+def v1(tmp_path: Path, *controllers: str) -> Path:
+    lines = []
+    for name in controllers:
+        (tmp_path / name).mkdir()
+        lines.append(f"30 20 0:25 / {tmp_path / name} rw,relatime - cgroup cgroup rw,{name}")
+    (tmp_path / "memory" / "memory.memsw.limit_in_bytes").touch()
+    (tmp_path / "mounts").write_text("\n".join(lines))
+    return tmp_path / "mounts"
+
+
+def v2(tmp_path: Path, controllers: str = "cpuset cpu io memory pids") -> Path:
+    (tmp_path / "cgroup.controllers").write_text(controllers)
+    (tmp_path / "cgroup.subtree_control").write_text("")
+    (tmp_path / "mounts").write_text(f"30 20 0:25 / {tmp_path} rw,relatime shared:9 - cgroup2 cgroup2 rw")
+    return tmp_path / "mounts"
+
+
+def test_both_versions(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    old = Cgroups.of_this_machine(v1(tmp_path / "one", "memory", "pids", "cpu", "cpuacct", "blkio"))
+    new = Cgroups.of_this_machine(v2(tmp_path / "two"))
+    assert (old.is_unified, new.is_unified) == (False, True)
+    assert old.limits_reads
+    assert new.limits_reads
+
+
+def test_evidence_of_version_2(tmp_path: Path) -> None:
+    found = Cgroups.of_this_machine(v2(tmp_path))
+    group = tmp_path / "o" / "c"
+    group.mkdir(parents=True)
+    (group / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
+    (group / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
+    for name, text in (("memory.max", "1024"), ("pids.max", "64"), ("cpu.max", "100000 100000")):
+        (group / name).write_text(text)
+    assert (found.oom_kills("o/c"), found.cpu_seconds("o/c")) == (2, 1.5)
+    assert found.limits("o/c") == {"memory": "1024", "pids": "64", "cpus": "100000"}
+
+
+def test_controllers_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="no pids cgroup"):
+        Cgroups.of_this_machine(v2(tmp_path, "cpu memory"))
+
+
+def test_not_delegated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that takes no groups is refused, and nothing of it stays."""
+    found = Cgroups.of_this_machine(v2(tmp_path))
+
+    def busy(self: Path, *_: Any) -> None:
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "write_text", busy)
+    with pytest.raises(Refused, match="delegated"):
+        found.found("blastdoor-x")
+    assert not (tmp_path / "blastdoor-x").exists()
+
+
+def test_swap_that_nobody_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = v1(tmp_path, "memory", "pids", "cpu")
+    (tmp_path / "memory" / "memory.memsw.limit_in_bytes").unlink()
+    (tmp_path / "swaps").write_text("Filename Type\n/dev/sdb partition\n")
+    monkeypatch.setattr(cgroups, "_SWAPS", tmp_path / "swaps")
+    with pytest.raises(Refused, match="swapaccount=1"):
+        Cgroups.of_this_machine(mounts)
+
+
+def test_nothing_is_removed_through_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "home" / "root" / "kept"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    (tmp_path / "mounts").write_text(f"30 20 0:25 / {kept.parent} rw - tmpfs tmpfs rw\n")
+    monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "mounts")
+    with pytest.raises(Unavailable, match="unmount it"):
+        remove_tree(tmp_path / "home")
+    assert kept.exists()
+
+
+async def test_link() -> None:
+    """Both streams are heard, and the end of both is no end while the first process lives."""
+    link = RuncLink()
+    theirs = link.theirs
+    alive, death = os.pipe()
+    link.began(alive)
+    os.write(theirs.stdout, b"out")
+    os.write(theirs.stderr, b"err")
+    heard = [(stream, bytes(piece)) for _ in range(2) for stream, piece in await link.receive()]
+    assert sorted(heard) == [(Stream.STDOUT, b"out"), (Stream.STDERR, b"err")]
+    await link.send(b"go\n")
+    assert os.read(theirs.stdin, 10) == b"go\n"
+    theirs.close()
+    over = asyncio.ensure_future(link.receive())
+    await asyncio.sleep(0.05)
+    assert not over.done()
+    os.close(death)
+    assert await over == []
+    await link.send(b"nobody reads this")
+    link.close()
+    link.close()
+
+
+async def test_link_sends_more_than_a_pipe_holds() -> None:
+    link = RuncLink()
+    data = os.urandom(1 << 20)
+    sending = asyncio.create_task(link.send(data))
+    got = b""
+    while len(got) < len(data):
+        got += await asyncio.to_thread(os.read, link.theirs.stdin, 1 << 16)
+    await sending
+    assert got == data
+    link.theirs.close()
+    link.close()
+
+
+def test_specification_is_json() -> None:
+    json.dumps(spec(loopback=True))
