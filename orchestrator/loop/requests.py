@@ -13,6 +13,7 @@ from orchestrator.loop.steering import unfit, unheard
 from orchestrator.loop.workbench import Workbench
 
 LONGEST_WHY = 500
+LONGEST_NAME = 200
 Answer = tuple[str, list[e.Event]]
 
 
@@ -30,12 +31,15 @@ class Inbox:
     def take(self) -> None:
         """Answer every request that is new, each in a transaction with what it changes."""
         for request in self.bench.book.ledger.requests(after=self.bench.state.campaign.request):
+            by = ""
             try:
-                answer, events = self._answer(request.id, request.kind, _object(request.body))
+                body = _object(request.body)
+                by = str(body.pop("by", ""))[:LONGEST_NAME]
+                answer, events = self._answer(request.id, request.kind, body)
             except (KeyError, TypeError, ValueError, RecursionError):
                 # Answered, too: one that nobody can read must not end this session and every one after it.
                 answer, events = f"refused: what is asked for ({request.kind}) cannot be read", []
-            taken = e.RequestTaken(request=request.id, asked=request.kind, answer=answer)
+            taken = e.RequestTaken(request=request.id, asked=request.kind, answer=answer, by=by)
             self.bench.book.record(*events, taken)
 
     def _answer(self, number: int, kind: str, body: dict[str, object]) -> Answer:

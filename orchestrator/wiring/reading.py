@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,10 +141,15 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
         ledger.close()
 
 
-def ask(task_folder: Path, kind: str, body: dict[str, object], settings: Settings | None = None) -> int:
-    """Put a request into the inbox; the process that works on the campaign takes it, or the next resume does."""
+def ask(
+    task_folder: Path, kind: str, body: Mapping[str, object], settings: Settings | None = None, *, by: str = ""
+) -> int:
+    """Put a request into the inbox; the process that works on the campaign takes it, or the next resume does. `by` says
+    who asks.
+    """
+    body = {**body, "by": by} if by else body
     ledger = open_ledger(campaign_folder(task_folder), settings)
     try:
-        return ledger.ask(kind, json.dumps(body), stamp(utc_now()))
+        return ledger.ask(kind, json.dumps(dict(body)), stamp(utc_now()))
     finally:
         ledger.close()

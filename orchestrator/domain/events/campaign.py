@@ -88,19 +88,22 @@ class SessionEnded(Event):
 
 
 class RequestTaken(Event):
-    """What another terminal asked for, and what became of it."""
+    """What another terminal or the page asked for, and what became of it. `by` says who asked, as they named
+    themselves; older ledgers do not.
+    """
 
     kind: Literal["request taken"] = "request taken"
     request: int
     asked: str
     answer: str
+    by: str = ""
 
     def apply(self, state: State, _: str, /) -> None:
         state.set_campaign(request=self.request)
 
     @property
     def said(self) -> str:
-        return f"request {self.request}, {self.asked}: {self.answer}"
+        return f"request {self.request}, {self.asked}{f' by {self.by}' if self.by else ''}: {self.answer}"
 
 
 def paused_because(why: str) -> str:

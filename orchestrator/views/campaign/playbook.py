@@ -14,6 +14,7 @@ from orchestrator.playbook import Pages, PlaybookError, corrected, pages_of, pin
 from orchestrator.playbook.results import Tally, tallies
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.campaign.actions import ask
+from orchestrator.views.campaign.asking import Asked
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     json_option,
@@ -107,7 +108,7 @@ def use(number: int, task: Path, as_json: bool) -> None:
             what = (
                 f"a new version is made of version {number} and the corrections of version {present.number}, and used"
             )
-        ask(reading, task, "playbook use", {"version": number}, what, as_json)
+        ask(reading, task, Asked("playbook use", {"version": number}, what), as_json)
 
 
 @command.command("correct", cls=CampaignCommand)
@@ -124,7 +125,7 @@ def correct(text: str, task: Path, drop: bool, as_json: bool) -> None:
         except PlaybookError as error:
             raise click.UsageError(printable(str(error))) from None
         what = "the correction is removed" if drop else "the correction is pinned"
-        ask(reading, task, "playbook correct", {"text": text, "drop": drop}, what, as_json)
+        ask(reading, task, Asked("playbook correct", {"text": text, "drop": drop}, what), as_json)
 
 
 def _versions(reading: Reading) -> Mapping[int, PlaybookVersion]:

@@ -6,8 +6,9 @@ import click
 
 from orchestrator.domain import events as e
 from orchestrator.domain import figures
-from orchestrator.loop.steering import LONGEST, unfit, unheard
+from orchestrator.loop.steering import LONGEST
 from orchestrator.text import short
+from orchestrator.views.campaign import asking
 from orchestrator.views.campaign.actions import ask
 from orchestrator.views.campaign.history import read_moments
 from orchestrator.views.campaign.opening import CampaignCommand, json_option, open_campaign, print_json
@@ -30,10 +31,7 @@ def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
         if is_list:
             _show(reading, as_json)
             return
-        state = reading.state
-        if refused := unheard(state.run) or unfit(text, _said(reading)):
-            raise click.UsageError(refused)
-        ask(reading, task, "steer", {"text": text}, "all who propose from now on are told", as_json)
+        ask(reading, task, asking.steer(reading, text), as_json)
 
 
 def _parted(words: tuple[str, ...], is_list: bool) -> tuple[str, Path]:
@@ -45,11 +43,6 @@ def _parted(words: tuple[str, ...], is_list: bool) -> tuple[str, Path]:
     if not words or (len(words) == 1 and Path(words[0]).is_dir()):
         raise click.UsageError(f"what should be done? {_QUOTES}")
     return words[0].strip(), Path(*words[1:])
-
-
-def _said(reading: Reading) -> list[str]:
-    """All instructions, those included that nobody took yet."""
-    return [*reading.state.campaign.steering, *(str(body["text"]) for _, body in reading.waiting("steer"))]
 
 
 def _show(reading: Reading, as_json: bool) -> None:

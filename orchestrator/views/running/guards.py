@@ -15,6 +15,7 @@ from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import GuardSpec, Task
 from orchestrator.text import printable, printable_lines
+from orchestrator.views.campaign.asking import person
 from orchestrator.views.campaign.opening import (
     chosen_node,
     given_settings,
@@ -66,7 +67,9 @@ def _add(task: Path, name: str, guard: str, line: str | None, beside_judge: bool
         record = _new_guard(reading.task, guard, line, beside_judge)
         _refuse_second(reading, node.id, record.name)
         holder = reading.holder
-    leave_request(task, "guard", {"node": node.id, "guard": record.model_dump(mode="json")}, given_settings())
+    leave_request(
+        task, "guard", {"node": node.id, "guard": record.model_dump(mode="json")}, given_settings(), by=person()
+    )
     when = "within a second" if holder else "from the next blastdoor resume on; --check runs it now"
     click.echo(f"{record.name} holds for {node.id} and all below it, {when}")
     return Exit.OK

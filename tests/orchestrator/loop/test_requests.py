@@ -56,6 +56,17 @@ async def test_pause(folder: Path) -> None:
         assert answers(session) == ["paused", "going on"]
 
 
+@pytest.mark.parametrize("by", ["ada on here", "", "x" * 10_000, 7])
+async def test_who_asked_is_on_record(folder: Path, by: object) -> None:
+    """By the name that they gave, or none; what is no name does no harm."""
+    async with scripted(folder, None, {"value": 1}) as session:
+        ask_after(session, folder, "1", "cancel", node="1.9", **({"by": by} if by else {}))
+        await session.run()
+        [taken] = session.of(e.RequestTaken)
+        assert taken.by == str(by)[:200]
+        assert (f" by {taken.by}:" in taken.said) is bool(by)
+
+
 async def test_inject_on_the_champion(folder: Path) -> None:
     """A person's change goes before the proposer's, builds on the champion and uses an attempt."""
     async with scripted(folder, None, {"value": 1}, {"value": 2}) as session:

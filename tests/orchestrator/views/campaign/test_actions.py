@@ -9,6 +9,7 @@ from orchestrator.change.forms import parse
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.ledger import Ledger
+from orchestrator.views.campaign.asking import person
 from tests.orchestrator.views.campaign.conftest import Stage
 
 DIFF = '--- a/params.json\n+++ b/params.json\n@@ -1 +1 @@\n-{}\n+{"rows": 9}\n'
@@ -16,7 +17,9 @@ DIFF = '--- a/params.json\n+++ b/params.json\n@@ -1 +1 @@\n-{}\n+{"rows": 9}\n'
 
 def inbox(stage: Stage) -> list[tuple[str, dict[str, object]]]:
     with Ledger.open(stage.campaign / "ledger.sqlite3", read_only=True) as ledger:
-        return [(request.kind, json.loads(request.body)) for request in ledger.requests()]
+        found = [(request.kind, json.loads(request.body)) for request in ledger.requests()]
+    assert {body.pop("by") for _, body in found} <= {person()}
+    return found
 
 
 def test_pause_and_go_on(stage: Stage) -> None:

@@ -1,13 +1,11 @@
 """`blastdoor playbook`: versions, what they brought, and requests that are checked before they are left."""
 
-import json
-
 import pytest
 
 from orchestrator.domain import events as e
-from orchestrator.ledger import Ledger
 from orchestrator.playbook import raw_of
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
+from tests.orchestrator.views.campaign.test_actions import inbox
 
 FIRST = {"notes.md": "one\n", "prompts/system.md": "You improve programs.\n"}
 SECOND = {**FIRST, "notes.md": "two\n", "corrections.md": "- be brief\n"}
@@ -32,11 +30,6 @@ def tell(stage: Stage) -> Stage:
 @pytest.fixture
 def told(stage: Stage) -> Stage:
     return tell(stage)
-
-
-def inbox(stage: Stage) -> list[tuple[str, dict[str, object]]]:
-    with Ledger.open(stage.campaign / "ledger.sqlite3", read_only=True) as ledger:
-        return [(request.kind, json.loads(request.body)) for request in ledger.requests()]
 
 
 def test_log(told: Stage) -> None:
