@@ -21,6 +21,7 @@ PACKAGES = {
     "npm": "npm",
     "python3": "python3",
     "rsync": "rsync",
+    "runc": "runc",
     "runsc": "runsc",
     "ssh": "openssh-client",
     "tar": "tar",

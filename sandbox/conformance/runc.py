@@ -27,7 +27,7 @@ class RuncOrphan:
 class RuncSubject:
     def __init__(self, config: RuncConfig) -> None:
         self._config = config
-        self.name = config.runtime
+        self.name = str(config.runtime)
         self.lacks: Mapping[str, str] = {
             "provider_gone": "nothing stands between us and the kernel that could go away",
         }

@@ -10,7 +10,7 @@ from orchestrator.settings import Settings
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.sites import planned_site
 from sandbox import Capabilities, Enforcer
-from sandbox.backends.docker import backend as docker
+from sandbox.backends.local import capabilities_of
 from sandbox.posture import FULL
 from tests.clicking import every_command
 from tests.docs.pages import ROOT, code_of, table
@@ -23,7 +23,7 @@ ALL = ("run", "resume", "check", "gate", "replay", "guards", "shell")
 def capabilities(backend: str) -> Capabilities:
     """As it says before it is opened; an engine has to be asked, and so its own code is."""
     if backend == OWN_ENGINE:
-        return docker._capabilities("runc", FULL)
+        return capabilities_of("docker/runc", "runc", FULL)
     return planned_site(Settings(), SiteChoice(backend, infra="aws")).backend.capabilities
 
 

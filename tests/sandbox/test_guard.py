@@ -52,7 +52,7 @@ async def test_a_pipe_that_ends_without_the_last_word(sweeper: str, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("provider", ["docker", "modal", "skypilot"])
+@pytest.mark.parametrize("provider", ["docker", "runc", "modal", "skypilot"])
 async def test_every_provider_has_one_that_can_be_loaded(provider: str, tmp_path: Path) -> None:
     """From any folder, with nothing of providers loaded before it is needed."""
     guard = await posted(f"sandbox.backends.{provider}.warden", "unix:///nowhere")

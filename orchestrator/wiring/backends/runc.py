@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orchestrator.wiring.backends.docker import ANY, Unopened, docker_config, local_site
+from orchestrator.wiring.backends.docker import Unopened, docker_config, local_site
 from orchestrator.wiring.site import About, BackendContext, Progress, Provider, Reaped, Site
 from sandbox import Rates, RuncConfig
+from sandbox.backends.local import capabilities_of
+from sandbox.posture import FULL
 
 if TYPE_CHECKING:
     from sandbox.attacks.attack import Target
@@ -41,7 +43,8 @@ class Runc(Provider):
         return RuncConfig(**wanted | changed)
 
     def planned(self) -> Site:
-        return self._with_gpu(local_site(self.runtime, self.config(), Unopened(ANY), self._settings.image))
+        unopened = Unopened(capabilities_of(self.runtime, self.runtime, FULL, gpu=False))
+        return self._with_gpu(local_site(self.runtime, self.config(), unopened, self._settings.image))
 
     @asynccontextmanager
     async def open(self, progress: Progress) -> AsyncIterator[Site]:
