@@ -64,11 +64,11 @@ def build(settings: Settings, names: tuple[str, ...], base: str | None, tag: str
 
 
 @command.command("load")
-@click.argument("place", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
+@click.argument("place", type=click.Path(path_type=Path), metavar="PATH")
 @click.argument("name", metavar="NAME")
 @click.pass_obj
 def load(settings: Settings, place: Path, name: str) -> None:
-    """Take an image from disk, for chambers without a daemon: --backend runc and --backend runsc.
+    """Take an image from disk, for chambers without a daemon.
 
     It is what `docker save` writes, or an OCI layout, as a folder or a tar; NAME is what jobs call it from now on. No
     Docker engine is needed. Exit code 2 for what is no image, or not whole.

@@ -135,7 +135,7 @@ class Images:
         except Unavailable as error:
             raise Refused(
                 f"the image {name} was not loaded here, and no Docker engine answers that might have it; "
-                f"load it (`blastdoor images load FILE {name}`)"
+                f"load it (`blastdoor images load PATH {name}`)"
             ) from error
         try:
             record = await engine.image(name)
