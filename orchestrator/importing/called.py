@@ -2,15 +2,15 @@
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from orchestrator.change import shown
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_DRIVER = '''"""Runs the evaluator as it is. The program whose path it gets is a stub: its functions are calls of the
-candidate, which is in a chamber of its own.
-"""
+_DRIVER = '''"""Runs the evaluator as it is. The program {what}."""
 
 from {module} import judge
 
@@ -19,6 +19,14 @@ if __name__ == "__main__":
 {arguments}
     )
 '''
+
+
+class Way(StrEnum):
+    """How an evaluator uses the program: it calls its functions, starts it, or reads it."""
+
+    CALLED = "called"
+    STARTED = "started"
+    READ = "read"
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class CalledTask:
     why_noisy: str
     attempts: int
     goal: str = "higher"
+    way: Way = Way.CALLED
+    program_apt: Sequence[str] = ()
 
     def text(self) -> str:
         wall = f'"{self.wall_s:g}s"'
@@ -49,16 +59,17 @@ class CalledTask:
             f"statement = {toml_paragraphs(self.statement)}",
             f"editable = {toml_list([self.editable])}",
             "",
-            "[trial] # the judge calls the functions of this file",
-            f'command = ["python3", "-m", "blastdoor_candidate", {toml_text(self.program)}]',
+            *self._trial(),
             "",
             "[limits] # of the candidate's own turns",
             f"wall = {wall}",
             f'memory = "{self.memory_mib}MiB"',
-            *_image("image", self.program_packages),
+            # Toolchains start processes, and leave more than scripts do.
+            *(["pids = 512", 'work_bytes = "1GiB"', "work_inodes = 131072"] if self.way is Way.STARTED else []),
+            *_image("image", self.program_packages, self.program_apt),
             "",
             "[judge] # the evaluator, unchanged, in a chamber of its own",
-            'mode = "relay"',
+            f'mode = "{"data" if self.way is Way.READ else "relay"}"',
             f'command = ["python3", {toml_text(self.driver)}]',
             f'limits = {{wall = {wall}, memory = "{self.memory_mib}MiB"}}',
             *_image("judge.image", self.judge_packages),
@@ -75,24 +86,52 @@ class CalledTask:
         ]
         return "\n".join(lines)
 
+    def _trial(self) -> list[str]:
+        program = toml_text(self.program)
+        if self.way is Way.READ:
+            copy = f'cp --parents {shlex.quote(self.program)} "$BLASTDOOR_OUT"'
+            return ["[trial] # the judge reads this file", f"command = {toml_text(copy)}"]
+        module, does = "blastdoor_candidate", "calls the functions of this file"
+        if self.way is Way.STARTED:
+            module, does = "blastdoor_programs", "starts this program, and what it is built with, in this chamber"
+        return [f"[trial] # the judge {does}", f'command = ["python3", "-m", "{module}", {program}]']
 
-def _image(section: str, packages: Sequence[str]) -> list[str]:
-    return ["", f"[{section}]", f"pip = {toml_list(packages)}"] if packages else []
+
+def _image(section: str, packages: Sequence[str], apt: Sequence[str] = ()) -> list[str]:
+    lines = [f"apt = {toml_list(apt)}"] if apt else []
+    lines += [f"pip = {toml_list(packages)}"] if packages else []
+    return ["", f"[{section}]", *lines] if lines else []
 
 
-def how_it_is_called(functions: Sequence[str], program: str, metric: str, goal: str) -> str:
+def how_it_is_used(way: Way, names: Sequence[str], program: str, metric: str, goal: str) -> str:
     """The end of every statement: what a proposer must know of the way in which its program is used."""
+    counts = f"What counts is {metric}; {goal} is better."
+    if way is Way.READ:
+        return f"A judge in another chamber reads {program}. {counts}"
+    if way is Way.STARTED:
+        with_what = f" with {', '.join(names)}" if names else ""
+        return (
+            f"A judge in another chamber starts {program}{with_what}, without a network, and sees its output and the"
+            f" files that it leaves. {counts}"
+        )
     return (
-        f"A judge in another chamber calls {', '.join(functions)} of {program}. Only plain values cross: numbers,"
-        f" texts, lists, tables, arrays. What counts is {metric}; {goal} is better."
+        f"A judge in another chamber calls {', '.join(names)} of {program}. Only plain values cross: numbers,"
+        f" texts, lists, tables, arrays. {counts}"
     )
 
 
-def driver_text(module: str, *, evaluator: str, **given: object) -> str:
+_WHAT = {
+    Way.CALLED: "whose path it gets is a stub, whose functions are calls of the candidate\nin its own chamber",
+    Way.STARTED: "that it starts, and what builds it, run in the candidate's own chamber",
+    Way.READ: "is a file that it reads",
+}
+
+
+def driver_text(module: str, way: Way, *, evaluator: str, **given: object) -> str:
     """The judge's command: one call of our module for that system, with what is given and not None."""
     said = {"evaluator": evaluator, **given}
     arguments = "\n".join(f"        {name}={it!r}," for name, it in said.items() if it is not None)
-    return _DRIVER.format(module=module, arguments=arguments)
+    return _DRIVER.format(module=module, arguments=arguments, what=_WHAT[way])
 
 
 def toml_text(text: str) -> str:

@@ -2,14 +2,16 @@
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from orchestrator.change import shown
 from orchestrator.change.regions import spans, split_entry
 from orchestrator.importing.base import Imported, ImportRequest
-from orchestrator.importing.called import CalledTask, driver_text, how_it_is_called
+from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.source import Source
 from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, mentions, survey
+from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
 from orchestrator.task import TaskError
 
 _REGION = "EVOLVE-BLOCK"
@@ -58,6 +60,8 @@ class Found:
     program_needs: Needs
     why_noisy: str
     editable: str
+    way: Way = Way.CALLED
+    tools: Sequence[str] = ()
 
     @property
     def called(self) -> list[str]:
@@ -70,9 +74,13 @@ class Found:
         files = {"blastdoor.toml": self._task(request, wanted, driver).text().encode()}
         files |= {f"workspace/{name}": self.source.read(name) for name in sorted(workspace)}
         files |= {f"judge/{name}": self.source.read(name) for name in sorted(judge)}
-        given = {"functions": self.functions, "classes": self.classes or None, **wanted.driver}
+        given: dict[str, object] = {"functions": self.functions, "classes": self.classes or None}
+        if self.way is Way.STARTED:
+            given = {"program": self.program, "tools": list(self.tools)}
+        elif self.way is Way.READ:
+            given = {"reads": self.program}
         files[f"judge/{driver}"] = driver_text(
-            wanted.module, evaluator=self.evaluator, metric=wanted.metric, **given
+            wanted.module, self.way, evaluator=self.evaluator, metric=wanted.metric, **given, **wanted.driver
         ).encode()
         taken = workspace.union(judge, lines.read)
         beside = [name for name in self.source.names if name not in taken]
@@ -85,11 +93,12 @@ class Found:
 
     def _task(self, request: ImportRequest, wanted: Wanted, driver: str) -> CalledTask:
         versions = versions_of(self.source)
+        names = self.called if self.way is Way.CALLED else self.tools
         said = wanted.said.strip()[:_STATEMENT_CHARACTERS] or f"Improve {self.program} of {request.name}."
         return CalledTask(
             origin=wanted.origin,
             name=request.name,
-            statement=f"{said}\n\n{how_it_is_called(self.called, self.program, wanted.metric, wanted.goal)}",
+            statement=f"{said}\n\n{how_it_is_used(self.way, names, self.program, wanted.metric, wanted.goal)}",
             program=self.program,
             editable=self.editable,
             metric=wanted.metric,
@@ -101,18 +110,30 @@ class Found:
             why_noisy=self.why_noisy,
             attempts=wanted.attempts,
             goal=wanted.goal,
+            way=self.way,
+            program_apt=self._apt(),
         )
+
+    def _apt(self) -> list[str]:
+        return apt_of(self.tools, [self.source.text(self.evaluator), self.source.text(self.program)])
 
     def _mapped(self) -> list[str]:
         part = "all of it editable" if self.editable == self.program else f"editable between its {_REGION} marks"
         return [
             f"{self.program} is the workspace, {part}",
-            f"{self.evaluator} is the judge, unchanged; it calls {', '.join(self.called)}",
+            f"{self.evaluator} is the judge, unchanged; it {self._does()}",
         ]
 
+    def _does(self) -> str:
+        if self.way is Way.READ:
+            return "reads the program, which is given to it as a file (tier data)"
+        if self.way is Way.STARTED:
+            return f"starts {', '.join(self.tools) or 'the program'}, which runs in the candidate's chamber"
+        return f"calls {', '.join(self.called)}"
+
     def _mapped_last(self) -> list[str]:
-        packages = sorted(self.judge_needs.packages | self.program_needs.packages)
-        lines = [f"packages by their imports: {', '.join(packages)}"] if packages else []
+        packages = [*sorted(self.judge_needs.packages | self.program_needs.packages), *self._apt()]
+        lines = [f"packages by what is imported and started: {', '.join(packages)}"] if packages else []
         return [*lines, f'certify.rule is "noisy", since {self.why_noisy}'] if self.why_noisy else lines
 
     def _left_out(self, beside: Sequence[str]) -> list[str]:
@@ -121,12 +142,18 @@ class Found:
         return lines + [f"the package of {it}" for it in (*self.judge_needs.not_found, *self.program_needs.not_found)]
 
     def _findings(self) -> list[str]:
-        lines = list(self.seen.findings)
+        lines = [it for it in self.seen.findings if self.program.endswith(".py") or "text, and finds that" not in it]
         if graded := asks_itself([*self.functions, *self.methods]):
             lines.append(f"{self.evaluator} asks the program itself with {', '.join(graded)}: it can say yes to all")
         if self.classes:
             lines.append(f"objects of {', '.join(self.classes)} stay with the candidate: all that they say is its word")
-        if others := [word for word in self.seen.starts if word != "python"]:
+        if self.way is Way.STARTED:
+            lines.append(
+                f"{self.evaluator} starts programs: each takes some hundredths of a second more than there, and what"
+                " lies in its working folder, or is named to it, goes along and can be read by the candidate"
+            )
+        others = [word for word in self.seen.starts if word != "python" and word not in self.tools]
+        if others:
             lines.append(
                 f"{self.evaluator} starts {', '.join(others)}: it must be in the judge's image ([judge.image])"
             )
@@ -148,31 +175,64 @@ def find(request: ImportRequest, names: Names) -> Found:
     source = Source.of(request.source)
     evaluator = chosen(source, request.evaluator, names.evaluator, "evaluator")
     program = chosen(source, request.program, names.program, "program")
-    if not program.endswith(".py"):
-        raise TaskError(
-            f"{source.folder / program}: is not Python, and only Python programs can be imported yet: what the"
-            " evaluator starts for it (a compiler, an interpreter) would have to run in the candidate's chamber"
-        )
-    seen = survey(source.python(evaluator), evaluator, names.entries)
+    tree = source.python(evaluator)
+    seen = survey(tree, evaluator, names.entries)
     if names.entries and names.entries[0] not in seen.entries:
         raise TaskError(
             f"{source.folder / evaluator}: defines no {names.entries[0]}(program_path); name the evaluator's file"
         )
-    tree = source.python(program)
-    functions, classes, methods = _called(tree, seen, program, evaluator)
-    return Found(
+    judge_needs = needs_of(source, evaluator, request.packages)
+    found = Found(
         source=source,
         program=program,
         evaluator=evaluator,
-        functions=functions,
-        classes=classes,
-        methods=methods,
+        functions=[],
+        classes=[],
+        methods=[],
         seen=seen,
-        judge_needs=needs_of(source, evaluator, request.packages),
-        program_needs=needs_of(source, program, request.packages),
-        why_noisy=seen.why_noisy or (f"{program} draws random numbers" if draws_at_random(tree) else ""),
+        judge_needs=judge_needs,
+        program_needs=Needs(files={program}),
+        why_noisy=seen.why_noisy,
         editable=_editable(source, program),
     )
+    called = _as_called(found, request) if program.endswith(".py") else None
+    return called or _as_started(found, request)
+
+
+def _as_called(found: Found, request: ImportRequest) -> Found | None:
+    """None where the evaluator names no function of the program, and starts it instead."""
+    program = found.source.python(found.program)
+    needs = needs_of(found.source, found.program, request.packages)
+    draws = f"{found.program} draws random numbers" if draws_at_random(program) else ""
+    found = replace(found, program_needs=needs, why_noisy=found.why_noisy or draws)
+    functions, classes, methods = _called(program, found.seen)
+    if functions or classes:
+        return replace(found, functions=functions, classes=classes, methods=methods)
+    if "python" in found.seen.starts or starts_python(found.source.python(found.evaluator)):
+        return replace(found, way=Way.STARTED)
+    own = [it.name for it in program.body if isinstance(it, ast.FunctionDef | ast.ClassDef)]
+    raise TaskError(
+        f"{found.evaluator} names none of the functions of {found.program} ({', '.join(own[:_SHOWN]) or 'it has none'})"
+        " and does not start it; a judge that only reads Python cannot be told from one that runs it: give it a"
+        " function to call"
+    )
+
+
+def _as_started(found: Found, request: ImportRequest) -> Found:
+    """Raises TaskError for a tool that nobody knows a package for."""
+    del request
+    trees = [found.source.python(name) for name in sorted(found.judge_needs.files) if name.endswith(".py")]
+    tools = tools_of(trees, found.seen.starts)
+    known = [it for it in tools if it in TOOLCHAINS]
+    if not tools and "python" not in found.seen.starts:
+        return replace(found, way=Way.READ)
+    if not known:
+        raise TaskError(
+            f"{found.source.folder / found.evaluator}: starts {shown(tools[0] if tools else 'python')} for"
+            f" {found.program}, and no Debian package is known for it; write the task by hand, with an image.base that"
+            " has it"
+        )
+    return replace(found, way=Way.STARTED, tools=known)
 
 
 def _editable(source: Source, program: str) -> str:
@@ -201,20 +261,12 @@ def chosen(source: Source, named: str | None, patterns: Sequence[str], what: str
     raise TaskError(f"{source.folder}: has no {' or '.join(patterns)}; name the {what} with --{what}")
 
 
-def _called(tree: ast.Module, seen: Survey, program: str, evaluator: str) -> tuple[list[str], list[str], list[str]]:
-    """The functions, the classes and the methods of the program that the evaluator names. Raises TaskError where there
-    is none.
-    """
+def _called(tree: ast.Module, seen: Survey) -> tuple[list[str], list[str], list[str]]:
+    """The functions, the classes and the methods of the program that the evaluator names."""
     own = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef) and it.name[0] != "_"]
     defined = [it.name for it in own if isinstance(it, ast.FunctionDef)]
     functions = [name for name in [*defined, *_other_names(tree, defined)] if name in seen.words]
     classes = [it.name for it in own if isinstance(it, ast.ClassDef) and it.name in seen.words]
-    if not functions and not classes:
-        raise TaskError(
-            f"{evaluator} names none of the functions of {program}"
-            f" ({', '.join(it.name for it in own[:_SHOWN]) or 'it has none'}):"
-            " an evaluator that only reads the program, or starts it, cannot be imported yet"
-        )
     methods = [
         it.name
         for of in own

@@ -18,7 +18,6 @@ from orchestrator.importing.config import number, section
 from orchestrator.importing.dockerfile import Recipe, one_each, read_dockerfile
 from orchestrator.importing.harbor_tests import SCRIPT, Tests, read_tests
 from orchestrator.importing.source import Source
-from orchestrator.judge.helpers import GUEST
 from orchestrator.task import TaskError
 
 _METRIC = "reward"
@@ -173,7 +172,6 @@ def _imported(it: _Task) -> Imported:
     files[f"workspace/{it.script}"] = _first_script(it)
     files |= {f"judge/{name}": it.source.read(name) for name in it.source.names if name.startswith("tests/")}
     files["judge/judge.py"] = it.driver().encode()
-    files["judge/blastdoor_harbor.py"] = (GUEST / "blastdoor_harbor.py").read_bytes()
     return Imported(files, tuple(_mapped(it)), tuple(_left_out(it)), tuple(_findings(it)))
 
 

@@ -1,11 +1,13 @@
 """Our modules that travel into chambers: beside a judge, beside a candidate that is called, and in the place of one."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.change import Tree
 
 GUEST = Path(__file__).parent / "guest"
+_OURS = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(blastdoor_[a-z]+)", re.MULTILINE)
 # Beside the candidate's files, where no change of its own can be.
 HELPERS_FOLDER = ".blastdoor"
 CHEAT = "blastdoor_cheat.py"
@@ -24,10 +26,19 @@ CHEAT_ANSWERS = (
     "the question with zeros",
     "an error",
 )
-CANDIDATE_HELPERS = ("blastdoor_candidate.py", "blastdoor_frames.py", "blastdoor_kinds.py", "blastdoor_values.py")
+CANDIDATE_HELPERS = (
+    "blastdoor_candidate.py",
+    "blastdoor_programs.py",
+    "blastdoor_frames.py",
+    "blastdoor_kinds.py",
+    "blastdoor_values.py",
+)
+HARBOR = "blastdoor_harbor.py"
 JUDGE_HELPERS = (
     "blastdoor_relay.py",
     "blastdoor_stub.py",
+    "blastdoor_carry.py",
+    "blastdoor_programs.py",
     "blastdoor_evaluator.py",
     "blastdoor_evo.py",
     "blastdoor_openevolve.py",
@@ -43,6 +54,18 @@ PROFILE = "blastdoor_profile.py"
 def profiler() -> Tree:
     """Under the name by which every Python begins with it."""
     return Tree.of({"sitecustomize.py": (GUEST / PROFILE).read_bytes()})
+
+
+def imported_by(code: Tree) -> tuple[str, ...]:
+    """The modules that a judge's Python files import, and what these need themselves; most import none of them."""
+    found = {
+        f"{name.decode()}.py"
+        for path, file in code.items()
+        if path.endswith(".py")
+        for name in _OURS.findall(file.data)
+    }
+    more = JUDGE_HELPERS if found & set(JUDGE_HELPERS) else ()
+    return (*more, HARBOR) if HARBOR in found else more
 
 
 def helpers(names: Sequence[str]) -> Tree:

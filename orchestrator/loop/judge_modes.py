@@ -14,7 +14,7 @@ from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
 from orchestrator.judge.data import Judgement, chosen_outputs, contract_variables, judge_files, read_result
-from orchestrator.judge.helpers import HELPERS_FOLDER, JUDGE_HELPERS, helpers
+from orchestrator.judge.helpers import HELPERS_FOLDER, JUDGE_HELPERS, helpers, imported_by
 from orchestrator.loop.backstop import Walls
 from orchestrator.loop.heldout import HeldOutScore, score_calls, score_outputs
 from orchestrator.loop.jobs import Jobs, bundle_of, together
@@ -77,7 +77,7 @@ class JudgeMode:
 
     def files(self, code: Tree, gold: Tree) -> Tree:
         """What the judge finds in its chamber, besides outputs."""
-        return judge_files(code, gold, helpers(self.judge_helpers))
+        return judge_files(code, gold, helpers(self.judge_helpers or imported_by(code)))
 
     def env(self, env: Mapping[str, str]) -> dict[str, str]:
         """The variables of a candidate, from those that its task gives it."""

@@ -115,3 +115,60 @@ async def test_tests_of_harbor_judge_what_was_left(
     assert run.judgement
     assert run.judgement.result
     assert run.judgement.result.metrics == {"reward": reward}
+
+
+# Starts the program by an interpreter, then what it built; gives it a file and input, and looks at what came back.
+STARTING = """
+import os, subprocess, tempfile
+from pathlib import Path
+
+
+def evaluate(program_path):
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        (at / "in.txt").write_text("40")
+        words = ["bash", program_path, "in.txt", str(at / "out.txt")]
+        told = subprocess.run(words, cwd=folder, input="2", capture_output=True, text=True, timeout=300)
+        if told.returncode:
+            return {"combined_score": 0.0, "error": told.stderr}
+        try:
+            subprocess.run([str(at / "built"), "sleep"], timeout=1.5)
+            late = 0.0
+        except subprocess.TimeoutExpired:
+            late = 1.0
+        built = subprocess.run([str(at / "built")], cwd=folder, capture_output=True, text=True, timeout=300)
+        ended = subprocess.run([str(at / "built"), "die"], timeout=300).returncode
+        seen = [float(name in os.listdir(folder)) for name in ("numpy.py", ".profile", "link")]
+        return {
+            "combined_score": float((at / "out.txt").read_text()),
+            "late": late,
+            "built": float(built.stdout),
+            "ended": float(ended),
+            "elsewhere": float("bash" in (at / "built").read_text()) + float("solve" in open(program_path).read()),
+            "seen": sum(seen),
+            "judge": float(told.stdout),
+        }
+"""
+STARTED = """
+echo $(($(cat "$1") + $(cat))) > "$2"
+echo 'echo 1' > numpy.py; echo 'echo 1' > .profile; ln -s /etc/passwd link
+echo 'echo "raise SystemExit(0)" > /work/tmp/usercustomize.py' > /dev/null
+printf '#!/bin/bash\\n[ "$1" = sleep ] && sleep 60\\n[ "$1" = die ] && kill -9 $$\\necho 7\\n' > built
+chmod +x built
+find /work -name evaluator.py | wc -l # solve
+"""
+
+
+async def test_a_program_that_an_evaluator_starts(tmp_path: Path) -> None:
+    """It runs in the candidate's chamber, and so does what it built: with files, input, time-outs and signals as if it
+    were beside the evaluator. Nothing comes back that could be run there.
+    """
+    changed = {"initial_program.py": None, "initial_program.sh": STARTED, "config.yaml": None, "evaluator.py": STARTING}
+    source = write(tmp_path / "there", **{name.replace(".", "__"): text for name, text in changed.items()})
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    told = run.judgement.result.metrics
+    expected = {"late": 1.0, "built": 7.0, "ended": -9.0, "elsewhere": 0.0, "seen": 0.0, "judge": 0.0}
+    assert told == {"combined_score": 42.0, **expected}

@@ -8,6 +8,7 @@ judge that broke, not a bad candidate.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import math
 import numbers
@@ -18,9 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from blastdoor_judge import BadOutput, publish
+from blastdoor_judge import BadOutput, judging, outputs, publish
 from blastdoor_relay import NoFunction, relay
-from blastdoor_stub import Door, EvaluatorBroke, opened
+from blastdoor_stub import Door, EvaluatorBroke, opened, opened_programs
 
 __all__ = ["EvaluatorBroke", "Outcome", "lend", "loaded", "run_evaluator"]
 
@@ -33,27 +34,48 @@ def run_evaluator(
     *,
     evaluator: str,
     metric: str,
-    functions: Sequence[str],
+    functions: Sequence[str] = (),
     classes: Sequence[str] = (),
+    program: str = "",
+    tools: Sequence[str] = (),
+    reads: str = "",
     goal: str = "higher",
 ) -> None:
     """Let `run`, which is given the evaluator's path and the stub's, fill the outcome, and publish that.
 
-    `functions` are those of the program that it calls, `classes` those that it makes objects of. `goal` says
-    which scores are better, "higher" or "lower".
+    `functions` are those of the program that it calls, `classes` those that it makes objects of. Where it starts the
+    program instead, `program` is its file and `tools` are what it starts for that. Where it only reads, `reads` is the
+    file among the outputs. `goal` says which scores are better, "higher" or "lower".
     """
-    with relay(exact=True, classes=classes) as candidate, tempfile.TemporaryDirectory() as folder:
-        door = Door(candidate, [*functions, *classes])
+    if reads:
+        _run_on_file(run, evaluator, reads, Outcome(metric, goal))
+        return
+    with contextlib.ExitStack() as stack:
+        candidate = stack.enter_context(relay(exact=True, classes=classes))
+        folder, beside = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
+        names = ["start", "wait"] if program else [*functions, *classes]
+        door = Door(candidate, names)
         found = Outcome(metric, goal)
-        with opened(door, Path(folder)) as program:
+        entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
+        with entered as path:
             try:
-                run(evaluator, program, found)
+                run(evaluator, path, found)
             except Exception as error:
                 if not any(error is it for it in door.raised):
                     raise
                 raise BadOutput(door.failures[-1]) from error  # the candidate's own, which the evaluator let pass
-        _refuse_silence(door, candidate.functions, [*functions, *classes], found)
+        _refuse_silence(door, candidate.functions, names, found)
         found.publish(door)
+
+
+@judging()  # type: ignore[untyped-decorator]  # the helper beside it has no types where this is checked
+def _run_on_file(run: Callable[[str, str, Outcome], None], evaluator: str, reads: str, found: Outcome) -> None:
+    """In data mode: the program is one of the outputs, and is not run by anybody."""
+    path = outputs() / reads
+    if not path.is_file():
+        raise BadOutput(f"there is no {reads}")
+    run(evaluator, str(path), found)
+    found.publish()
 
 
 def loaded(name: str) -> ModuleType:
@@ -106,7 +128,7 @@ class Outcome:
             self.notes += [f"{name}: {_short(it, MAX_ARTIFACT)}" for name, it in artifacts.items()]
         return own
 
-    def publish(self, door: Door) -> None:
+    def publish(self, door: Door | None = None) -> None:
         score = self.numbers.get(self.metric)
         error = self.texts.get("error", "")
         if self.incorrect:
@@ -125,7 +147,7 @@ class Outcome:
             ("evaluator_score" if name == "score" and value != score else name): value for name, value in others.items()
         }
         failed = ""
-        if door.failures:
+        if door and door.failures:
             failed = f"{len(door.failures)} of {door.calls} calls failed, the first: {door.failures[0]}"
         said = (f"{name}: {text}" for name, text in self.texts.items())
         publish(score, metrics=others, tasks=self.tasks, notes="\n".join(filter(None, [failed, *self.notes, *said])))
@@ -163,6 +185,6 @@ def _refuse_silence(door: Door, offered: Sequence[str], wanted: Sequence[str], f
     if not door.calls:
         if missing := [name for name in wanted if name not in offered]:
             raise NoFunction(f"the program has no function {missing[0]}; it has: {', '.join(offered) or 'none'}")
-        raise EvaluatorBroke(f"the evaluator called no function of the program{f' ({told})' if told else ''}")
+        raise EvaluatorBroke(f"the evaluator neither called nor started the program{f' ({told})' if told else ''}")
     if len(door.failures) == door.calls:
         raise BadOutput(f"every call failed, the first with: {door.failures[0]}")

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -19,15 +20,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from blastdoor_carry import lay_out, run_elsewhere
 from blastdoor_judge import BadOutput
 from blastdoor_kinds import decode_exact, encode_exact, rebuilt
+from blastdoor_programs import PROGRAM
 from blastdoor_relay import BadReply, Candidate, Handle, NoFunction, NotPlain, Raised
 
-__all__ = ["Door", "EvaluatorBroke", "attach", "opened"]
+__all__ = ["Door", "EvaluatorBroke", "attach", "carry", "opened", "opened_programs"]
 
 STUB = "from blastdoor_stub import attach\nattach(globals())\n"
 STUB_NAME = "blastdoor_program.py"
 SOCKET = "BLASTDOOR_STUB_SOCKET"
+FOLDER = "BLASTDOOR_STUB_FOLDER"
 _WORDS = 300
 _LOOK_S = 0.05
 _ERRORS = {kind.__name__: kind for kind in (BadReply, NoFunction, NotPlain)}
@@ -89,6 +93,13 @@ class Door:
             self.calls += 1
             return value
 
+    def text(self) -> bytes:
+        """Of a program that is started; what it has is given before anything of it ran."""
+        text = self._candidate.call("program").value
+        if type(text) is not bytes:
+            raise BadReply("the candidate gave no program")
+        return text
+
     def object(self, remote: Any) -> Any:
         """The candidate's of this number. Raises Malformed for a class that the judge did not name."""
         return self._candidate.handle(remote)
@@ -135,10 +146,21 @@ _doors: list[Door] = []
 
 
 def attach(namespace: dict[str, Any]) -> None:
-    """Put the candidate's functions there; this is what a stub does."""
+    """Put the candidate's functions there; this is what a stub does. One that is started is the program, started."""
+    if folder := os.environ.get(FOLDER):
+        if namespace.get("__name__") != "__main__":
+            raise ImportError("this program is started where the candidate is, and cannot be loaded")
+        carry("python3", folder, PROGRAM)
     door = _own_door()
     for name in door.functions if door else _asked([]):
         namespace[name] = _calling(name)
+
+
+def carry(name: str, folder: str, *first: str) -> None:
+    """The whole life of a stand-in: the program of this name runs where the candidate is, with our command line."""
+    os.environ[SOCKET] = str(Path(folder, "door"))
+    argv = [name, *first, *sys.argv[1:]]
+    sys.exit(run_elsewhere(lambda function, *arguments: _asked([function, list(arguments), {}]), argv, Path(folder)))
 
 
 def _own_door() -> Door | None:
@@ -200,6 +222,15 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
             # Wakes the thread that accepts; to close alone would leave it waiting.
             with contextlib.suppress(OSError):
                 listening.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def opened_programs(door: Door, folder: Path, beside: Path, names: Sequence[str], program: str) -> Iterator[str]:
+    """The same for a program that is started, not loaded; `names` are those of the toolchain that runs it."""
+    text = door.text()
+    with opened(door, folder):
+        os.environ[FOLDER] = str(folder)
+        yield lay_out(folder, beside, names, program, text, STUB)
 
 
 def _serve(listening: socket.socket, door: Door) -> None:

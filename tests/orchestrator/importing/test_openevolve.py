@@ -261,7 +261,11 @@ REFUSED: dict[str, dict[str, str | None]] = {
     "imports openevolve.api, and only EvaluationResult": {"evaluator__py": "import openevolve.api\n" + EVALUATOR},
     "defines no evaluate(program_path)": {"evaluator__py": EVALUATOR.replace("def evaluate", "def rate")},
     "names none of the functions of initial_program.py (helper, solve)": {"evaluator__py": NO_CALL},
-    "is not Python, and only Python programs": {"initial_program__py": None, "initial_program__rs": "fn main() {}"},
+    "starts julia for initial_program.jl, and no Debian package is known": {
+        "initial_program__py": None,
+        "initial_program__jl": "1 + 1",
+        "evaluator__py": "import subprocess\ndef evaluate(path):\n    subprocess.run(['julia', path])\n",
+    },
     "cannot be cut at its marks": {"initial_program__py": PROGRAM.replace("# EVOLVE-BLOCK-END", "")},
     "config.yaml: has an alias": {"config__yaml": "a: &x [1]\nb: [*x, *x]\n"},
     "config.yaml:2: is not YAML": {"config__yaml": "a: [1\n"},
@@ -344,3 +348,45 @@ def test_an_importer_of_another_package(tmp_path: Path) -> None:
         assert (ran.exit_code, why in ran.stderr) == (2 if why else 0, True), ran.stderr
     assert load_task(tmp_path / "here0").name == "here0"
     assert not (tmp_path / "here1").exists()
+
+
+STARTS = """
+import subprocess, sys
+
+def evaluate(path):
+    command = [{word}, path]
+    subprocess.run(command)
+    return {{"combined_score": 1}}
+"""
+READS = "def evaluate(path):\n    return {'combined_score': len(open(path).read())}\n"
+
+
+def test_a_program_that_is_started(tmp_path: Path) -> None:
+    """Its toolchain is baked into the candidate's image, and the judge has stand-ins for it."""
+    evaluator = STARTS.format(word="'Rscript'") + "CODE = 'x <- jsonlite::toJSON(1)'\n"
+    found = imported(
+        tmp_path, initial_program__py=None, initial_program__r="library(MASS)\nstats::sd(1)\n", evaluator__py=evaluator
+    )
+    task = task_of(tmp_path, found)
+    assert task.image.apt == ("r-base-core", "r-cran-mass", "r-cran-jsonlite")
+    assert task.judge.mode == "relay"
+    assert task.trial.command == ("python3", "-m", "blastdoor_programs", "initial_program.r")
+    assert "program='initial_program.r'" in found.files["judge/judge.py"].decode()
+    assert "tools=['Rscript']" in found.files["judge/judge.py"].decode()
+    assert "starts initial_program.r with Rscript" in task.statement
+
+
+def test_a_python_program_that_is_started(tmp_path: Path) -> None:
+    """One whose functions nobody calls is started as a script."""
+    found = imported(tmp_path, evaluator__py=STARTS.format(word="sys.executable"))
+    task = task_of(tmp_path, found)
+    assert task.trial.command == ("python3", "-m", "blastdoor_programs", "initial_program.py")
+    assert "tools=[]" in found.files["judge/judge.py"].decode()
+
+
+def test_a_file_that_is_only_read(tmp_path: Path) -> None:
+    """It is harvested as bytes, and judged after its chamber is gone."""
+    found = imported(tmp_path, initial_program__py=None, initial_program__txt="Be brief.", evaluator__py=READS)
+    task = task_of(tmp_path, found)
+    assert task.judge.mode == "data"
+    assert "reads='initial_program.txt'" in found.files["judge/judge.py"].decode()

@@ -425,15 +425,15 @@ def test_a_stop_at_a_stage_without_the_metric(judge: Judge) -> None:
 def test_stages_of_a_broken_evaluator(judge: Judge) -> None:
     """An error of a stage that called nobody is the evaluator's own."""
     staged = STAGED.replace("    return {", "    return {'error': 'no disk'}\n    return {")
-    with pytest.raises(Exception, match=r"called no function of the program .*no disk"):
+    with pytest.raises(Exception, match=r"neither called nor started the program .*no disk"):
         judge(staged, thresholds=[0.3])
 
 
 BROKEN = {
-    "called no function of the program (No module named 'missing_helper')": EVALUATE.replace(
+    "neither called nor started the program (No module named 'missing_helper')": EVALUATE.replace(
         "    try:\n", "    try:\n        import missing_helper\n"
     ),
-    "called no function of the program": "def evaluate(program_path):\n    return {'combined_score': 1.0}\n",
+    "neither called nor started the program": "def evaluate(program_path):\n    return {'combined_score': 1.0}\n",
     "cannot be sent to the candidate": EVALUATE.replace("solve(20)", "solve(object())"),
     "returned int, not a dict": BY_SPEC + "def evaluate(program_path):\n    return load(program_path).solve(1)\n",
 }

@@ -1,0 +1,189 @@
+"""Programs that an evaluator starts, as stand-ins that carry the call to the candidate's chamber. Standard library
+only, Python 3.9 up.
+
+A program of the toolchain is a stand-in of a few lines, found first on the PATH; so is a file that a program left there
+and that could be started. A stand-in takes its command line, its input and the files of its working folder along,
+waits, and brings back what came out (blastdoor_programs is the other side). Whatever starts it, a subprocess, a shell
+or another Python, with whatever time-out, finds a program like any other.
+
+Nothing that comes back is run here, or can be imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from blastdoor_programs import MAX_BYTES, MAX_FILES, MAX_STREAM, PROGRAM, SLICE_S, regular_files
+
+__all__ = ["Carried", "lay_out", "run_elsewhere"]
+
+_MARK = "from blastdoor_stub import carry"
+_STAND_IN = """#!{python} -I
+import sys
+sys.path.insert(0, {here!r})
+{mark}
+carry({name!r}, {folder!r})
+"""
+_SETTINGS = "carrying.json"
+# What a Python of the judge's would load, were it found beside a script.
+_CODE = (".py", ".pyc", ".pyd", ".pth", ".so", ".egg", ".whl", ".zip")
+# Programs in these languages can be started by what every image has, so their text stays where it is.
+_SCRIPTS = ("", ".py", ".sh", ".bash", ".pl", ".awk")
+# So many answers in a row that came before their time: nobody waits for anything there.
+_TOO_EARLY = 20
+_ENDED = {"code": int, "stdout": bytes, "stderr": bytes, "files": dict}
+Ask = Callable[..., Any]
+
+
+def lay_out(folder: Path, beside: Path, names: Sequence[str], program: str, text: bytes, stub: str) -> str:
+    """Stand-ins for these names on the PATH, and the path of the program: its text, as data, or the stub in its place.
+
+    `folder` is ours and nothing of it is carried; `beside` is where the evaluator finds the program.
+    """
+    tools = folder / "tools"
+    tools.mkdir()
+    for name in names:
+        (tools / name).write_text(_stand_in(name, folder))
+        (tools / name).chmod(0o700)
+    path = beside / Path(program).name
+    path.write_bytes(stub.encode() if path.suffix.lower() in _SCRIPTS else text)
+    os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', '/usr/bin:/bin')}"
+    settings = {"scratch": tempfile.gettempdir(), "kept": str(folder), "program": str(path), "env": dict(os.environ)}
+    (folder / _SETTINGS).write_text(json.dumps(settings))
+    return str(path)
+
+
+def _stand_in(name: str, folder: Path) -> str:
+    here = str(Path(__file__).resolve().parent)
+    return _STAND_IN.format(python=sys.executable, here=here, mark=_MARK, name=name, folder=str(folder))
+
+
+class Carried:
+    """What a call takes along, and what it may bring back: paths, the same on both sides.
+
+    A working folder goes along as a whole where it is scratch, and never where it is the judge's own. Beside that, what
+    the command line names goes along, and the folder of such a file if that is scratch, too.
+    """
+
+    def __init__(self, argv: Sequence[str], cwd: Path, settings: Mapping[str, Any]) -> None:
+        self._scratch, self._kept, self._program = (
+            Path(settings[name]).resolve() for name in ("scratch", "kept", "program")
+        )
+        self.roots = [cwd] if cwd == self._scratch or self._scratch in cwd.parents else []
+        self.named: list[Path] = []
+        for word in argv[1:]:
+            path = (cwd / (word.rpartition("=")[2] if word.startswith("-") else word)).resolve()
+            if path in (cwd, self._program) or self._is_kept(path):
+                continue
+            folder = path if path.is_dir() else path.parent
+            if self._scratch in folder.parents:
+                self.roots.append(folder)
+            elif path.is_file() or folder == self._scratch:
+                self.named.append(path)
+
+    def _is_kept(self, path: Path) -> bool:
+        return path == self._kept or self._kept in path.parents
+
+    def files(self) -> dict[str, bytes]:
+        """Raises ValueError where it is too much for one call."""
+        found: dict[str, bytes] = {}
+        total = 0
+        for path in self._paths():
+            data = path.read_bytes()
+            total += len(data)
+            if len(found) >= MAX_FILES or total > MAX_BYTES:
+                raise ValueError(f"more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB in its working folder")
+            # A stand-in is not sent: what it stands for is there.
+            if _MARK.encode() not in data[:500]:
+                found[str(path)] = data
+        return found
+
+    def _paths(self) -> Iterator[Path]:
+        for path in dict.fromkeys([*self.named, *regular_files(self.roots)]):
+            # The candidate has the program itself.
+            if path.is_file() and path != self._program and not self._is_kept(path):
+                yield path
+
+    def bring_back(self, left: Mapping[Any, Any]) -> None:
+        """Write what a program left, as far as it is where the call had been. All of it is a stranger's word."""
+        for name, data in left.items():
+            if type(name) is str and (data is None or type(data) is bytes) and self._may_be_written(name):
+                path = Path(name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+                with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+                    file.write(_stand_in(name, self._kept).encode() if data is None else data)
+                path.chmod(0o700 if data is None else 0o600)
+
+    def _may_be_written(self, name: str) -> bool:
+        path = Path(name)
+        if "\0" in name or str(path) != name or path.resolve() != path or path == self._program or self._is_kept(path):
+            return False
+        inside = path in self.named or any(root in path.parents for root in self.roots)
+        if not inside or self._scratch not in path.parents or path.suffix.lower() in _CODE:
+            return False
+        return not any(part.startswith(".") for part in path.relative_to(self._scratch).parts)
+
+
+def run_elsewhere(ask: Ask, argv: Sequence[str], folder: Path) -> int:
+    """In the process of a stand-in: its whole life. `ask` calls a function of the candidate's side."""
+    settings = json.loads((folder / _SETTINGS).read_text())
+    cwd = Path.cwd().resolve()
+    carried = Carried(argv, cwd, settings)
+    env = {name: it for name, it in os.environ.items() if settings["env"].get(name) != it and name != "PWD"}
+    words = [PROGRAM if word == settings["program"] else word for word in argv]
+    try:
+        request: dict[str, Any] = {"argv": words, "cwd": str(cwd), "env": env, "stdin": _stdin()}
+        request["files"] = carried.files()
+    except ValueError as error:
+        sys.stderr.write(f"{argv[0]}: cannot be carried to the candidate: {error}\n")
+        return 126
+    request.update(program=settings["program"], roots=[*map(str, carried.roots)], named=[*map(str, carried.named)])
+    ended = _ended(ask, request)
+    carried.bring_back(ended["files"])
+    for stream, name in ((sys.stdout, "stdout"), (sys.stderr, "stderr")):
+        stream.buffer.write(ended[name])
+        stream.buffer.flush()
+    code = int(ended["code"])
+    if -64 < code < 0:  # it was ended by a signal, and so is the stand-in
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code & 0xFF
+
+
+def _ended(ask: Ask, request: Mapping[str, Any]) -> dict[str, Any]:
+    """How it ended there. The candidate may answer anything, and is not waited for where it does not wait itself."""
+    number, early = ask("start", request), 0
+    while early < _TOO_EARLY:
+        asked = time.monotonic()
+        answer = ask("wait", number, SLICE_S)
+        if type(answer) is dict and all(type(answer.get(name)) is kind for name, kind in _ENDED.items()):
+            return answer
+        if answer is not None:
+            break
+        early = early + 1 if time.monotonic() - asked < SLICE_S / 2 else 0
+    return {"code": 125, "stdout": b"", "stderr": b"the candidate's side does not say how it ended\n", "files": {}}
+
+
+def _stdin() -> bytes:
+    """What was given. A terminal, or nothing, is empty."""
+    try:
+        kind = os.fstat(0).st_mode
+    except OSError:
+        return b""
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return b""
+    data = sys.stdin.buffer.read(MAX_STREAM + 1)
+    if len(data) > MAX_STREAM:
+        raise ValueError(f"more than {MAX_STREAM >> 20} MiB of input")
+    return data

@@ -1,0 +1,168 @@
+"""Programs that an evaluator starts: what goes along to the candidate's chamber, and what may come back."""
+
+import importlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from orchestrator.change import Tree
+from orchestrator.judge.helpers import GUEST, HARBOR, JUDGE_HELPERS, imported_by
+
+MODULES = ("blastdoor_carry", "blastdoor_programs")
+
+
+@pytest.fixture
+def guest(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(GUEST))
+    yield importlib.import_module("blastdoor_carry")
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, Any]:
+    """Scratch with a working folder, our own folder and the program in it; beside it the judge's own files."""
+    for name in ("scratch/work/sub", "scratch/ours", "scratch/there", "judge"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "scratch/work/in.txt").write_text("40")
+    (tmp_path / "scratch/alone.txt").write_text("alone")
+    (tmp_path / "scratch/ours/door").write_text("secret")
+    (tmp_path / "scratch/there/prog.rs").write_text("fn main() {}")
+    (tmp_path / "judge/gold.txt").write_text("42")
+    (tmp_path / "judge/named.txt").write_text("named")
+    scratch = tmp_path / "scratch"
+    return {"scratch": scratch, "kept": scratch / "ours", "program": scratch / "there/prog.rs"}
+
+
+def carried(guest: ModuleType, places: dict[str, Any], cwd: str, *argv: str) -> Any:
+    at: Path = (places["scratch"] / cwd).resolve()
+    return guest.Carried(["tool", *argv], at, {name: str(it) for name, it in places.items()})
+
+
+def test_the_working_folder_goes_along(guest: ModuleType, places: dict[str, Any]) -> None:
+    """With what the command line names, and without our own folder."""
+    found = carried(guest, places, "work", str(places["scratch"] / "alone.txt"), "--x=sub/new.txt").files()
+    assert sorted(Path(name).name for name in found) == ["alone.txt", "in.txt"]
+    assert sorted(Path(name).name for name in carried(guest, places, ".").files()) == ["alone.txt", "in.txt"]
+
+
+def test_the_judges_own_folder_stays(guest: ModuleType, places: dict[str, Any]) -> None:
+    """Only what the command line names goes along of it, and nothing comes back there."""
+    call = carried(guest, places, "../judge", "named.txt")
+    assert [Path(name).name for name in call.files()] == ["named.txt"]
+    named = places["scratch"].parent / "judge/named.txt"
+    call.bring_back({str(named): b"other", str(named.with_name("gold.txt")): b"other"})
+    assert (named.read_text(), named.with_name("gold.txt").read_text()) == ("named", "42")
+
+
+def test_too_much_for_one_call(guest: ModuleType, places: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest, "MAX_BYTES", 1)
+    with pytest.raises(ValueError, match="MiB in its working folder"):
+        carried(guest, places, "work").files()
+
+
+HOSTILE = [
+    "work/../../judge/gold.txt",
+    "work/numpy.py",
+    "work/x.so",
+    "work/x.PTH",
+    "work/.profile",
+    ".local/lib/x",
+    "ours/tools/cargo",
+    "there/prog.rs",
+    "other/x.txt",
+    "work/link/x.txt",
+    "work/file-link",
+    "work/nul\0",
+    "work//double.txt",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_must_not_come_back(guest: ModuleType, places: dict[str, Any], name: str) -> None:
+    """Nothing outside of where the call was, nothing that a Python would load, nothing over a link."""
+    scratch = places["scratch"].resolve()
+    (scratch / "work/link").symlink_to(scratch.parent / "judge")
+    (scratch / "work/file-link").symlink_to(scratch.parent / "judge/gold.txt")
+    before = {path: path.read_bytes() for path in scratch.parent.rglob("*") if path.is_file()}
+    call = carried(guest, places, "." if name.startswith((".", "ours", "there")) else "work")
+    call.bring_back({f"{scratch}/{name}": b"evil"})
+    assert {path: path.read_bytes() for path in scratch.parent.rglob("*") if path.is_file()} == before
+
+
+def test_odd_answers_are_not_written(guest: ModuleType, places: dict[str, Any]) -> None:
+    call = carried(guest, places, "work")
+    call.bring_back({7: b"x", f"{places['scratch']}/work/a": "text", f"{places['scratch']}/work/b": 3.0})
+    assert sorted(it.name for it in (places["scratch"] / "work").iterdir()) == ["in.txt", "sub"]
+
+
+def test_what_comes_back(guest: ModuleType, places: dict[str, Any]) -> None:
+    """Files as they are; one that could be started is a stand-in, which is not sent on."""
+    work = (places["scratch"] / "work").resolve()
+    call = carried(guest, places, "work")
+    call.bring_back({f"{work}/out/new.txt": b"42", f"{work}/built": None})
+    assert (work / "out/new.txt").read_bytes() == b"42"
+    assert (work / "out/new.txt").stat().st_mode & 0o111 == 0
+    assert "carry(" in (work / "built").read_text()
+    assert f"{work}/built" not in carried(guest, places, "work").files()
+
+
+@pytest.mark.parametrize("answer", [None, True, {"code": 0}, {"code": "0", "stdout": b"", "stderr": b"", "files": {}}])
+def test_a_candidate_that_does_not_say_how_it_ended(guest: ModuleType, answer: object) -> None:
+    """It is not waited for without end."""
+    asked: list[str] = []
+
+    def ask(function: str, *_: object) -> object:
+        asked.append(function)
+        return answer
+
+    assert guest._ended(ask, {})["code"] == 125
+    assert len(asked) <= 30
+
+
+def test_runs(guest: ModuleType, tmp_path: Path) -> None:
+    """A run gets its files and input, and gives exit code, output and what changed; a given-up one is ended."""
+    programs = importlib.import_module("blastdoor_programs")
+    program, work = tmp_path / "prog.sh", tmp_path / "work"
+    program.write_text('cat "$1" - > out.txt; echo told; touch built; chmod +x built; exit 3')
+    runs = programs.Runs(program)
+    assert runs.program() == program.read_bytes()
+    request = {
+        "argv": ["sh", "{program}", "in.txt"],
+        "cwd": str(work),
+        "env": {"BLASTDOOR_OUT": "no", "A": "b"},
+        "stdin": b"2",
+        "files": {f"{work}/in.txt": b"40"},
+        "program": str(tmp_path / "there/prog.sh"),
+        "roots": [str(work)],
+        "named": [],
+    }
+    sleeping = runs.start({**request, "argv": ["sleep", "600"]})
+    process = runs._runs[sleeping]._process
+    runs._runs[sleeping].asked = time.monotonic() - 60
+    number = runs.start(request)
+    while (ended := runs.wait(number, 0.5)) is None:
+        pass
+    assert ended == {
+        "code": 3,
+        "stdout": b"told\n",
+        "stderr": b"",
+        "files": {f"{work}/out.txt": b"402", f"{work}/built": None},
+    }
+    assert (tmp_path / "there/prog.sh").read_bytes() == program.read_bytes()
+    assert process.returncode == -9
+    missing = runs.start({**request, "argv": ["no-such-tool"]})
+    assert runs.wait(missing, 0.5)["code"] == 127
+
+
+def test_modules_travel_with_a_judge_that_imports_them() -> None:
+    """In data mode, too; a judge of one's own gets none of them."""
+    assert imported_by(Tree.of({"judge.py": b"from blastdoor_judge import publish\n"})) == ()
+    assert imported_by(Tree.of({"judge.py": b"from blastdoor_openevolve import judge\n"})) == JUDGE_HELPERS
+    assert imported_by(Tree.of({"judge.py": b"import os\nfrom blastdoor_harbor import judge\n"})) == (HARBOR,)
+    assert imported_by(Tree.of({"notes.txt": b"from blastdoor_openevolve import judge\n"})) == ()
