@@ -132,10 +132,10 @@ def versions_of(source: Source) -> dict[str, str]:
     if "requirements.txt" not in source.names:
         return {}
     lines = source.text("requirements.txt").splitlines()
-    return dict(found for line in lines[:1000] if (found := _requirement(line.partition("#")[0].strip())))
+    return dict(found for line in lines[:1000] if (found := parse_requirement(line.partition("#")[0].strip())))
 
 
-def _requirement(line: str) -> tuple[str, str] | None:
+def parse_requirement(line: str) -> tuple[str, str] | None:
     """Name and version. Each clause is matched alone: one pattern for all of them could be cut in too many ways."""
     name = _INDEX_NAME.match(line)
     if name is None or len(line) > _REQUIREMENT_CHARACTERS:

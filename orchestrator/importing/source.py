@@ -15,6 +15,7 @@ from orchestrator.task import TaskError
 MAX_FILES = 5_000
 MAX_FILE_BYTES = 32 << 20
 MAX_TEXT_BYTES = 1 << 20
+MAX_FOLDERS_DEEP = 64
 _LEFT_OUT = frozenset(["__pycache__", "node_modules", "openevolve_output"])
 
 
@@ -30,9 +31,12 @@ class Source:
     @classmethod
     def of(cls, folder: Path) -> "Source":
         if not folder.is_dir():
-            raise TaskError(f"{folder}: is no folder; name the one that has the evaluator and the program")
+            raise TaskError(f"{folder}: is no folder; name an existing one")
         found: list[str] = []
         for parent, folders, names in os.walk(folder):
+            # The walk goes as deep as its stack, which a tree can be made to exceed.
+            if parent.count(os.sep) - str(folder).count(os.sep) > MAX_FOLDERS_DEEP:
+                raise TaskError(f"{folder}: has more than {MAX_FOLDERS_DEEP} folders in folders; name a flatter one")
             folders[:] = sorted(name for name in folders if name[0] != "." and name not in _LEFT_OUT)
             for name in sorted(names):
                 path = Path(parent, name)
@@ -41,7 +45,7 @@ class Source:
                     _refuse_unseen(folder, path.relative_to(folder).as_posix())
                     found.append(path.relative_to(folder).as_posix())
             if len(found) > MAX_FILES:
-                raise TaskError(f"{folder}: has more than {MAX_FILES:,} files; name the folder of one task")
+                raise TaskError(f"{folder}: has more than {MAX_FILES:,} files; name a smaller folder")
         return cls(folder, tuple(found))
 
     def at_top(self, pattern: str) -> list[str]:

@@ -27,6 +27,7 @@ CHEAT_ANSWERS = (
     "an error",
 )
 CANDIDATE_HELPERS = (
+    "blastdoor_batch.py",
     "blastdoor_candidate.py",
     "blastdoor_programs.py",
     "blastdoor_frames.py",
@@ -42,6 +43,8 @@ JUDGE_HELPERS = (
     "blastdoor_evaluator.py",
     "blastdoor_evo.py",
     "blastdoor_openevolve.py",
+    "blastdoor_recorded.py",
+    "blastdoor_same.py",
     "blastdoor_shinka.py",
     "blastdoor_frames.py",
     "blastdoor_kinds.py",

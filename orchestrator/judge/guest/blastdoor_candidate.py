@@ -23,7 +23,7 @@ from blastdoor_frames import Ended, Frames
 from blastdoor_kinds import Remote, decode_exact, error_name, exact_pieces
 from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
-__all__ = ["serve"]
+__all__ = ["serve", "serve_loaded"]
 
 _WORDS = 500
 _OBJECTS = 10_000
@@ -32,7 +32,12 @@ Functions = Mapping[str, Callable[..., Any]]
 
 def serve(**functions: Callable[..., Any]) -> None:
     """Answer calls of these functions until nobody calls any more."""
-    _answer_all(Frames(), lambda: functions)
+    serve_loaded(lambda: functions)
+
+
+def serve_loaded(load: Callable[[], Functions]) -> None:
+    """The same with functions that are had only once somebody asks: what loading them prints goes to the log."""
+    _answer_all(Frames(), load)
 
 
 def _answer_all(frames: Frames, load: Callable[[], Functions]) -> None:
@@ -167,7 +172,7 @@ def _main(arguments: list[str]) -> int:
         return 2
     path = Path(arguments[0]).resolve()
     sys.argv = [str(path)]
-    _answer_all(Frames(), lambda: _functions_of(path))
+    serve_loaded(lambda: _functions_of(path))
     return 0
 
 

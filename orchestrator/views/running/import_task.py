@@ -40,7 +40,7 @@ def command(
     """
     folder = folder or Path(source.resolve().name)
     try:
-        request = ImportRequest(source=source, name=_name_of(folder), packages=dict(map(_package, packages)), **said)
+        request = ImportRequest(source=source, name=name_of(folder), packages=dict(map(package_pair, packages)), **said)
         imported = _read(system, request)
         tier = write_task(imported, folder)
     except TaskError as error:
@@ -71,14 +71,14 @@ def _read(system: str, request: ImportRequest) -> Imported:
     return imported
 
 
-def _package(text: str) -> tuple[str, str]:
+def package_pair(text: str) -> tuple[str, str]:
     match = re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)=([A-Za-z0-9][A-Za-z0-9._-]*)", text)
     if match is None:
         raise TaskError(f'--package {text}: write it as IMPORT=NAME, like "sklearn=scikit-learn"')
     return match[1], match[2]
 
 
-def _name_of(folder: Path) -> str:
+def name_of(folder: Path) -> str:
     words = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")
     return words[:64].strip("-") or "imported"
 

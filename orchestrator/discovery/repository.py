@@ -1,0 +1,209 @@
+"""What the text of a repository tells: its tests, benchmarks, scripts and parameters. Nothing of it is run here."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from orchestrator.importing.source import Source
+from orchestrator.python_source import parse_python
+from orchestrator.task import TaskError
+
+MAX_PYTHON_BYTES = 1 << 20
+_MAX_FILE_BYTES = 4 << 20
+_MAX_BYTES = 40 << 20
+_SHOWN_PARAMETERS = 200
+_TEST = re.compile(r"(test_.*|.*_tests?|tests?)\.py")
+_SCRIPT_TEST = re.compile(r"(test|tests|.*[._-]test)\.(js|cjs|mjs)")
+_BENCH = re.compile(r"(^|[._/-])(bench|benchmark|benchmarks|perf)([._/-]|$)", re.IGNORECASE)
+_BESIDE = frozenset(["doc", "docs", "example", "examples", "tools", "scripts", "build", "dist", "ci"])
+_JAVASCRIPT = (".js", ".cjs", ".mjs")
+_OTHERS = {".rs": "Rust", ".go": "Go", ".c": "C", ".cc": "C++", ".cpp": "C++", ".java": "Java", ".ts": "TypeScript"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that somebody chose: a constant of a module, or the default of a flag."""
+
+    path: str
+    line: int
+    name: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.name} = {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function of a Python file. `line` is where its code begins, decorators included; `plain` where a module's
+    attribute of that name is the function.
+    """
+
+    path: str
+    name: str
+    line: int
+    end: int
+    plain: bool
+
+
+@dataclass(frozen=True)
+class Repository:
+    """`names` are the files that chambers get; `left_out` those that are too large for that."""
+
+    source: Source
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: Source) -> "Repository":
+        """Raises TaskError for one that no chamber could hold."""
+        sizes = {name: (source.folder / name).lstat().st_size for name in source.names}
+        names = tuple(name for name, size in sizes.items() if size <= _MAX_FILE_BYTES)
+        if not names:
+            raise TaskError(f"{source.folder}: has no files to look at; name the folder of a repository")
+        if sum(sizes[name] for name in names) > _MAX_BYTES:
+            raise TaskError(
+                f"{source.folder}: has more than {_MAX_BYTES >> 20} MiB of files; name the folder of one package"
+            )
+        return cls(source, names, tuple(name for name in sizes if name not in names))
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        return {name: self.source.read(name) for name in self.names}
+
+    @cached_property
+    def trees(self) -> dict[str, ast.Module]:
+        """Every Python file that can be read."""
+        small = {name: data for name, data in self.files.items() if name.endswith(".py")}
+        parsed = {name: parse_python(data) for name, data in small.items() if len(data) <= MAX_PYTHON_BYTES}
+        return {name: tree for name, tree in parsed.items() if tree is not None}
+
+    @property
+    def unreadable(self) -> list[str]:
+        return [name for name in self.names if name.endswith(".py") and name not in self.trees]
+
+    @cached_property
+    def tests(self) -> tuple[str, ...]:
+        return tuple(name for name in self.trees if _TEST.fullmatch(PurePosixPath(name).name))
+
+    @cached_property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Python programs that say in their name that they take times."""
+        return tuple(
+            name for name in self.trees if _BENCH.search(name) and name not in self.tests and self._starts(name)
+        )
+
+    @cached_property
+    def scripts(self) -> tuple[str, ...]:
+        rest = set(self.trees) - set(self.tests) - set(self.benchmarks)
+        return tuple(name for name in self.trees if name in rest and self._starts(name))
+
+    @cached_property
+    def code(self) -> tuple[str, ...]:
+        """Python files that may be made better: none that tests, measures or documents."""
+        return tuple(name for name in self.trees if self._is_code(name))
+
+    @cached_property
+    def javascript(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name.endswith(_JAVASCRIPT))
+
+    @property
+    def javascript_tests(self) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name in self.javascript
+            if _SCRIPT_TEST.fullmatch(PurePosixPath(name).name) or {"test", "tests"} & {*name.split("/")[:-1]}
+        )
+
+    @property
+    def javascript_benchmarks(self) -> tuple[str, ...]:
+        return tuple(name for name in self.javascript if _BENCH.search(name))
+
+    @property
+    def other_languages(self) -> list[str]:
+        return sorted({_OTHERS[it] for name in self.names if (it := PurePosixPath(name).suffix) in _OTHERS})
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """Where its modules are imported from."""
+        return ("src", ".") if any(name.startswith("src/") for name in self.trees) else (".",)
+
+    def module_of(self, path: str) -> str:
+        """The name by which tests import this file."""
+        inside = path.removeprefix("src/") if "src" in self.roots else path
+        return inside.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @cached_property
+    def uses_pytest(self) -> bool:
+        """Whether its tests need pytest: they import it, or are functions of their own."""
+        return any("pytest" in imported(self.trees[name]) or _has_bare_tests(self.trees[name]) for name in self.tests)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        found = (it for name in self.code for it in _parameters(name, self.trees[name]))
+        return tuple(it for it, _ in zip(found, range(_SHOWN_PARAMETERS), strict=False))
+
+    def definitions(self, path: str) -> list[Definition]:
+        return list(_definitions(path, self.trees[path].body, "", plain=True))
+
+    def _is_code(self, name: str) -> bool:
+        parts = name.split("/")
+        beside = {*parts[:-1]} & {*_BESIDE, "test", "tests", "testing"}
+        special = parts[-1] in ("conftest.py", "setup.py") or ":" in name
+        return not (beside or special or name in self.tests or _BENCH.search(name))
+
+    def _starts(self, name: str) -> bool:
+        return any(isinstance(node, ast.If) and "__main__" in ast.dump(node.test) for node in self.trees[name].body)
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """The modules that it imports, by the first part of their names."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {it.name.partition(".")[0] for it in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def _has_bare_tests(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.FunctionDef) and node.name.startswith("test") for node in tree.body)
+
+
+def _definitions(path: str, body: list[ast.stmt], within: str, *, plain: bool) -> Iterator[Definition]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            line = min([node.lineno, *(it.lineno for it in node.decorator_list)])
+            ends = node.end_lineno or node.lineno
+            is_plain = plain and isinstance(node, ast.FunctionDef)
+            yield Definition(path, f"{within}{node.name}", line, ends, is_plain)
+        elif isinstance(node, ast.ClassDef):
+            yield from _definitions(path, node.body, f"{within}{node.name}.", plain=False)
+
+
+def _parameters(path: str, tree: ast.Module) -> Iterator[Parameter]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name, value = node.targets[0].id, _number(node.value)
+            if value is not None and name.isupper():
+                yield Parameter(path, node.lineno, name, value)
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("add_argument", "option"):
+            flags = [it.value for it in call.args if isinstance(it, ast.Constant) and isinstance(it.value, str)]
+            given = {it.arg: it.value for it in call.keywords}
+            value = _number(given["default"]) if "default" in given else None
+            if flags and flags[0].startswith("-") and value is not None:
+                yield Parameter(path, call.lineno, flags[-1][:60], value)
+
+
+def _number(node: ast.expr) -> float | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        try:
+            return float(node.value)
+        except OverflowError:
+            return None
+    return None

@@ -1,0 +1,202 @@
+"""What could be searched for in a repository, the most promising first."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.discovery.profile import Profile, Spot
+from orchestrator.discovery.repository import Parameter
+
+BATCHES = 8
+# A batch must take so long that a channel between chambers, busy as it may be, tells a faster one from it.
+_BATCH_S = 0.004
+_MOST_REPEATS = 1000
+_MOST_REGIONS = 6
+_HOT_SHARE = 0.03
+# What bringing a question and its answer takes beside the call itself, about.
+_CARRIED_S = 20e-6
+_LEAST_SHARE = 0.005
+
+
+def spread_of(times: Sequence[float]) -> float:
+    """How far the usual time of the same work is from their median, as a share of it."""
+    middle = statistics.median(times)
+    return statistics.median(abs(it - middle) for it in times) / middle if middle else 0.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Questions with known answers: so many were recorded, so many there are now; `totals` are the seconds that all of
+    them took, each time.
+    """
+
+    data: bytes
+    recorded: int
+    count: int
+    totals: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(self.totals)
+
+    @property
+    def spread(self) -> float:
+        return spread_of(self.totals)
+
+    @property
+    def call_s(self) -> float:
+        return self.seconds / self.count
+
+    @property
+    def batches(self) -> int:
+        return max(3, min(BATCHES, self.count))
+
+    @property
+    def repeat(self) -> int:
+        """How often each question must be asked at once for a batch to be long enough; 1 where that is never needed."""
+        batch = self.seconds / self.batches
+        return 1 if batch >= _BATCH_S else min(_MOST_REPEATS, int(_BATCH_S / max(batch, 1e-7)) + 1)
+
+
+@dataclass(frozen=True)
+class FunctionTarget:
+    """A function that a judge can call, and what of the code beneath it takes the time."""
+
+    module: str
+    function: str
+    path: str
+    share: float
+    calls: int
+    editable: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    pool: Pool
+
+    tier = "relay"
+    metric = "seconds"
+
+    @property
+    def title(self) -> str:
+        return f"{self.path}::{self.function}"
+
+    @property
+    def worth(self) -> float:
+        """The share of the tests' time, as far as a judge could see it become less."""
+        call_s = self.pool.call_s
+        return self.share * call_s / (call_s + _CARRIED_S) / (1 if self.pool.repeat == 1 else 2)
+
+    @property
+    def noise(self) -> float:
+        return self.pool.spread
+
+    @property
+    def run_s(self) -> float:
+        return self.pool.seconds * self.pool.repeat
+
+    @property
+    def reason(self) -> str:
+        return (
+            f"{self.share:.0%} of the profiled time is beneath it; {self.calls:,} calls; {self.pool.recorded} recorded"
+            f" and {self.pool.count - min(self.pool.recorded, self.pool.count)} made from them, which it answers alike"
+            " each time"
+        )
+
+    @property
+    def doubts(self) -> list[str]:
+        found = []
+        if self.pool.repeat > 1:
+            found.append(
+                f"its calls are short, so each question is asked {self.pool.repeat} times in one judging: a cache of"
+                " answers would gain"
+            )
+        if self.pool.call_s < _CARRIED_S:
+            found.append(
+                f"a call takes {self.pool.call_s * 1e6:.1f} µs, less than bringing it to another chamber: a gain looks"
+                " smaller than it is"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class CommandTarget:
+    """A whole command, timed from outside. What it worked out nobody can check."""
+
+    command: tuple[str, ...]
+    path: str
+    seconds: tuple[float, ...]
+    editable: tuple[str, ...]
+    why: str
+
+    tier = "shared"
+    metric = "score"
+    worth = 0.0
+    doubts: tuple[str, ...] = (
+        'tier "shared", the weakest: judge and clock are in one chamber with the candidate, which could forge its time;'
+        " whether it still does its work is its own word",
+    )
+
+    @property
+    def title(self) -> str:
+        return " ".join(self.command)
+
+    @property
+    def noise(self) -> float:
+        return spread_of(self.seconds)
+
+    @property
+    def run_s(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def reason(self) -> str:
+        return f"a whole command, since {self.why}"
+
+
+Target = FunctionTarget | CommandTarget
+
+
+def entries(profile: Profile, most: int) -> list[int]:
+    """Spots that a judge might call, by the time beneath them: functions of a module, not those of a class."""
+    whole = total(profile)
+    found = [
+        number
+        for number, it in enumerate(profile.spots)
+        if it.definition.plain and it.calls and it.all_s >= _LEAST_SHARE * whole
+    ]
+    return sorted(found, key=lambda number: -profile.spots[number].all_s)[:most]
+
+
+def total(profile: Profile) -> float:
+    """The seconds that the repository's own code took, and what that called outside of it."""
+    return max([it.all_s for it in profile.spots], default=0.0)
+
+
+def share_of(profile: Profile, number: int) -> float:
+    whole = total(profile)
+    return min(1.0, profile.spots[number].all_s / whole) if whole else 0.0
+
+
+def regions(profile: Profile, entry: int) -> tuple[str, ...]:
+    """The function itself and what takes most of the time beneath it, for `editable`; none lies in another."""
+    start = profile.spots[entry]
+    hot = [profile.spots[it] for it in profile.reached(entry) if it != entry]
+    hot = sorted((it for it in hot if it.own_s >= _HOT_SHARE * start.all_s), key=lambda it: -it.own_s)
+    kept: list[Spot] = []
+    for it in [start, *hot]:
+        if len(kept) < _MOST_REGIONS and not any(_overlap(it, other) for other in kept):
+            kept.append(it)
+    return tuple(f"{it.definition.path}::{it.definition.name}" for it in kept)
+
+
+def _overlap(one: Spot, two: Spot) -> bool:
+    a, b = one.definition, two.definition
+    return a.path == b.path and a.line <= b.end and b.line <= a.end
+
+
+def near(parameters: Sequence[Parameter], editable: Sequence[str]) -> tuple[Parameter, ...]:
+    """The parameters of the files in which a target may be changed."""
+    files = {it.partition(":")[0] for it in editable}
+    return tuple(it for it in parameters if it.path in files)[:8]
+
+
+def ranked(targets: Sequence[Target]) -> list[Target]:
+    return sorted(targets, key=lambda it: -it.worth)

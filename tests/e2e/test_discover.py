@@ -1,0 +1,80 @@
+"""A repository on a real engine: looked at, made a task of, judged, and searched."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.discovery.discover import discover
+from orchestrator.discovery.repository import Repository
+from orchestrator.discovery.targets import FunctionTarget
+from orchestrator.discovery.writing import Made
+from orchestrator.importing import write_task
+from orchestrator.importing.source import Source
+from orchestrator.loop.rehearsal import rehearse
+from orchestrator.settings import Settings
+from orchestrator.task import ImageSpec, load_task
+from orchestrator.task.snapshot import snapshot
+from orchestrator.views.exits import Exit
+from orchestrator.wiring.backends.docker import docker_config, docker_site
+from orchestrator.wiring.laboratory import open_laboratory
+from orchestrator.wiring.parts import make_parts
+from tests.clicking import runner
+from tests.orchestrator.discovery.repositories import UNITTEST, write
+
+pytestmark = pytest.mark.docker
+
+# Twenty times the work that it needs, which operators take away.
+WASTEFUL = """
+def words(text):
+    found = []
+    for _ in range(20):
+        found = sorted(set(text.split()))
+    return found
+"""
+TESTS = """
+import unittest
+
+import wasteful
+
+
+class Tests(unittest.TestCase):
+    def test_words(self):
+        for size in range(1, 60):
+            self.assertTrue(wasteful.words(" ".join(f"w{i}" for i in range(20 * size))))
+"""
+
+
+async def test_a_repository_becomes_a_task_that_scores(tmp_path: Path) -> None:
+    """Profile, calls and answers come out of chambers as bytes, and the judge of the task that they make scores."""
+    there = Repository.of(Source.of(write(tmp_path / "there", UNITTEST)))
+    settings = Settings()
+    async with docker_site(docker_config(settings, inputs_folder=tmp_path / "cache"), settings.image) as site:
+        image = ImageSpec(base=settings.image)
+        laboratory = await open_laboratory(there, image, site, wall_s=120, memory=256 << 20)
+        found = await discover(there, laboratory, lambda _: None, work_s=0.1)
+        target = next(it for it in found.targets if isinstance(it, FunctionTarget) and it.function == "top")
+        folder = tmp_path / "task"
+        write_task(Made(there, (), found.guard, 256).task(target, "words"), folder)
+        task = load_task(folder)
+        run = await rehearse(await make_parts(task, snapshot(task, folder), site))
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.functions == ("each",)
+    assert run.verdict
+    assert run.verdict.metrics["seconds"] > 0
+
+
+@pytest.mark.slow
+def test_what_was_found_is_ready_and_can_be_made_better(tmp_path: Path) -> None:
+    """The command alone: the task that it writes passes its check, and a short search on it gains."""
+    from orchestrator.views.cli import cli
+
+    there = write(tmp_path / "there", {"wasteful.py": WASTEFUL, "test_wasteful.py": TESTS})
+    folder = str(tmp_path / "task")
+    made = runner().invoke(cli, ["discover", str(there), "--target", "1", "--into", folder], standalone_mode=False)
+    assert made.return_value is Exit.OK, made.output
+    assert "check: ready to be searched" in made.output
+    words = ["run", folder, "--proposer", "operators", "--attempts", "16", "--seed", "1"]
+    assert runner().invoke(cli, words, standalone_mode=False).return_value == Exit.OK
+    status = runner().invoke(cli, ["status", folder], standalone_mode=False).output
+    assert "best: " in status
+    assert " at 1," not in status, status

@@ -1,0 +1,135 @@
+"""From a small repository to targets, and from a target to a task. What runs, runs in processes of this machine."""
+
+from pathlib import Path
+
+from orchestrator.discovery.discover import Found, discover
+from orchestrator.discovery.targets import CommandTarget, FunctionTarget
+from orchestrator.discovery.writing import Made
+from orchestrator.domain.tier import Tier
+from orchestrator.importing import write_task
+from orchestrator.task import load_task
+from tests.orchestrator.discovery.repositories import BROKEN, UNITTEST, WORDS, decoded, laboratory, repository
+
+BENCHMARK = """
+import words
+
+if __name__ == "__main__":
+    for size in range(1, 60):
+        words.top([f"w{i}" for i in range(size)])
+"""
+
+
+async def look(folder: Path, files: dict[str, str]) -> Found:
+    found = repository(folder, files)
+    return await discover(found, laboratory(found), lambda _: None, work_s=0.01)
+
+
+def function(found: Found, name: str) -> FunctionTarget:
+    return next(it for it in found.targets if isinstance(it, FunctionTarget) and it.function == name)
+
+
+async def test_tests_become_a_task(tmp_path: Path) -> None:
+    """A function that takes plain values is found by the profile of the tests, with what is hot beneath it; its calls
+    are gold, and the tests are the guard. One that changes its arguments, and one that gives an object, are left alone.
+    """
+    there = repository(tmp_path / "there", UNITTEST)
+    found = await discover(there, laboratory(there), lambda _: None, work_s=0.01)
+    assert {it.title for it in found.targets} == {"words.py::top", "words.py::unique"}
+    target = function(found, "top")
+    _check_target(target)
+    assert found.guard
+    assert found.guard.suite.command(["."])[:5] == ("env", "PYTHONPATH=.", "python3", "-m", "unittest")
+    folder = tmp_path / "task"
+    assert write_task(Made(there, ("numpy",), found.guard, 512).task(target, "words"), folder) is Tier.RELAY
+    _check_task(folder, target)
+
+
+def _check_target(target: FunctionTarget) -> None:
+    assert target.module == "words"
+    assert target.editable[0] == "words.py::top"
+    assert {"words.py::unique", "words.py::Counter.count"} <= set(target.editable)
+    assert [it.name for it in target.parameters] == ["LIMIT"]
+    calls = decoded(target.pool.data)
+    assert len(calls) == target.pool.count > target.pool.recorded
+    assert [["b", "a", "b"], {"most": 1}, True, ["b"]] in [[*it[0], *it[1:4]] for it in calls]
+    assert [[], {"most": -1}, False, "ValueError"] in [[*it[0], *it[1:4]] for it in calls]
+
+
+def _check_task(folder: Path, target: FunctionTarget) -> None:
+    """An ordinary task: the repository as it is, a region for each hot function, a judge that calls."""
+    task = load_task(folder)
+    assert task.trial.command == ("python3", "-m", "blastdoor_batch", "words", "top")
+    assert tuple(task.editable) == target.editable
+    assert task.metrics[0].timing
+    assert task.certify.rule == "noisy"
+    assert task.image.pip == ("numpy",)
+    assert task.guards[0].name == "tests"
+    assert (folder / "workspace/words.py").read_text() == WORDS
+    assert not (folder / "workspace/.blastdoor").exists()
+
+
+async def test_tests_that_fail_guard_nothing(tmp_path: Path) -> None:
+    """A file of tests that fails as it is, is left out of the guard, and told."""
+    found = await look(tmp_path / "there", {**UNITTEST, "tests/test_broken.py": BROKEN})
+    assert found.guard
+    assert found.guard.left_out == 1
+    assert "tests/test_broken.py" not in found.guard.suite.command(["."])
+    assert "tests.test_broken.Broken.test_never" in found.notes[0]
+
+
+async def test_no_test_passes(tmp_path: Path) -> None:
+    """Then there is no target, and one line that says which test it was."""
+    found = await look(tmp_path / "there", {"words.py": WORDS, "tests/test_broken.py": BROKEN})
+    assert not found.targets
+    assert "no test passes as it is: tests.test_broken.Broken.test_never" in found.notes[0]
+
+
+async def test_a_process_that_ends_itself(tmp_path: Path) -> None:
+    """Tests that take the process along leave no report, and that is told."""
+    ends = "import os, unittest\n\nclass Ends(unittest.TestCase):\n    def test(self):\n        os._exit(7)\n"
+    found = await look(tmp_path / "there", {"words.py": WORDS, "test_ends.py": ends})
+    assert not found.targets
+    assert "did not come to an end: failed (exit code 7)" in found.notes[0]
+
+
+async def test_a_benchmark(tmp_path: Path) -> None:
+    """A script that measures is profiled and recorded like tests, and is itself a target of the weakest tier."""
+    found = await look(tmp_path / "there", {"words.py": WORDS, "benchmarks/bench_top.py": BENCHMARK})
+    assert found.guard is None
+    assert function(found, "top")
+    whole = next(it for it in found.targets if isinstance(it, CommandTarget))
+    assert found.targets[-1] is whole
+    assert whole.tier == "shared"
+    there = repository(tmp_path / "there", {})
+    folder = tmp_path / "task"
+    assert write_task(Made(there, (), None, 512).task(whole, "bench"), folder) is Tier.SHARED
+
+
+async def test_pytest(tmp_path: Path) -> None:
+    """Tests that are functions need pytest; those that fail are left out one by one."""
+    tests = """
+        import words
+
+        def test_top():
+            for size in range(1, 40):
+                assert words.top([f"w{i % 7}" for i in range(size)])
+
+        def test_never():
+            assert not words.top(["a"])
+    """
+    text = "\n".join(line.removeprefix("        ") for line in tests.splitlines())
+    found = await look(tmp_path / "there", {"src/words.py": WORDS, "tests/test_words.py": text})
+    assert function(found, "top").editable[0] == "src/words.py::top"
+    assert found.guard
+    assert "--deselect=tests/test_words.py::test_never" in found.guard.suite.command(["src", "."])
+    assert found.guard.suite.command(["src", "."])[1] == "PYTHONPATH=src:."
+
+
+async def test_new_questions_may_hang(tmp_path: Path) -> None:
+    """One that never had a large number, and takes the process along with it, keeps the questions that it answers."""
+    odd = "import os\n\ndef spin(x):\n    os._exit(1) if x > 99 else 0\n    return sum(range(20 * x))\n"
+    body = "        [odd.spin(x) for x in range(90)]\n"
+    test = f"import unittest, odd\n\nclass T(unittest.TestCase):\n    def test(self):\n{body}"
+    found = await look(tmp_path / "there", {"odd.py": odd, "test_odd.py": test})
+    target = function(found, "spin")
+    assert all(it[0][0] <= 99 for it in decoded(target.pool.data))
