@@ -20,13 +20,21 @@ class History:
     """The attempts of one role in the present run. Made again from the state on a resume, with the same content."""
 
     def __init__(
-        self, state: State, ranking: Ranking, role: Role, baseline: Iterable[str], read: Callable[[str], Tree]
+        self,
+        state: State,
+        ranking: Ranking,
+        role: Role,
+        baseline: Iterable[str],
+        read: Callable[[str], Tree],
+        *,
+        notes: bool = False,
     ) -> None:
         self._state = state
         self._ranking = ranking
         self._role = role
         self._baseline = tuple(baseline)
         self._read = read
+        self._tells_notes = notes
         self._gather()
 
     @property
@@ -132,7 +140,13 @@ class History:
             certified=self._certified(node),
             parent_certified=self._certified(self._state.nodes[node.parent]) if node.parent else None,
             screened=self._state.run.noisy,
+            notes=self._notes(node) if self._tells_notes else "",
         )
+
+    def _notes(self, node: Node) -> str:
+        trial = self._state.trials.get(node.submitted or "")
+        verdict = (trial.verdict if trial else None) or node.verdict
+        return verdict.notes if verdict else ""
 
     def _certified(self, node: Node) -> tuple[float, ...] | None:
         """By the repeats of its own test, which is over; those of a baseline grow, and would change what was learnt."""

@@ -231,7 +231,8 @@ class Workbench(Parts):
         """What each proposer may look back on; they must hear of every event that follows."""
         digests = filter(None, (self.root.digest, known_as(self.root, self.task.parameters), UNCHANGED))
         baseline = tuple(digests)
-        return {role: History(self.state, self.ranking, role, baseline, self.tree_here) for role in self.proposers}
+        given, told = (self.state, self.ranking), self.task.model.notes
+        return {role: History(*given, role, baseline, self.tree_here, notes=told) for role in self.proposers}
 
     @cached_property
     def novelty(self) -> Novelty | None:

@@ -50,7 +50,8 @@ class Tried:
     the fixed code of what was wrong; neither has a word of a log or of the judge in it.
 
     `drawn` is what was chosen by chance to make it, `usd` and `seconds` what it cost. In a noisy task, `certified` are
-    the merits by its repeats; `screened` is one that has none.
+    the merits by its repeats; `screened` is one that has none. `notes` is what the judge wrote beside its verdict, only
+    where the task lets models know it.
     """
 
     node: str
@@ -70,6 +71,7 @@ class Tried:
     certified: tuple[float, ...] | None = None
     parent_certified: tuple[float, ...] | None = None
     screened: bool = False
+    notes: str = ""
 
 
 class Past(Protocol):

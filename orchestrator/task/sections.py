@@ -254,6 +254,7 @@ class ModelSpec(Section):
     context: int = Field(default=30_000, ge=1_000, le=10_000_000)
     form: Literal["blocks", "diff", "whole"] = "blocks"
     others: bool = True
+    notes: bool = False
     temperature: tuple[Warmth, Warmth] | None = None
 
     @field_validator("temperature")

@@ -13,7 +13,7 @@ from orchestrator.change.canonical import difference
 from orchestrator.domain.metric import Metric
 from orchestrator.proposers.base import Brief, Tried
 from orchestrator.proposers.llm.prompts import guidance
-from orchestrator.proposers.llm.results import experiment_line
+from orchestrator.proposers.llm.results import experiment_line, noted
 from orchestrator.proposers.llm.words import framed, mark_for, quoted, shown_file, tokens
 from orchestrator.text import printable, short
 
@@ -115,6 +115,8 @@ class Telling:
     def _failed_change(self, node: str, purse: "Purse", most: int) -> str:
         change = difference(self._brief.tree, self._brief.past.tree(node))
         lines, _ = shown_file(change.encode("utf-8", "surrogateescape")) or ("it cannot be shown", 0)
+        tried = next((it for it in reversed(self._brief.past.ended) if it.node == node), None)
+        lines += noted(tried) if tried else ""
         text = framed("change", mark_for(_BASE, [lines]), lines, f"of={node}")
         if tokens(text) > most or not purse.take(text):
             self._left_out.append(f"the change of {node}")
@@ -123,7 +125,8 @@ class Telling:
 
     def _parent(self, purse: "Purse", lineage: int, spared: int) -> str:
         brief = self._brief
-        way = _fitting([experiment_line(it, self._metrics) for it in brief.lineage], min(lineage, purse.left))
+        lines = [experiment_line(it, self._metrics) + noted(it) for it in brief.lineage]
+        way = _fitting(lines, min(lineage, purse.left))
         if missing := len(brief.lineage) - len(way):
             self._left_out.append(f"{missing} steps between the root and {brief.parent}")
         purse.take("\n".join(way))

@@ -11,6 +11,7 @@ from orchestrator.proposers.llm.words import figure, quoted
 
 _DESCRIPTION = 160
 _POINT = 400
+_NOTES = 600
 
 
 def experiment_line(tried: Tried, metrics: Sequence[Metric]) -> str:
@@ -25,6 +26,11 @@ def experiment_line(tried: Tried, metrics: Sequence[Metric]) -> str:
     else:
         parts.append("the files to begin with")
     return f"{' '.join(parts)} -> {result(tried, metrics)}"
+
+
+def noted(tried: Tried) -> str:
+    """What the judge wrote beside the verdict, where a model may know it: its words, and perhaps the candidate's."""
+    return f"\n  the judge noted: {quoted(tried.notes, _NOTES)}" if tried.notes else ""
 
 
 def result(tried: Tried, metrics: Sequence[Metric]) -> str:

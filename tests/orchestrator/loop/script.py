@@ -175,6 +175,7 @@ class Script:
             case _:
                 tasks = {str(n): float(it) for n, it in enumerate(answer.get("tasks", "").split(","), 1) if it}
                 told = {"score": score, "tasks": tasks} if tasks else {"score": score}
+                told |= {"notes": answer["notes"]} if "notes" in answer else {}
                 guest.out["result.json"] = json.dumps(told).encode()
         return 0
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
@@ -48,6 +50,20 @@ async def test_past_is_shown(tmp_path: Path) -> None:
         assert past.ended[0].params == {"value": 3}
         assert past.ended[1].parent_merits == (0.0,)
         assert not past.running
+
+
+@pytest.mark.parametrize("told", [False, True])
+async def test_notes_of_a_judge_only_where_the_task_says_so(tmp_path: Path, told: bool) -> None:
+    """They are recorded in any case."""
+    more = "[model]\nnotes = true\n" if told else ""
+    async with scripted(write_task(tmp_path / "task", more), None, {"value": 3, "notes": "row 7 is off"}) as session:
+        await session.run()
+        bench = session.bench
+        [tried] = bench.pasts[Role.SEARCH].ended
+        verdict = bench.state.nodes[tried.node].verdict
+        assert verdict
+        assert verdict.notes == "row 7 is off"
+        assert tried.notes == ("row 7 is off" if told else "")
 
 
 async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -152,6 +153,18 @@ def test_t57_descriptions_stay_on_their_line(words: str) -> None:
         assert re.fullmatch(r'1\.[23] on 1 improve "[^<>`]*" -> error=[89]', line)
         assert line.isprintable()
     assert not any(line.startswith("1.99") for line in whole(found).split("\n"))
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_t57_notes_of_a_judge_are_one_harmless_line(words: str) -> None:
+    """Where a model may know them, they are quoted and cut, for those that it builds on and no others."""
+    words = words.replace("{mark}", mark_for("blastdoor", [])) + "x" * 5000
+    own, other = (replace(tried(number, "a", -8.0), notes=words) for number in (2, 3))
+    text = whole(context(brief_of(TASK, past=Past(other), lineage=[ROOT, own])))
+    [line] = [line for line in text.split("\n") if "the judge noted" in line]
+    assert re.fullmatch(r'  the judge noted: "[^<>`]*"', line)
+    assert line.isprintable()
+    assert len(line) < 2000
 
 
 @pytest.mark.parametrize("words", HOSTILE)
