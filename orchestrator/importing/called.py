@@ -134,6 +134,16 @@ def driver_text(module: str, way: Way, *, evaluator: str, **given: object) -> st
     return _DRIVER.format(module=module, arguments=arguments, what=_WHAT[way])
 
 
+_RULE = re.compile(r'\n\[certify\][^\n]*\nrule = "noisy"\n')
+
+
+def with_rule(task: str, why_noisy: str) -> str:
+    """The text of a task with another certify rule: "noisy" for a reason, or the default where there is none."""
+    task = _RULE.sub("", task)
+    rule = f'[certify] # {shown(why_noisy, 200)}\nrule = "noisy"\n\n' if why_noisy else ""
+    return task.replace("\n[search]", f"\n{rule}[search]", 1)
+
+
 def toml_text(text: str) -> str:
     """On one line."""
     return json.dumps(_whole(text), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,6 +1,10 @@
 """`blastdoor import`: a task of another public system becomes one of ours."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -8,11 +12,20 @@ import click
 from orchestrator.change import shown
 from orchestrator.choices import IMPORTERS
 from orchestrator.domain.tier import Tier
+from orchestrator.examine.baseline import score_twice
 from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing.called import with_rule
+from orchestrator.loop.workbench import Parts
 from orchestrator.registry import ChoiceError, told
-from orchestrator.task import TaskError
+from orchestrator.run_options import Flags
+from orchestrator.settings import Settings
+from orchestrator.task import FILE, TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.sections.material import typed
+from orchestrator.wiring.options import resolve
+from orchestrator.wiring.parts import make_parts
+from orchestrator.wiring.sites import open_site
 
 
 @click.command("import")
@@ -21,22 +34,28 @@ from orchestrator.views.campaign.sections.material import typed
 @click.option("--evaluator", metavar="FILE", help="The evaluator, where it has another name.")
 @click.option("--config", metavar="FILE", help="The config, where the folder has several.")
 @click.option("--metric", metavar="NAME", help="The number to rank by.")
+@click.option("--measure", is_flag=True, help="Run the baseline twice in chambers: do its scores differ?")
 @click.option("--package", "packages", metavar="IMPORT=NAME", multiple=True, help="The package of an import.")
 @click.argument("system", metavar="FORMAT")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
+@click.pass_obj
 def command(
+    settings: Settings,
+    /,
     system: str,
     source: Path,
     folder: Path | None,
     packages: tuple[str, ...],
+    measure: bool,
     as_json: bool,
     **said: str | None,
 ) -> None:
     """Write a task of another system, in the folder SOURCE, as a task in a new FOLDER.
 
     FORMAT is the system that it was written for: openevolve, shinka, evo or harbor, or one that an installed package
-    brings. Nothing of SOURCE is run. Without FOLDER, the task has the name of SOURCE, in the current folder.
+    brings. Nothing of SOURCE is run, unless with --measure, in chambers. Without FOLDER, the task has the name of
+    SOURCE, in the current folder.
     """
     folder = folder or Path(source.resolve().name)
     try:
@@ -45,6 +64,10 @@ def command(
         tier = write_task(imported, folder)
     except TaskError as error:
         raise click.UsageError(str(error)) from None
+    if measure:
+        by_reading = [line for line in imported.mapped if not line.startswith("certify.rule")]
+        line = asyncio.run(_measured(imported, folder, settings))
+        imported = replace(imported, mapped=(*by_reading, line))
     if as_json:
         print_json(_record(imported, folder, tier))
     else:
@@ -69,6 +92,26 @@ def _read(system: str, request: ImportRequest) -> Imported:
     if not isinstance(imported, Imported):
         raise TaskError(f"{who} gave back no Imported; mend or remove it")
     return imported
+
+
+async def _measured(imported: Imported, folder: Path, settings: Settings) -> str:
+    """What two runs of the baseline say of its noise; the task's rule follows them."""
+    task = load_task(folder)
+    options = resolve(Flags(), task, settings)
+
+    @asynccontextmanager
+    async def parts() -> AsyncIterator[Parts]:
+        async with open_site(settings, options.site) as site:
+            yield await make_parts(task, snapshot(task, folder), site)
+
+    runs = await score_twice(parts)
+    if runs.why:
+        return f"certify.rule is by reading: {shown(runs.why, 300)}"
+    one, other = runs.scores
+    why = f"two runs of the baseline gave {one!r} and {other!r}"
+    text = with_rule(imported.files[FILE].decode(), why if runs.noisy else "")
+    (folder / FILE).write_text(text)
+    return f'certify.rule is "{load_task(folder).certify.rule}": {why}'
 
 
 def package_pair(text: str) -> tuple[str, str]:
