@@ -47,6 +47,7 @@ class CalledTask:
     why_noisy: str
     attempts: int
     goal: str = "higher"
+    guard: Sequence[str] = ()
     way: Way = Way.CALLED
     program_apt: Sequence[str] = ()
 
@@ -78,6 +79,7 @@ class CalledTask:
             f"name = {toml_text(self.metric)}",
             f'goal = "{self.goal}"',
             *(["", f"[certify] # {shown(self.why_noisy)}", 'rule = "noisy"'] if self.why_noisy else []),
+            *self._guards(),
             *(["", "[budget]", f"attempts = {self.attempts}"] if self.attempts else []),
             "",
             "[search] # without a model; --proposer llm asks one",
@@ -85,6 +87,10 @@ class CalledTask:
             "",
         ]
         return "\n".join(lines)
+
+    def _guards(self) -> list[str]:
+        command = f"command = {toml_list(self.guard)}"
+        return ["", "[[guards]] # in the candidate's chamber", 'name = "gate"', command] if self.guard else []
 
     def _trial(self) -> list[str]:
         program = toml_text(self.program)

@@ -43,6 +43,15 @@ class Wanted:
     attempts: int
     driver: Mapping[str, object]
     goal: str = "higher"
+    guard: "Guard | None" = None
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A command that must pass for a candidate to be kept, and what it needs beside the candidate's files."""
+
+    command: Sequence[str]
+    needs: Needs
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,7 @@ class Found:
 
     def imported(self, request: ImportRequest, wanted: Wanted, lines: "Lines") -> Imported:
         workspace = _copied(self.source, self.program_needs, self.evaluator)
+        workspace |= wanted.guard.needs.files if wanted.guard else set()
         judge = _copied(self.source, self.judge_needs, self.program)
         driver = "judge.py" if "judge.py" not in judge else "run_evaluator.py"
         files = {"blastdoor.toml": self._task(request, wanted, driver).text().encode()}
@@ -105,11 +115,12 @@ class Found:
             driver=driver,
             wall_s=wanted.wall_s,
             memory_mib=wanted.memory_mib,
-            program_packages=self.program_needs.requirements(versions),
+            program_packages=_together(self.program_needs, wanted.guard).requirements(versions),
             judge_packages=self.judge_needs.requirements(versions),
             why_noisy=self.why_noisy,
             attempts=wanted.attempts,
             goal=wanted.goal,
+            guard=wanted.guard.command if wanted.guard else (),
             way=self.way,
             program_apt=self._apt(),
         )
@@ -282,6 +293,10 @@ def _other_names(tree: ast.Module, defined: Sequence[str]) -> list[str]:
     named = [it for it in tree.body if isinstance(it, ast.Assign)]
     named = [it for it in named if isinstance(it.value, ast.Lambda) or getattr(it.value, "id", None) in defined]
     return [to.id for it in named for to in it.targets if isinstance(to, ast.Name) and to.id[0] != "_"]
+
+
+def _together(needs: Needs, guard: Guard | None) -> Needs:
+    return Needs(packages=needs.packages | (guard.needs.packages if guard else set()))
 
 
 def _copied(source: Source, needs: Needs, other: str) -> set[str]:

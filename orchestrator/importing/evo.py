@@ -11,7 +11,8 @@ from typing import Any
 
 from orchestrator.change import shown
 from orchestrator.importing.base import Imported, ImportRequest
-from orchestrator.importing.evaluated import Lines, Names, Wanted, find
+from orchestrator.importing.evaluated import Guard, Lines, Names, Wanted, find
+from orchestrator.importing.packages import Needs, needs_of
 from orchestrator.importing.source import MAX_TEXT_BYTES, Source
 from orchestrator.task import TaskError
 
@@ -45,10 +46,36 @@ def read(request: ImportRequest) -> Imported:
         f"the metric is {wanted.metric}, {goal} is better, as evo init was told",
         f"limits.wall is {_WALL_S:g}s: evo has no such limit of its own",
     ]
-    gate = config.get("gate")
-    left_out = [f"the gate ({shown(str(gate))}): write it as one of [[guards]]"] if gate else []
+    gate = str(config.get("gate") or "")
+    guard = _guard(source, gate, target, request)
+    wanted = replace(wanted, guard=guard)
+    left_out = [f"the gate ({shown(gate)}): write it as one of [[guards]]"] if gate and not guard else []
+    findings = []
+    if guard:
+        mapped.append(f"the gate is a guard: {shown(' '.join(guard.command))}")
+        findings.append("the gate runs beside the candidate's code: it guards against mistakes, not against cheats")
     left_out.append("experiments that .evo holds, and gates of its branches")
-    return found.imported(request, wanted, Lines(mapped, left_out))
+    return found.imported(request, wanted, Lines(mapped, left_out, findings))
+
+
+def _guard(source: Source, line: str, target: str, request: ImportRequest) -> Guard | None:
+    """None for a line of the shell, and for a command that names no file of the repository."""
+    try:
+        words = [word.replace(_TARGET, target) for word in shlex.split(line)]
+    except ValueError:
+        return None
+    named = [word.removeprefix("./").rstrip("/") for word in words]
+    files = {it for it in source.names for word in named if it == word or (word and it.startswith(f"{word}/"))}
+    if not files - {target} or set(line) & set("|&;<>$`(){}*?!") - set("{}" if _TARGET in line else ""):
+        return None
+    needs = Needs(files=set(files))
+    for name in sorted(files):
+        if name.endswith(".py"):
+            found = needs_of(source, name, request.packages)
+            needs.files |= found.files
+            needs.packages |= found.packages
+    needs.packages |= {"pytest"} & {*words}
+    return Guard(words, needs)
 
 
 def _config(source: Source) -> dict[str, Any]:

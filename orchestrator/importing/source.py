@@ -1,7 +1,9 @@
 """The folder that is imported: plain files within bounds, read and parsed, never run."""
 
 import ast
+import errno
 import os
+import stat
 import unicodedata
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -53,7 +55,8 @@ class Source:
 
     def read(self, name: str, cap: int = MAX_FILE_BYTES) -> bytes:
         try:
-            with (self.folder / name).open("rb") as file:
+            # What was a plain file a moment ago may be a link by now.
+            with os.fdopen(_opened(self.folder, name), "rb") as file:
                 data = file.read(cap + 1)
         except OSError as error:
             raise TaskError(f"{self.folder / name}: cannot be read ({error.strerror})") from None
@@ -86,6 +89,25 @@ class Source:
             top, slash, _ = name.partition("/")
             found.setdefault(top + slash, []).append(name)
         return found
+
+
+def _opened(folder: Path, name: str) -> int:
+    """A descriptor of a file beneath the folder, which no link on the way led to."""
+    *parents, last = name.split("/")
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for parent in parents:
+            inner = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+            os.close(here)
+            here = inner
+        # Not blocking: it may be a pipe by now, too.
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=here)
+    finally:
+        os.close(here)
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise OSError(errno.EINVAL, "is no plain file")
+    return found
 
 
 def _refuse_unseen(folder: Path, name: str) -> None:

@@ -64,7 +64,30 @@ def test_a_whole_repository(tmp_path: Path, old_layout: bool) -> None:
     driver = found.files["judge/judge.py"].decode()
     assert "arguments=['--agent', '{target}', '--quick']" in driver
     assert "goal='lower'" in driver
-    assert any("the gate (python3 gate.py)" in line for line in found.left_out)
+    assert [(it.name, it.command) for it in task.guards] == [("gate", ("python3", "gate.py"))]
+    assert "workspace/gate.py" in found.files
+    assert any("the gate is a guard" in line for line in found.mapped)
+
+
+@pytest.mark.parametrize("gate", ["make test", "python3 gate.py | tee log", "python3 gate.py && rm -rf x", "'"])
+def test_a_gate_that_is_no_plain_command_is_told(tmp_path: Path, gate: str) -> None:
+    """A line for a shell, or a command that nothing of the repository belongs to, is left to a person."""
+    found = imported(tmp_path, gate=gate)
+    assert any("the gate (" in line for line in found.left_out)
+    assert b"[[guards]]" not in found.files["blastdoor.toml"]
+
+
+def test_a_gate_of_tests(tmp_path: Path) -> None:
+    """Its folder, what it imports and pytest come along, and none of it is editable."""
+    (tmp_path / "checks").mkdir(parents=True)
+    (tmp_path / "checks/test_it.py").write_text("import numpy\n")
+    found = imported(tmp_path, gate="python3 -m pytest checks/ --target {target}")
+    write_task(found, tmp_path / "task")
+    task = load_task(tmp_path / "task")
+    assert task.guards[0].command == ("python3", "-m", "pytest", "checks/", "--target", "agent/agent.py")
+    assert task.image.pip == ("numpy", "pytest")
+    assert "workspace/checks/test_it.py" in found.files
+    assert task.editable == ("agent/agent.py",)
 
 
 def test_a_benchmark_writes_no_keys(tmp_path: Path) -> None:

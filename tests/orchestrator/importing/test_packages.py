@@ -1,5 +1,6 @@
 """What a folder says of the packages that its program needs."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from orchestrator.importing.packages import needs_of, versions_of
 from orchestrator.importing.source import Source
+from orchestrator.task import TaskError
 
 
 def versions(folder: Path, text: str) -> dict[str, str]:
@@ -84,3 +86,23 @@ def test_a_file_goes_before_a_folder(tmp_path: Path) -> None:
     assert source.module_files("a") == ["a.py"]
     assert source.module_files("c") == ["c/__init__.py", "c/d/e.py"]
     assert source.module_files("d") == []
+
+
+def test_a_file_that_becomes_a_link_is_not_read(tmp_path: Path) -> None:
+    """What is checked is what is read: neither a file nor a folder on the way may turn into a link, or a pipe."""
+    (tmp_path / "secret").write_text("secret")
+    folder = tmp_path / "there"
+    (folder / "inner").mkdir(parents=True)
+    for name in ("a.py", "b.py", "inner/c.py"):
+        (folder / name).write_text("1\n")
+    source = Source.of(folder)
+    (folder / "a.py").unlink()
+    (folder / "a.py").symlink_to(tmp_path / "secret")
+    (folder / "b.py").unlink()
+    os.mkfifo(folder / "b.py")
+    (folder / "inner").rename(folder / "away")
+    (folder / "inner").symlink_to(folder / "away")
+    for name in ("a.py", "b.py", "inner/c.py"):
+        with pytest.raises(TaskError, match="cannot be read"):
+            source.read(name)
+    assert source.read("away/c.py") == b"1\n"
