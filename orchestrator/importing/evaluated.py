@@ -71,6 +71,7 @@ class Found:
     editable: str
     way: Way = Way.CALLED
     tools: Sequence[str] = ()
+    constants: Sequence[str] = ()
 
     @property
     def called(self) -> list[str]:
@@ -85,6 +86,7 @@ class Found:
         files |= {f"workspace/{name}": self.source.read(name) for name in sorted(workspace)}
         files |= {f"judge/{name}": self.source.read(name) for name in sorted(judge)}
         given: dict[str, object] = {"functions": self.functions, "classes": self.classes or None}
+        given |= {"constants": self.constants} if self.constants else {}
         if self.way is Way.STARTED:
             given = {"program": self.program, "tools": list(self.tools)}
         elif self.way is Way.READ:
@@ -156,6 +158,8 @@ class Found:
         lines = [it for it in self.seen.findings if self.program.endswith(".py") or "text, and finds that" not in it]
         if graded := asks_itself([*self.functions, *self.methods]):
             lines.append(f"{self.evaluator} asks the program itself with {', '.join(graded)}: it can say yes to all")
+        if self.constants:
+            lines.append(f"{', '.join(self.constants)} of the program: read once, when it is loaded")
         if self.classes:
             lines.append(f"objects of {', '.join(self.classes)} stay with the candidate: all that they say is its word")
         if self.way is Way.STARTED:
@@ -218,7 +222,8 @@ def _as_called(found: Found, request: ImportRequest) -> Found | None:
     found = replace(found, program_needs=needs, why_noisy=found.why_noisy or draws)
     functions, classes, methods = _called(program, found.seen)
     if functions or classes:
-        return replace(found, functions=functions, classes=classes, methods=methods)
+        constants = [name for name in _constants(program) if name in found.seen.attributes]
+        return replace(found, functions=functions, classes=classes, methods=methods, constants=constants)
     if "python" in found.seen.starts or starts_python(found.source.python(found.evaluator)):
         return replace(found, way=Way.STARTED)
     own = [it.name for it in program.body if isinstance(it, ast.FunctionDef | ast.ClassDef)]
@@ -286,6 +291,19 @@ def _called(tree: ast.Module, seen: Survey) -> tuple[list[str], list[str], list[
         if isinstance(it, ast.FunctionDef) and it.name in seen.words
     ]
     return functions, classes, methods
+
+
+def _constants(tree: ast.Module) -> list[str]:
+    """Names that the program gives a value, and that look like no function of its own."""
+    found = {
+        target.id: None
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and not isinstance(node.value, ast.Lambda)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and target.id[0] != "_"
+    }
+    defined = {it.name for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef)}
+    return [name for name in found if name not in defined and name not in _other_names(tree, list(defined))]
 
 
 def _other_names(tree: ast.Module, defined: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ class Survey:
     entries: tuple[str, ...]
     metrics: tuple[str, ...]
     words: frozenset[str]
+    attributes: frozenset[str]
     starts: tuple[str, ...]
     findings: tuple[str, ...]
     why_noisy: str
@@ -36,6 +37,7 @@ def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
         entries=entries,
         metrics=metrics,
         words=frozenset(_words(tree)),
+        attributes=frozenset(_attributes(tree)),
         starts=tuple(dict.fromkeys(_started(calls))),
         findings=tuple(_findings(tree, calls, paths, name)),
         why_noisy=_noise(calls, set(metrics), name),
@@ -91,6 +93,22 @@ def _words(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from _WORD.findall(node.value)
             yield node.value
+
+
+def _attributes(tree: ast.Module) -> Iterator[str]:
+    """Names that it asks of something: `it.NAME`, `getattr(it, "NAME")`, `it["NAME"]`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node.attr
+        elif isinstance(node, ast.Call) and dotted(node.func) in ("getattr", "hasattr") and len(node.args) > 1:
+            yield from _text_of(node.args[1])
+        elif isinstance(node, ast.Subscript):
+            yield from _text_of(node.slice)
+
+
+def _text_of(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
 
 
 def _started(calls: list[tuple[ast.Call, str]]) -> Iterator[str]:

@@ -25,6 +25,8 @@ from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = ["serve", "serve_loaded"]
 
+# In front of a name: the value that the module has under it is asked for, not a function.
+VALUE = "="
 _WORDS = 500
 _OBJECTS = 10_000
 Functions = Mapping[str, Callable[..., Any]]
@@ -71,6 +73,14 @@ def _profile() -> bytes:
     return bytes(told()) if told else b""
 
 
+class _Module(dict):  # type: ignore[type-arg]  # its own functions, by their names
+    """The functions that a file defines, and all that it holds."""
+
+    def __init__(self, functions: Functions, contents: Mapping[str, Any]) -> None:
+        super().__init__(functions)
+        self.contents = contents
+
+
 class _Missing(Exception):
     """There is no function of that name."""
 
@@ -113,7 +123,9 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
         name, arguments, keywords, options = decode_exact(request, objects.object)
         objects.classes = frozenset(options.get("classes", ()))
         kind, dot, method = name.partition(".")
-        if dot:
+        if name.startswith(VALUE):
+            value = _value_of(functions, name[len(VALUE) :])
+        elif dot:
             if kind not in objects.classes or method.startswith("_") or not arguments:
                 raise _Missing(f"there is no {name} to call")
             value = getattr(arguments[0], method)(*arguments[1:], **keywords)
@@ -125,6 +137,14 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
         # A KeyError's own text has its key in quotes; one that is made anew would quote it twice.
         alone = error.args[0] if len(error.args) == 1 and type(error.args[0]) is str else str(error)
         return _refused(error, error_name(error), alone)
+
+
+def _value_of(functions: Functions, name: str) -> Any:
+    """Of a name of the module that is no function: a number, a text, a table."""
+    contents = getattr(functions, "contents", {})
+    if name not in contents or name.startswith("_") or callable(contents[name]):
+        raise _Missing(f"there is no value {name}")
+    return contents[name]
 
 
 def _named(functions: Functions, name: str) -> Callable[..., Any]:
@@ -158,7 +178,8 @@ def _functions_of(path: Path) -> Functions:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    return {name: it for name, it in vars(module).items() if not name.startswith("_") and _is_own(it, path.stem)}
+    own = {name: it for name, it in vars(module).items() if not name.startswith("_") and _is_own(it, path.stem)}
+    return _Module(own, vars(module))
 
 
 def _is_own(it: Any, module: str) -> bool:

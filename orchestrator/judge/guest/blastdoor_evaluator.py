@@ -36,6 +36,7 @@ def run_evaluator(
     metric: str,
     functions: Sequence[str] = (),
     classes: Sequence[str] = (),
+    constants: Sequence[str] = (),
     program: str = "",
     tools: Sequence[str] = (),
     reads: str = "",
@@ -43,7 +44,8 @@ def run_evaluator(
 ) -> None:
     """Let `run`, which is given the evaluator's path and the stub's, fill the outcome, and publish that.
 
-    `functions` are those of the program that it calls, `classes` those that it makes objects of. Where it starts the
+    `functions` are those of the program that it calls, `classes` those that it makes objects of, `constants` other
+    names of it that it reads. Where it starts the
     program instead, `program` is its file and `tools` are what it starts for that. Where it only reads, `reads` is the
     file among the outputs. `goal` says which scores are better, "higher" or "lower".
     """
@@ -54,7 +56,7 @@ def run_evaluator(
         candidate = stack.enter_context(relay(exact=True, classes=classes))
         folder, beside = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
         names = ["start", "wait"] if program else [*functions, *classes]
-        door = Door(candidate, names)
+        door = Door(candidate, names, constants)
         found = Outcome(metric, goal)
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
         with entered as path:

@@ -44,8 +44,9 @@ class EvaluatorBroke(Exception):
 class Door:
     """The candidate, for every thread of this process, and for other processes over a socket."""
 
-    def __init__(self, candidate: Candidate, names: Sequence[str]) -> None:
+    def __init__(self, candidate: Candidate, names: Sequence[str], constants: Sequence[str] = ()) -> None:
         self._candidate = candidate
+        self.constants = constants
         # Of whatever depth in an answer, and back in whatever argument.
         candidate.new_handle = _Object
         self._lock = threading.Lock()
@@ -100,6 +101,14 @@ class Door:
             raise BadReply("the candidate gave no program")
         return text
 
+    def values(self) -> dict[str, Any]:
+        """The constants that the program has, as they are now. That it lacks one is for the evaluator to notice."""
+        found: dict[str, Any] = {}
+        for name in self.constants:
+            with self._lock, contextlib.suppress(BadOutput):
+                found[name] = self._candidate.call(f"={name}").value
+        return found
+
     def object(self, remote: Any) -> Any:
         """The candidate's of this number. Raises Malformed for a class that the judge did not name."""
         return self._candidate.handle(remote)
@@ -112,7 +121,7 @@ class Door:
     def answer(self, request: Any) -> list[Any]:
         """What another process asked, as [kind, value or message]; an empty request asks for the names."""
         if not request:
-            return ["", self.functions]
+            return ["", [self.functions, self.values()]]
         try:
             return ["", self.call(*request)]
         except Exception as error:  # noqa: BLE001  it is told to the process that called
@@ -152,7 +161,9 @@ def attach(namespace: dict[str, Any]) -> None:
             raise ImportError("this program is started where the candidate is, and cannot be loaded")
         carry("python3", folder, PROGRAM)
     door = _own_door()
-    for name in door.functions if door else _asked([]):
+    functions, values = (door.functions, door.values()) if door else _asked([])
+    namespace.update(values)
+    for name in functions:
         namespace[name] = _calling(name)
 
 

@@ -429,3 +429,11 @@ def test_a_rule_is_written_once() -> None:
     assert with_rule(text, "") == "a = 1\n\n[search]\n"
     assert with_rule(text, "twice\n[x]").count("[certify]") == 1
     assert "\n[x]" not in with_rule(text, "twice\n[x]")
+
+
+def test_constants_that_an_evaluator_reads(tmp_path: Path) -> None:
+    """Those that it asks of the program; a name that it only has itself is not taken from there."""
+    program = "LIMIT = 3\nN: int = 4\nOTHER = 5\n" + PROGRAM
+    evaluator = EVALUATOR.replace('"calls": 1', '"calls": program.LIMIT + getattr(program, "N")') + "OTHER = 7\n"
+    found = imported(tmp_path, initial_program__py=program, evaluator__py=evaluator)
+    assert "constants=['LIMIT', 'N']" in found.files["judge/judge.py"].decode()

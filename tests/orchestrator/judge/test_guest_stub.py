@@ -666,3 +666,27 @@ def test_an_alarm_in_the_middle_of_a_call(judge: Judge) -> None:
 
     result = judge(ALARM, {"slow": slow, "solve": lambda x: x}, ("slow", "solve")).result
     assert result["score"] == 4
+
+
+CONSTANTS = (
+    BY_SPEC
+    + """
+import subprocess, sys
+CHILD = "import runpy, sys; print(runpy.run_path(sys.argv[1])['LIMIT'])"
+
+def evaluate(program_path):
+    program = load(program_path)
+    told = subprocess.run([sys.executable, "-c", CHILD, program_path], capture_output=True, check=True, timeout=300)
+    others = [hasattr(program, name) for name in ("MISSING", "_hidden", "function", "odd")]
+    return {"combined_score": program.solve(program.LIMIT) + float(told.stdout), "others": float(sum(others))}
+"""
+)
+
+
+def test_constants_of_a_program(judge: Judge) -> None:
+    """Plain values of the program are there, for other processes too; what it has not, hides or cannot send is not."""
+    module = importlib.import_module("blastdoor_candidate")._Module
+    contents = {"LIMIT": 20, "_hidden": 1, "function": len, "odd": object()}
+    functions = module({"solve": lambda x: 2 * x}, contents)
+    result = judge(CONSTANTS, functions, constants=["LIMIT", "MISSING", "_hidden", "function", "odd"]).result
+    assert (result["score"], result["metrics"]["others"]) == (60, 0)
