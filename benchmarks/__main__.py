@@ -31,6 +31,7 @@ from benchmarks import (
     populations,
     pruning,
     relay,
+    runtime,
     samplers,
     skypilot,
     stalls,
@@ -51,6 +52,7 @@ def main() -> int:
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
         "throughput": throughput.measure,
+        "runtime": runtime.measure,
         "starts": starts.measure,
         "flood": flood.measure,
         "lag": lag.measure,

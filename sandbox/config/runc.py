@@ -58,7 +58,11 @@ class RuncConfig(BaseModel, extra="forbid", frozen=True):
         if spec.is_empty:
             from sandbox.backends.runc.images import Images
 
-            found = await Images(self.images_folder, self.image_host).image(spec.base)
+            images = Images(self.images_folder, self.image_host)
+            try:
+                found = await images.image(spec.base)
+            finally:
+                images.close()
             return BakedImage(spec.base, f"sha256:{found.id}")
         from sandbox.backends.docker.bake import bake
 

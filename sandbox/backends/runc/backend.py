@@ -143,6 +143,7 @@ class RuncBackend:
         finally:
             await self._guard.dismiss(all_ended=all_ended)
             self._threads.shutdown(wait=False)
+            self.images.close()
         for error in ended:
             if isinstance(error, BaseException):
                 raise error

@@ -5,7 +5,6 @@ realms share no file, and with it no cache of the host: each realm has a copy of
 """
 
 import asyncio
-import contextlib
 import errno
 import fcntl
 import hashlib
@@ -16,9 +15,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sandbox.answers import fields, needed, text
 from sandbox.backends.runc.archives import open_archive
@@ -27,12 +26,22 @@ from sandbox.backends.runc.trees import copied_tree, remove_tree
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.posture import image_objections
 
+if TYPE_CHECKING:
+    from sandbox.backends.docker.engine import Engine
+
 ASKED_S = 5.0
 _MAKING = ".making-"
 # An image that is saved and unpacked lies there twice for a while.
 _COPIES = 2
 
-T = TypeVar("T")
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """`of_engine`: what a Docker engine had by this name when it was last asked; else it was loaded from disk."""
+
+    name: str
+    id: str
+    of_engine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,7 @@ class Images:
         self._host = host
         self._known: dict[tuple[str, str], tuple[Rootfs, float]] = {}
         self._turn = asyncio.Lock()
+        self._engine: Engine | None = None
 
     async def image(self, name: str, realm: str = "") -> Rootfs:
         """Asked again every few seconds. Raises Refused for one that is not there, or must not become a chamber."""
@@ -79,17 +89,13 @@ class Images:
             id_ = archive.image.digest.removeprefix("sha256:")
             if not self._place(id_).is_dir():
                 self._publish(id_, fields(archive.image.settings, "config"), archive.unpack)
-            self._name(name, id_)
+            self._name(Named(name, id_))
         return id_
 
     def loaded(self) -> dict[str, str]:
         """Ids of images that were loaded from disk, by their names."""
-        found = {}
-        for file in sorted((self.folder / "names").glob("*.json")):
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                record = json.loads(file.read_text("utf-8"))
-                found[str(record["name"])] = str(record["id"])
-        return found
+        named = map(_named, sorted((self.folder / "names").glob("*.json")))
+        return {it.name: it.id for it in named if it and not it.of_engine}
 
     def alias(self, id_: str, name: str, settings: Mapping[str, Any]) -> str:
         """The files of an image with other settings, under a name and an id of their own; nothing is copied."""
@@ -97,7 +103,7 @@ class Images:
         made = hashlib.sha256(content.encode()).hexdigest()
         with self._writing():
             self._write(self._record(made), {"config": dict(settings), "files": self._files(id_)})
-            self._name(name, made)
+            self._name(Named(name, made))
         return made
 
     def forget(self, name: str, alias: str) -> None:
@@ -125,30 +131,53 @@ class Images:
         return removed
 
     async def id_of(self, name: str) -> str:
-        """Unpacked, when it was not yet. Raises Refused for an image that is not there."""
-        if loaded := self._loaded_id(name):
-            return loaded
-        from sandbox.backends.docker.engine import Engine
+        """Unpacked, when it was not yet. Raises Refused for an image that is not there.
 
+        Without an engine, a name that came from one stands for what it stood for last.
+        """
+        known = self._named(name)
+        if known and not known.of_engine:
+            return known.id
         try:
-            engine = await asyncio.to_thread(Engine, self._host)
+            engine = await self._asked()
         except Unavailable as error:
+            if known:
+                return known.id
             raise Refused(
                 f"the image {name} was not loaded here, and no Docker engine answers that might have it; "
                 f"load it (`blastdoor images load PATH {name}`)"
             ) from error
+        record = await engine.image(name)
+        id_ = needed(record, "Id").removeprefix("sha256:")
+        if not self._record(id_).exists() or not self._place(id_).is_dir():
+            await asyncio.to_thread(self._refuse_without_room, int(text(record, "Size") or 0))
+            with self._writing(), self._made() as staging:
+                archive = staging / "image.tar"
+                await engine.save_image(needed(record, "Id"), archive)
+                await asyncio.to_thread(self._unpack_saved, archive, id_, fields(record, "Config"))
+        if known != Named(name, id_, of_engine=True):
+            with self._writing():
+                self._name(Named(name, id_, of_engine=True))
+        return id_
+
+    async def _asked(self) -> "Engine":
+        """The engine, once it has answered. Raises Unavailable when it does not."""
+        from sandbox.backends.docker.engine import Engine
+
+        if self._engine is None:
+            self._engine = await asyncio.to_thread(Engine, self._host, threads=2)
+            return self._engine
         try:
-            record = await engine.image(name)
-            id_ = needed(record, "Id").removeprefix("sha256:")
-            if not self._record(id_).exists() or not self._place(id_).is_dir():
-                await asyncio.to_thread(self._refuse_without_room, int(text(record, "Size") or 0))
-                with self._writing(), self._made() as staging:
-                    archive = staging / "image.tar"
-                    await engine.save_image(needed(record, "Id"), archive)
-                    await asyncio.to_thread(self._unpack_saved, archive, id_, fields(record, "Config"))
-            return id_
-        finally:
-            engine.close()
+            await self._engine.version()
+        except Unavailable:
+            self.close()
+            raise
+        return self._engine
+
+    def close(self) -> None:
+        if self._engine:
+            self._engine.close()
+        self._engine = None
 
     def _unpack_saved(self, archive: Path, id_: str, settings: Mapping[str, Any]) -> None:
         with self._writing(), open_archive(archive) as opened:
@@ -240,13 +269,12 @@ class Images:
     def _record(self, id_: str) -> Path:
         return self._roots / f"{id_}.json"
 
-    def _loaded_id(self, name: str) -> str:
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            return str(json.loads(self._name_file(name).read_text("utf-8"))["id"])
-        return ""
+    def _named(self, name: str) -> Named | None:
+        found = _named(self._name_file(name))
+        return found if found and self._record(found.id).exists() and self._place(found.id).is_dir() else None
 
-    def _name(self, name: str, id_: str) -> None:
-        self._write(self._name_file(name), {"name": name, "id": id_})
+    def _name(self, named: Named) -> None:
+        self._write(self._name_file(named.name), asdict(named))
 
     def _name_file(self, name: str) -> Path:
         return self.folder / "names" / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
@@ -256,3 +284,10 @@ class Images:
         draft = file.with_name(f".{uuid.uuid4().hex}")
         draft.write_text(json.dumps(record), "utf-8")
         draft.replace(file)
+
+
+def _named(file: Path) -> Named | None:
+    try:
+        return Named(**json.loads(file.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None  # none, or a file that we did not write

@@ -10,7 +10,7 @@ from sandbox.conformance.runc import RuncSubject
 
 pytestmark = pytest.mark.docker
 
-BRIEFLY = ("success_with_outputs", "out_of_memory", "orphan_is_reaped")
+BRIEFLY = ("success_with_outputs", "out_of_memory")
 ROWS = [
     *(("runc", row) for row in CONTRACT),
     *(("runsc", row) if row in BRIEFLY else pytest.param("runsc", row, marks=pytest.mark.slow) for row in CONTRACT),

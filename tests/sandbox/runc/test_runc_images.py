@@ -6,14 +6,16 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sandbox.backends.runc.images import Images
-from sandbox.errors import Refused
+from sandbox.errors import Refused, Unavailable
 from tests.sandbox.runc.test_runc_layers import entry, layer
 
 NAME = "own:latest"
@@ -161,3 +163,60 @@ def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
         (dead / "x").write_text("x")
         assert images.sweep() == [".making-dead"]
         assert at_work.is_dir()
+
+
+class EngineWithOne:
+    """A Docker engine that has one image, until it is gone."""
+
+    gone = False
+    saves = 0
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+
+    def __call__(self, *_: Any, **__: Any) -> "EngineWithOne":
+        if self.gone:
+            raise Unavailable("no Docker engine answers")
+        return self
+
+    async def version(self) -> dict[str, str]:
+        if self.gone:
+            raise Unavailable("no Docker engine answers")
+        return {}
+
+    async def image(self, name: str) -> dict[str, Any]:
+        return {"Id": "sha256:" + "a" * 64, "Size": 10, "Config": {"Env": ["PATH=/bin"]}}
+
+    async def save_image(self, name: str, archive: Path) -> None:
+        EngineWithOne.saves += 1
+        await asyncio.to_thread(shutil.copy, self._archive, archive)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+async def test_an_engine_is_needed_once(
+    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came from an engine stays usable when it is gone, for this process and for the next; it is saved once."""
+    engine = EngineWithOne(saved(tmp_path / "image", one))
+    monkeypatch.setattr("sandbox.backends.docker.engine.Engine", engine)
+    found = await images.image(NAME)
+    assert not images.loaded()
+    images._known.clear()
+    assert await images.image(NAME) == found
+    engine.gone = True
+    images._known.clear()
+    assert await images.image(NAME) == found
+    assert await Images(images.folder, "unix:///nowhere").image(NAME) == found
+    assert EngineWithOne.saves == 1
+
+
+async def test_no_room_for_an_image(
+    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused before anything is saved."""
+    monkeypatch.setattr("sandbox.backends.docker.engine.Engine", EngineWithOne(saved(tmp_path / "image", one)))
+    monkeypatch.setattr("sandbox.backends.runc.images.shutil.disk_usage", lambda _: SimpleNamespace(free=19))
+    with pytest.raises(Refused, match="free some room"):
+        await images.image(NAME)

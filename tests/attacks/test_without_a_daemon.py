@@ -1,0 +1,51 @@
+"""The suite on runtimes that we drive ourselves: all rows and all flags in `make thorough`, the walls always."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import RuncConfig
+from sandbox.attacks.hosts import LocalTarget
+from sandbox.attacks.mutations import MUTATIONS, run_mutations
+from sandbox.attacks.suite import run_suite
+
+pytestmark = [pytest.mark.docker, pytest.mark.attack]
+
+# One of each wall, and what only this backend does itself: the image's settings, realms, the end of everything.
+BRIEFLY = {"C01", "C02", "T02", "T05", "T09", "T11", "T12"}
+
+
+def target(runtime: str, folder: Path, **more: Any) -> LocalTarget:
+    return LocalTarget(RuncConfig.model_validate({"runtime": runtime, "folder": folder, **more}))
+
+
+async def test_the_walls(tmp_path: Path) -> None:
+    results = await run_suite(target("runc", tmp_path), BRIEFLY)
+    assert not [(it.attack.title, it.finding) for it in results if not it.good]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+async def test_every_row(runtime: str, tmp_path: Path) -> None:
+    """No row is left out here: each looks at the chamber from inside, from outside, or both."""
+    results = await run_suite(target(runtime, tmp_path, warm=2))
+    assert all(it.here for it in results)
+    assert not [(it.attack.title, it.finding) for it in results if not it.good]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("flag", [mutation.flag for mutation in MUTATIONS])
+@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+async def test_every_flag_is_noticed(runtime: str, flag: str, tmp_path: Path) -> None:
+    (verdict,) = await run_mutations(target(runtime, tmp_path), {flag})
+    assert verdict.good, [(it.attack.title, it.finding) for it in verdict.results]
+
+
+async def test_a_flag_that_cannot_be_off_is_said(tmp_path: Path) -> None:
+    """Nothing keeps a log here: the check says why, and does not call the flag noticed."""
+    (verdict,) = await run_mutations(target("runc", tmp_path), {"log_driver"})
+    assert not verdict.red
+    assert "no engine" in verdict.unseen
