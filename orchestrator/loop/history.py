@@ -1,7 +1,7 @@
 """What a proposer may look back on, kept up with every event: to look costs the same however long a campaign is."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from orchestrator.change import Reason, Tree
 from orchestrator.domain import events as e
@@ -44,8 +44,11 @@ class History:
 
     @property
     def running(self) -> Sequence[Tried]:
-        """Without merits, even where a first verdict is there: it is not known yet whether it stands."""
-        return [replace(self._tried(self._state.nodes[name]), merits=None) for name in list(self._running)]
+        """By their numbers, each with what was proposed and nothing of what came of it: a first verdict may not stand.
+        It is the list itself, kept up as they come and go: a look at the last of them costs the same with thousands in
+        flight.
+        """
+        return self._running
 
     def knows(self, digest: str) -> bool:
         return digest in self._trees
@@ -76,10 +79,12 @@ class History:
         match event:
             case e.Proposed() if self._is_known(event.node):
                 self._propose(event.node, event)
+            case e.Promoted() if self._is_mine(event.node):
+                self._show_running(self._state.nodes[event.node])
             case e.AttemptEnded() if self._is_mine(event.node):
                 self._end(self._state.nodes[event.node])
             case e.AttemptQuarantined() if self._is_known(event.node):
-                self._running.pop(event.node, None)
+                self._leave(self._state.nodes[event.node])
                 if not was_or_will_be_run(self._state.nodes[event.node]):
                     self._forget(event.node)
             case e.ChampionChanged() | e.CohortOpened() if self._state.run.cohort != self._cohort:
@@ -89,7 +94,7 @@ class History:
         state = self._state
         self._cohort = state.run.cohort
         self._ended: list[Tried] = []
-        self._running: dict[str, None] = {}
+        self._running: list[Tried] = []
         self._trees = dict.fromkeys(self._baseline, state.run.root)
         nodes = [node for node in state.nodes.values() if self._is_known(node.id)]
         for node in nodes:
@@ -106,15 +111,43 @@ class History:
                 self._trees[digest] = node
             else:
                 self._trees.setdefault(digest, node)
-        if self._is_mine(node) and self._state.nodes[node].phase in (Phase.OPEN, Phase.QUEUED):
-            self._running[node] = None
+        if self._is_mine(node):
+            self._show_running(self._state.nodes[node])
+
+    def _show_running(self, node: Node) -> None:
+        """The order is that of numbers, not of proposals: a resume, which does not know the latter, has the same."""
+        if node.phase not in (Phase.OPEN, Phase.QUEUED):
+            return
+        at = self._place(node)
+        known = at < len(self._running) and self._running[at].number == node.number
+        self._running[at : at + known] = [
+            Tried(
+                node=node.id,
+                number=node.number,
+                parent=node.parent or "",
+                operator=node.operator,
+                description=node.description,
+                params=node.params,
+                merits=None,
+                parent_merits=None,
+                drawn=node.drawn,
+            )
+        ]
+
+    def _leave(self, node: Node) -> None:
+        at = self._place(node)
+        if self._running[at : at + 1] and self._running[at].node == node.id:
+            del self._running[at]
+
+    def _place(self, node: Node) -> int:
+        return bisect_left(self._running, node.number, key=lambda it: it.number)
 
     def _forget(self, node: str) -> None:
         """What was never run may be proposed again."""
         self._trees = {digest: name for digest, name in self._trees.items() if name != node}
 
     def _end(self, node: Node) -> None:
-        self._running.pop(node.id, None)
+        self._leave(node)
         if not was_or_will_be_run(node):
             self._forget(node.id)
         elsewhere = node.verdict is not None and self._cohort not in (None, node.verdict.cohort, *node.verdicts)

@@ -241,7 +241,6 @@ class Proposing:
         self._steered = len(bench.state.campaign.steering)
         seed = seed_of(bench.state.run, node.role)
         learns = node.role is Role.SEARCH
-        running = past.running if learns and bench.meta.learns else ()
         return Brief(
             node=node.id,
             parent=node.parent or "",
@@ -253,7 +252,7 @@ class Proposing:
             again=again,
             step=node.step,
             past=past,
-            chooser=bench.meta.chooser(past.ended, seed, node.number, again, running) if learns else Chooser(),
+            chooser=bench.meta.chooser(past.ended, seed, node.number, again, past.running) if learns else Chooser(),
             lineage=[past.tried(place) for place in path_to(node.parent or "")] if bench.models else [],
             refusal=partial(refusal_of, bench, tree),
             steering=Said(bench.state),

@@ -165,7 +165,7 @@ class Scheduler:
     def _chooser_of(self, branch: int) -> Chooser:
         """With dice of its own: those of attempts have numbers above 0."""
         run, past = self._bench.state.run, self._bench.pasts[Role.SEARCH]
-        return self._bench.meta.chooser(past.ended, seed_of(run, Role.SEARCH), -branch, 0)
+        return self._bench.meta.chooser(past.ended, seed_of(run, Role.SEARCH), -branch, 0, past.running)
 
     def _control_may_draw(self) -> bool:
         bench = self._bench

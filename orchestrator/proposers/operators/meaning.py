@@ -2,8 +2,10 @@
 worth a trial."""
 
 import ast
+import hashlib
 import json
 import tomllib
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -31,10 +33,7 @@ def means_else(path: str, old: bytes, new: bytes) -> bool:
 def _meaning(path: str, data: bytes) -> Any:
     try:
         if is_python(path):
-            tree = parsed(data)
-            if tree is None:
-                return _UNREADABLE
-            return ast.dump(tree) if is_shallow(tree) else data
+            return _python_meaning(data) or _UNREADABLE
         match PurePosixPath(path).suffix.lower():
             case ".json":
                 return json.loads(data)
@@ -43,3 +42,14 @@ def _meaning(path: str, data: bytes) -> Any:
     except (ValueError, RecursionError, MemoryError):
         pass
     return _UNREADABLE
+
+
+@lru_cache(maxsize=64)
+def _python_meaning(data: bytes) -> bytes | None:
+    """A digest of the tree, which is many times as large as its file; None for what is no Python. A parent is compared
+    with every draw of its children, so the last few are kept.
+    """
+    tree = parsed(data)
+    if tree is None:
+        return None
+    return hashlib.sha256(ast.dump(tree).encode(errors="surrogatepass")).digest() if is_shallow(tree) else data

@@ -1,0 +1,128 @@
+"""A search that learns with several attempts in flight: all that it goes by is in the ledger, at any moment."""
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.domain.records import Role
+from orchestrator.domain.state import State
+from orchestrator.loop.history import History
+from orchestrator.meta.policy import View
+from orchestrator.proposers import Tried
+from orchestrator.wiring.beginning import How
+from sandbox.backends.fake.backend import Guest
+from tests.orchestrator.loop.books import check_books, ledger_of
+from tests.orchestrator.loop.scripted import Scripted, scripted
+from tests.orchestrator.loop.test_operators import Reading, code_task
+
+WIDTH, ATTEMPTS = 4, 18
+FLAGS: dict[str, Any] = {
+    "proposer": "operators",
+    "attempts": ATTEMPTS,
+    "seed": 5,
+    "width": WIDTH,
+    "depth": 3,
+    "meta": "gradient",
+    "credit": "lineage",
+    "selection": "drawn",
+    "walk": 4,
+}
+
+
+@dataclass
+class Unlike(Reading):
+    """Every third trial takes longer, so that attempts end in another order than they began."""
+
+    begun: int = 0
+
+    async def program(self, guest: Guest) -> int:
+        if guest.job.command[0] == "trial":
+            self.begun += 1
+            for _ in range(40 * (self.begun % 3 == 0)):
+                await asyncio.sleep(0)
+        return await super().program(guest)
+
+
+def known(session: Scripted) -> tuple[list[Tried], list[Tried], View | None]:
+    """What the next draw would go by, by what the campaign keeps as it goes."""
+    past = session.bench.pasts[Role.SEARCH]
+    return list(past.ended), list(past.running), session.bench.meta.view(past.ended, past.running)
+
+
+def read_again(session: Scripted, state: State) -> tuple[list[Tried], list[Tried], View | None]:
+    """The same by one who has the state alone."""
+    bench = session.bench
+    past = History(state, bench.ranking, Role.SEARCH, bench.pasts[Role.SEARCH]._baseline, bench.tree_here)
+    meta = type(bench.meta)(bench.meta._learnt)
+    return list(past.ended), list(past.running), meta.view(past.ended, past.running)
+
+
+async def test_what_is_learnt_is_in_the_ledger_at_any_moment(tmp_path: Path) -> None:
+    """After every event, with four in flight that end out of order: who ended, in which order, who is under way with
+    what, and how likely each choice is now.
+    """
+    task, most = code_task(tmp_path / "task"), 0
+    async with scripted(task, Unlike(), **FLAGS) as session:
+
+        def compare(_: e.Event) -> None:
+            nonlocal most
+            assert read_again(session, session.bench.state) == known(session)
+            most = max(most, len(session.bench.pasts[Role.SEARCH].running))
+
+        for kind in (e.Proposed, e.Promoted, e.AttemptEnded):
+            session.when(kind, compare)
+        await session.run()
+        numbers = [it.number for it in session.bench.pasts[Role.SEARCH].ended]
+    assert most == WIDTH
+    assert len(numbers) == ATTEMPTS
+    assert numbers != sorted(numbers), "all ended in the order in which they began"
+
+
+def killed_after(kind: type[e.Event], times: int) -> Callable[[Scripted, Path, Path], None]:
+    """Keep what is on disk at that moment, as kill -9 leaves it."""
+
+    def kill(session: Scripted, task: Path, copy: Path) -> None:
+        seen = 0
+
+        def take(_: e.Event) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == times:
+                shutil.copytree(task, copy)
+
+        session.when(kind, take)
+
+    return kill
+
+
+@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize("kind", [e.AttemptOpened, e.Proposed])
+async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Event]) -> None:
+    """What ended before the kill teaches what it taught; what was proposed is run again as it was, not drawn again;
+    every attempt is charged once, and the campaign that goes on learns from the ledger what it would have known.
+    """
+    task, copy = code_task(tmp_path / "task"), tmp_path / "copy"
+    async with scripted(task, Unlike(), **FLAGS) as session:
+        killed_after(kind, 11)(session, task, copy)
+        await session.run()
+    with ledger_of(copy) as ledger:
+        before = State.from_rows(ledger.rows())
+    async with scripted(copy, Unlike(), how=How.RESUME) as session:
+        assert read_again(session, before) == known(session)
+        await session.run()
+        state = session.bench.state
+        assert session.charged == ATTEMPTS
+        for node in before.nodes.values():
+            after = state.nodes[node.id]
+            if node.drafts:
+                assert (after.drawn, after.description) == (node.drawn, node.description)
+            assert (after.parent, after.branch, after.step) == (node.parent, node.branch, node.step)
+        assert read_again(session, state) == known(session)
+    with ledger_of(copy) as ledger:
+        check_books(ledger)
