@@ -9,7 +9,7 @@ from orchestrator.domain.proposal import Drawn
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import better
-from orchestrator.loop.selection import Population
+from orchestrator.loop.selection import SLOT, Population
 from orchestrator.loop.spares import next_spare
 from orchestrator.meta.chooser import Chooser
 
@@ -53,7 +53,8 @@ def next_opening(
             parent = _best_of(state, members, ranking, walk) if branching else run.root
             if several and last.parent and next_spare(state, last.parent):
                 parent = last.parent
-            return Opening(parent, Role.SEARCH, branch, last.step + 1, island=last.island)
+            drawn = _start_of(state.nodes[members[0]])
+            return Opening(parent, Role.SEARCH, branch, last.step + 1, island=last.island, drawn=drawn)
         at_work += last.phase in _AT_WORK
     if at_work >= width:
         return None
@@ -66,6 +67,12 @@ def next_opening(
     champion = state.champion(run)
     parent = start or (champion.id if champion else run.root)
     return Opening(parent, Role.SEARCH, number, 1, island=island, drawn=chooser.drawn if chooser else None)
+
+
+def _start_of(first: Node) -> Drawn | None:
+    """The rule by which its branch began: what every later step brings, it made possible."""
+    arm = first.drawn.arms.get(SLOT) if first.drawn else None
+    return Drawn(arms={SLOT: arm}) if arm else None
 
 
 def control_is_due(state: State) -> bool:

@@ -143,8 +143,8 @@ async def test_a_search_that_is_stuck_walks_over_neutral_changes(tmp_path: Path)
 
 @pytest.mark.parametrize("meta", ["off", "gradient"])
 async def test_a_rule_is_drawn_for_each_branch(tmp_path: Path, meta: str) -> None:
-    """Which one is on record with the attempt that begins the branch, under which probability, and its proposal is
-    credited with it; a resume draws the same.
+    """Which one is on record with every attempt of the branch, under which probability, so all that they bring is
+    credited to it; a resume draws the same.
     """
     points: list[Point] = [{"value": value, "tasks": f"{value % 3},{value % 4}"} for value in range(1, 13)]
     seen = []
@@ -158,9 +158,11 @@ async def test_a_rule_is_drawn_for_each_branch(tmp_path: Path, meta: str) -> Non
                 await session.run()
                 how, flags = How.RESUME, {}
         nodes = [node for node in session.bench.state.nodes.values() if node.role is Role.SEARCH]
-        drawn = {node.id: node.drawn.arms["parent"] if node.drawn else None for node in nodes}
-        assert all((drawn[node.id] is not None) is (node.step == 1) for node in nodes)
-        arms = [arm for arm in drawn.values() if arm]
+        drawn = {node.id: node.drawn.arms["parent"] for node in nodes if node.drawn}
+        assert len(drawn) == 12
+        arms, firsts = list(drawn.values()), {node.branch: drawn[node.id] for node in nodes if node.step == 1}
+        assert all(drawn[node.id] == firsts[node.branch] for node in nodes)
+        assert any(node.step > 1 for node in nodes)
         assert all(set(arm.among) == {"champion", "tasks", "tournament", "novelty", "archive"} for arm in arms)
         assert len({arm.option for arm in arms}) > 1
         assert arms[0].p == pytest.approx(0.2)
