@@ -1,7 +1,8 @@
 """What a search gains by learning how to search: cost to a target on families of problems, by pairs of the same seed.
 
 Ratios are of what two sides need on the same problem and seed; a search that never arrives counts as one more than it
-had. A family's ratio is the median over all of its pairs; its interval comes of resampling seeds.
+had. A family's ratio is the median over all of its pairs; its interval comes of resampling seeds. What is left of it
+with many in flight is in `meta_in_flight`.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import random
 import statistics
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.chance import interval
 from benchmarks.families import programs
@@ -25,7 +26,9 @@ from orchestrator.meta.policy import Learning
 
 SEEDS = 20
 MOST = 200
+FAR_MOST = 400
 WIDE = 16
+BLIND = f"gradient, the first {WIDE} blind"
 # Dice cost nothing: there are more seeds of them, and they may take longer.
 _MORE_DICE, _MORE_TIME = 5, 3
 
@@ -36,6 +39,7 @@ class Family:
     problems: Sequence[Program | Dice]
     tuning: bool = False
     price: Price = Price.NONE
+    attempts: int = MOST
 
     @property
     def is_dice(self) -> bool:
@@ -43,7 +47,7 @@ class Family:
 
     @property
     def most(self) -> int:
-        return MOST * _MORE_TIME if self.is_dice else MOST
+        return self.attempts * _MORE_TIME if self.is_dice else self.attempts
 
 
 FAMILIES = {
@@ -63,6 +67,25 @@ _ALIKE = "all alike"
 # Families that the goals are about: where arms differ, and what is worth something shows at once.
 GOALS = tuple(name for name in FAMILIES if name not in (_ALIKE, "stepping stones"))
 
+_FAR_TARGETS = {
+    "sort": -5.78,
+    "scheduler": 0.942,
+    "circles": 1.2,
+    "numbers": 0.837,
+    "models": 0.00027,
+    "shifts": 0.0025,
+}
+
+
+def _far(family: Family) -> Family:
+    """With the first of its problems alone: such a search takes long."""
+    problem = replace(family.problems[0], target=_FAR_TARGETS[family.problems[0].name])
+    return replace(family, name=f"{family.name}, far", problems=[problem], attempts=FAR_MOST)
+
+
+FAR = {it.name: it for it in (_far(FAMILIES[name]) for name in GOALS)}
+_EVERY = FAMILIES | FAR
+
 
 def sides(price: Price) -> Mapping[str, Side]:
     def meta(learning: Learning, credit: Crediting) -> Side:
@@ -75,6 +98,7 @@ def sides(price: Price) -> Mapping[str, Side]:
         "lift, lineage": meta(Learning.LIFT, Crediting.LINEAGE),
         "gradient": meta(Learning.GRADIENT, Crediting.LIFT),
         "gradient, lineage": meta(Learning.GRADIENT, Crediting.LINEAGE),
+        BLIND: replace(meta(Learning.GRADIENT, Crediting.LIFT), blind=WIDE),
     }
 
 
@@ -88,7 +112,7 @@ class Job:
 
 def _cost(job: Job) -> list[float]:
     """One number for each problem of the family."""
-    family = FAMILIES[job.family]
+    family = _EVERY[job.family]
     side = sides(family.price)[job.side]
     found = []
     for problem in family.problems:
@@ -101,14 +125,14 @@ def _cost(job: Job) -> list[float]:
 Costs = Mapping[tuple[str, str, int], Sequence[Sequence[float]]]
 
 
-def costs(seeds: int, names: Sequence[str], serial: Sequence[str], wide: Sequence[str]) -> Costs:
+def costs(seeds: int, names: Sequence[str], serial: Sequence[str], wide: Sequence[str] = ()) -> Costs:
     """By family, side and width: for each seed, what each problem took."""
     wanted = [(name, side, 1) for name in names for side in serial]
     wanted += [(name, side, WIDE) for name in names for side in wide]
     jobs = [
         Job(name, side, width, seed)
         for name, side, width in wanted
-        for seed in range(seeds * (_MORE_DICE if FAMILIES[name].is_dice else 1))
+        for seed in range(seeds * (_MORE_DICE if _EVERY[name].is_dice else 1))
     ]
     found: dict[tuple[str, str, int], list[Sequence[float]]] = {it: [] for it in wanted}
     with ProcessPoolExecutor(max_workers=max(1, (os.cpu_count() or 2) - 1)) as pool:
@@ -132,7 +156,7 @@ def ratio(found: Sequence[Sequence[float]]) -> tuple[float, tuple[float, float]]
     return middle(found), interval(again)
 
 
-def _over_families(ratios: Sequence[Sequence[Sequence[float]]]) -> tuple[float, tuple[float, float]]:
+def over_families(ratios: Sequence[Sequence[Sequence[float]]]) -> tuple[float, tuple[float, float]]:
     """The median of the families' own, and its interval by resampling the seeds of each."""
 
     def middle(rng: random.Random | None) -> float:
@@ -142,39 +166,39 @@ def _over_families(ratios: Sequence[Sequence[Sequence[float]]]) -> tuple[float, 
     return middle(None), interval(middle)
 
 
-def _figure(said: str, found: tuple[float, tuple[float, float]], goal: str = "") -> Figure:
+def figure(said: str, found: tuple[float, tuple[float, float]], goal: str = "") -> Figure:
     value, (low, high) = found
     return Figure(f"{said} (95 %: {low:.2f} to {high:.2f})", value, "", goal)
 
 
-def figures(found: Costs, names: Sequence[str], serial: Sequence[str], wide: Sequence[str]) -> list[Figure]:
+def figures(found: Costs, names: Sequence[str], serial: Sequence[str]) -> list[Figure]:
     rows: list[Figure] = []
     for name in names:
-        family = FAMILIES[name]
-        mark = f"{name}{', used for tuning' if family.tuning else ''}"
-        unit = "$" if family.price is Price.USD else "attempts"
-        for side in serial:
-            every = [it for row in found[name, side, 1] for it in row]
-            never = sum(it > family.most for it in every) / len(every)
-            said = f"{mark}: {side}, median {unit} to the target; {never:.0%} never get there"
-            rows.append(Figure(said, statistics.median(every), ""))
+        rows += [middle(found, name, side, 1) for side in serial]
         for side in serial[1:]:
             alike = ">= 0.95" if name == _ALIKE and side == "gradient" else ""
             beside = logs(found[name, side, 1], found[name, "uniform", 1])
             if alike:
                 beside = [[-it for it in row] for row in beside]
-            said = f"{mark}: {'uniform beside gradient' if alike else f'{side} beside uniform'}"
-            rows.append(_figure(said, ratio(beside), alike))
-        for side in wide:
-            beside = logs(found[name, side, 1], found[name, side, WIDE])
-            rows.append(_figure(f"{mark}: {side}, one at a time beside {WIDE} in flight", ratio(beside)))
-            middle = statistics.median(it for row in found[name, side, WIDE] for it in row)
-            rows.append(Figure(f"{mark}: {side}, median {unit} to the target with {WIDE} in flight", middle, ""))
-    rows += _goals(found, [name for name in names if name in GOALS], serial, wide)
-    return rows
+            said = f"{marked(name)}: {'uniform beside gradient' if alike else f'{side} beside uniform'}"
+            rows.append(figure(said, ratio(beside), alike))
+    return rows + _goals(found, [name for name in names if name in GOALS], serial)
 
 
-def _goals(found: Costs, names: Sequence[str], serial: Sequence[str], wide: Sequence[str]) -> list[Figure]:
+def marked(name: str) -> str:
+    return f"{name}{', used for tuning' if _EVERY[name].tuning else ''}"
+
+
+def middle(found: Costs, name: str, side: str, width: int) -> Figure:
+    family, every = _EVERY[name], [it for row in found[name, side, width] for it in row]
+    unit = "$" if family.price is Price.USD else "attempts"
+    never = sum(it > family.most for it in every) / len(every)
+    flying = f" with {width} in flight" if width > 1 else ""
+    said = f"{marked(name)}: {side}, median {unit} to the target{flying}; {never:.0%} never get there"
+    return Figure(said, statistics.median(every), "")
+
+
+def _goals(found: Costs, names: Sequence[str], serial: Sequence[str]) -> list[Figure]:
     if not names or "gradient" not in serial:
         return []
     held = [name for name in names if not FAMILIES[name].tuning]
@@ -183,33 +207,13 @@ def _goals(found: Costs, names: Sequence[str], serial: Sequence[str], wide: Sequ
         if other in serial:
             beside = {name: logs(found[name, "gradient", 1], found[name, other, 1]) for name in names}
             said = f"gradient beside {other}, median over {len(names)} families"
-            rows.append(_figure(said, _over_families(list(beside.values())), goal))
+            rows.append(figure(said, over_families(list(beside.values())), goal))
             if held:
                 kept = [beside[name] for name in held]
-                rows.append(_figure(f"the same over the {len(held)} that were held back", _over_families(kept)))
-    if {"gradient", "uniform"} <= set(wide):
-        said = f"one at a time beside {WIDE} in flight, median over {len(names)} families"
-        for side in ("uniform", "gradient"):
-            lost = [logs(found[name, side, 1], found[name, side, WIDE]) for name in names]
-            rows.append(_figure(f"{side}, {said}", _over_families(lost)))
-        both = [_beside_uniform(found, name, WIDE) for name in names]
-        said = f"gradient beside uniform, both with {WIDE} in flight, median over {len(names)} families"
-        rows.append(_figure(said, _over_families(both)))
-        # Any search needs more attempts where sixteen build on the same parent; what learning brings beside that.
-        kept = [_difference(*(_beside_uniform(found, name, width) for width in (1, WIDE))) for name in names]
-        said = f"gain of gradient over uniform with {WIDE} in flight, beside the gain one at a time"
-        rows.append(_figure(said, _over_families(kept), ">= 0.9"))
+                rows.append(figure(f"the same over the {len(held)} that were held back", over_families(kept)))
     return rows
 
 
-def _beside_uniform(found: Costs, name: str, width: int) -> list[list[float]]:
-    return logs(found[name, "gradient", width], found[name, "uniform", width])
-
-
-def _difference(some: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> list[list[float]]:
-    return [[a - b for a, b in zip(one, other, strict=True)] for one, other in zip(some, others, strict=True)]
-
-
 async def measure(seeds: int = SEEDS) -> list[Figure]:
-    names, serial, wide = list(FAMILIES), list(sides(Price.NONE)), ["uniform", "gradient"]
-    return figures(costs(seeds, names, serial, wide), names, serial, wide)
+    names, serial = list(FAMILIES), [side for side in sides(Price.NONE) if side != BLIND]
+    return figures(costs(seeds, names, serial), names, serial)

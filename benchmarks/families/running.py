@@ -7,6 +7,9 @@ loop for ever or make a huge number, so every loop and call counts, and what gro
 import ast
 import builtins
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType
 from typing import Any
 
 STEPS = 60_000
@@ -32,8 +35,8 @@ class Running:
             "_grow": self._grow,
         }
         try:
-            tree = _Counted().visit(ast.parse(source))
-            exec(compile(ast.fix_missing_locations(tree), "f.py", "exec"), self._names)  # noqa: S102  # see above
+            for part in _parts(source):
+                exec(_counted(part), self._names)  # noqa: S102  # see above
         except Exception as error:
             raise Broken from error
 
@@ -71,6 +74,25 @@ class Running:
         if isinstance(found, int) and abs(found) > 1 << 256:
             raise OverflowError
         return found
+
+
+def _parts(source: str) -> list[str]:
+    """The statements of the file, one by one; those that share a line stay together. Of a program that was changed in
+    one place, all others are known already.
+    """
+    lines = source.splitlines(keepends=True)
+    starts: list[int] = []
+    last = 0
+    for statement in ast.parse(source).body:
+        if statement.lineno > last:
+            starts.append(statement.lineno - 1)
+        last = max(last, statement.end_lineno or 0)
+    return ["".join(lines[one:other]) for one, other in pairwise([*starts, len(lines)])]
+
+
+@lru_cache(maxsize=4096)
+def _counted(part: str) -> CodeType:
+    return compile(ast.fix_missing_locations(_Counted().visit(ast.parse(part))), "f.py", "exec")
 
 
 _GROWING: dict[type[ast.operator], str] = {ast.Mult: "*", ast.Pow: "**", ast.LShift: "<<"}

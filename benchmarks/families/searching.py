@@ -24,11 +24,14 @@ _EVENLY = {name: it._replace(weight=1.0) for name, it in ON_CODE.items()}
 
 @dataclass(frozen=True)
 class Side:
-    """A way to choose: blindly, as operators do by themselves, or by the meta loop."""
+    """A way to choose: blindly, as operators do by themselves, or by the meta loop. The first `blind` attempts know no
+    result and start at the root, as those that are in flight before anything has ended do.
+    """
 
     name: str
     learnt: Learnt = field(default_factory=Learnt)
     adaptive: bool = True
+    blind: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,10 +136,11 @@ async def cost_to_target(world: World, side: Side, seed: int, most: int, width: 
 
 class _Search:
     def __init__(self, world: World, side: Side, seed: int, width: int) -> None:
-        self._world, self._seed, self._width = world, seed, width
+        self._world, self._seed, self._width, self._blind = world, seed, width, side.blind
         self._proposer, self._meta = world.proposer(side), Meta(side.learnt)
         self._made: dict[str, Made] = {"1": world.root}
         self._past = Memory(world.tree(world.root.state))
+        self._ended: list[Tried] = []
         self._best = "1"
         self._times = random.Random(f"times/{seed}")
         self._now = 0.0
@@ -147,7 +151,8 @@ class _Search:
     async def start(self) -> bool:
         """False where there is nothing new to propose."""
         self.number += 1
-        parent, past = self._best, self._past
+        is_blind, past = self.number <= self._blind, self._past
+        parent, past.ended = ("1", []) if is_blind else (self._best, self._ended)
         tree = self._world.tree(self._made[parent].state)
         past.running = [it.tried for it in self.open]
         chooser = self._meta.chooser(past.ended, self._seed, self.number, 0, past.running)
@@ -172,7 +177,7 @@ class _Search:
         ended = heapq.heappop(self.open)
         self._now, made, best = ended.at, ended.made, self._made[self._best].score
         self._made[ended.node] = made
-        self._past.ended.append(ended.tried)
+        self._ended.append(ended.tried)
         self.spent += made.usd
         if made.score is None:
             return False
