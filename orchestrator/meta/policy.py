@@ -6,7 +6,7 @@ The weights that options have beforehand are offsets of their logits: without an
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import exp, log
+from math import exp, fsum, log
 from typing import Protocol
 
 from orchestrator.domain.proposal import Arm, Drawn, Knob
@@ -57,11 +57,12 @@ class View:
 
 
 def mixed(logits: Mapping[str, float], prior: Mapping[str, float], floor: float) -> dict[str, float]:
-    whole = sum(prior.values())
+    # Sums that are exact: a ledger gives options back in another order, and a resume must come to the very same odds.
+    whole = fsum(prior.values())
     # Beside the largest: however far a logit has gone, its exponential is a number.
     most = max(logits.get(name, 0.0) for name in prior)
     weights = {name: weight * exp(logits.get(name, 0.0) - most) for name, weight in prior.items()}
-    learnt = sum(weights.values())
+    learnt = fsum(weights.values())
     return {name: (1.0 - floor) * weights[name] / learnt + floor * prior[name] / whole for name in prior}
 
 
@@ -171,7 +172,7 @@ class GradientPolicy:
     def _watch(self, slot: _Slot, arm: Arm, earned: Earned) -> None:
         """A change of regime: what following the policy brings beyond its prior falls below what it brought before."""
         tuning = self._tuning
-        prior = arm.among[arm.option] / sum(arm.among.values())
+        prior = arm.among[arm.option] / fsum(arm.among.values())
         brings = earned.advantage * (1.0 - min(2.0, prior / arm.p))
         slot.alarm = max(0.0, slot.alarm + slot.brought - brings - tuning.drift)
         slot.brought += (brings - slot.brought) / min(slot.seen, 30)

@@ -9,12 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.budget import Account, Accounts
+from orchestrator.change import Tree
 from orchestrator.domain import events as e
+from orchestrator.domain.events import read_event
+from orchestrator.domain.folding import fold
+from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import run_of
+from orchestrator.domain.proposal import Drawn
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts, Missing
 from orchestrator.loop import campaign
+from orchestrator.loop.history import History
+from orchestrator.loop.proposing import seed_of
+from orchestrator.loop.selection import SLOT
+from orchestrator.meta.chooser import Learnt, Meta
+from orchestrator.meta.credit import Crediting
+from orchestrator.meta.policy import Learning
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from sandbox import Job
@@ -57,6 +68,7 @@ file = "params.json"
 [combine.parameters.space]
 value = {type = "int", low = 1, high = 20}
 """
+LEARNING = {"meta": "gradient", "credit": "lineage"}
 KINDS = {
     "wide": Kind((TUNE, GUARD), {"width": 3}, drafts=2),
     "deep": Kind((TUNE, GUARD), {"width": 1, "depth": 3}, branching=True, drafts=2),
@@ -66,6 +78,7 @@ KINDS = {
     "noisy": Kind((noisy(8, 6), GUARD), {"width": 1}, sigma=1.0),
     "asked": Kind((TUNE,), {"width": 1, "ask": True}, attempts=2),
     "full": Kind((), {"width": 1, "artifacts": 1_200}),
+    "learning": Kind((), {"width": 3, "depth": 2, "walk": 3, "selection": "drawn", **LEARNING}, branching=True),
     "tested": Kind((noisy(5, 5),), {"width": 1}, attempts=1, sigma=0.1),
     "islands": Kind((), {"width": 1, "depth": 1, "islands": 2, "migrate": 2}, branching=True, attempts=4),
     "minimised": Kind((), {"width": 1, "minimise": True}, attempts=1, ballast=True),
@@ -197,6 +210,38 @@ def verdicts(state: State) -> dict[str, object]:
     found = {str(node.params): (node.id, node.promoted, node.ending, _metrics(node)) for node in state.nodes.values()}
     champion = state.champion()
     return {**found, "champion": champion and champion.params}
+
+
+def results(state: State) -> dict[str, object]:
+    """What was found out about each attempt, wherever it was put: with several at work that depends on who ends first,
+    and so does what is learnt by then.
+    """
+    found = {str(node.number): (node.params, node.ending, _metrics(node)) for node in state.nodes.values()}
+    champion = state.champion()
+    return {**found, "champion": champion and champion.params}
+
+
+def check_draws(folder: Path) -> int:
+    """Every rule by which a branch starts can be drawn again from the ledger alone, under the same probability, and is
+    on record with each attempt of its branch; how many were drawn.
+    """
+    state, begun = State(), dict[int, Drawn]()
+    learnt = Learnt(Learning(LEARNING["meta"]), Crediting(LEARNING["credit"]))
+    ranking, rules = Ranking([Metric()]), ("champion", "tasks", "tournament", "novelty", "archive")
+    with ledger_of(folder) as ledger:
+        for record in ledger.read():
+            event = read_event(record.body)
+            if isinstance(event, e.AttemptOpened) and event.drawn and event.step == 1:
+                past = History(state, ranking, Role.SEARCH, (), lambda _: Tree())
+                seed = seed_of(state.run, Role.SEARCH)
+                chooser = Meta(learnt).chooser(past.ended, seed, -event.branch, 0, past.running)
+                chooser.choose(SLOT, dict.fromkeys(rules, 1.0))
+                assert chooser.drawn == event.drawn, event.node
+                begun[event.branch] = event.drawn
+            elif isinstance(event, e.AttemptOpened) and event.branch:
+                assert event.drawn == begun[event.branch], event.node
+            fold(state, event, record.at)
+    return len(begun)
 
 
 def _place(node: Node) -> tuple[object, ...]:

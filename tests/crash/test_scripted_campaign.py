@@ -14,7 +14,7 @@ import pytest
 from orchestrator.domain.state import State
 from tests.crash.fate import after_effects, last_of_each_kind
 from tests.crash.nursery import child
-from tests.crash.scripted_campaign import checked, live, make, tree, verdicts
+from tests.crash.scripted_campaign import check_draws, checked, live, make, results, tree, verdicts
 
 pytestmark = pytest.mark.crash
 
@@ -26,7 +26,7 @@ SHORT = ("short", "tested", "asked", "islands", "minimised", "combined")
 
 
 def seen(kind: str, state: State) -> dict[str, object]:
-    return verdicts(state) if kind == "wide" else tree(state)
+    return {"wide": verdicts, "learning": results}.get(kind, tree)(state)
 
 
 def endure(folder: Path, kind: str, points: int, chance: random.Random) -> int:
@@ -126,9 +126,18 @@ def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     assert rounds(tmp_path, kind, 1) >= 2
 
 
+def test_a_search_that_learns_is_killed_now_and_then(tmp_path: Path) -> None:
+    """The same with three in flight, rules that are drawn and a walk: what a resumed campaign draws is what the ledger
+    says that it must.
+    """
+    assert rounds(tmp_path, "learning", 1) >= 2
+    assert check_draws(tmp_path / "calm") > 3
+    assert check_draws(tmp_path / "0") > 3
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "held", "noisy", "full"])
+@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "held", "noisy", "full", "learning"])
 def test_killed_again_and_again(tmp_path: Path, kind: str) -> None:
     """The same, more than two hundred times in all."""
     assert rounds(tmp_path, kind, 70) >= 70

@@ -7,11 +7,13 @@ from math import exp
 import pytest
 
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Arm
 from orchestrator.meta.chooser import Chooser, Learnt, Meta
 from orchestrator.meta.credit import Price
 from orchestrator.meta.policy import Learning, View
 from orchestrator.meta.tuning import USUAL
 from orchestrator.proposers import Tried
+from orchestrator.proposers.operators.table import ON_CODE
 from tests.orchestrator.meta.results import arm, ended
 
 PRIOR = {"a": 1.0, "b": 1.0, "c": 2.0}
@@ -79,6 +81,21 @@ def test_another_past_is_learnt_again(learning: Learning) -> None:
     past = search(grown, only("b"), 40, [])
     search(other, only("a"), 20, [])
     assert odds(grown, past) == odds(Meta(Learnt(learning)), past) == odds(other, past)
+
+
+@BOTH
+def test_options_in_another_order_teach_the_same(learning: Learning) -> None:
+    """A ledger gives them back sorted: what is learnt from that is the same to the last bit."""
+    usual = {name: it.weight for name, it in ON_CODE.items()}
+    views = []
+    for names in (list(usual), sorted(usual)):
+        past = []
+        for number in range(1, 60):
+            option = list(usual)[number * 5 % len(usual)]
+            chosen = Arm(option=option, p=usual[option] / 16, among={name: usual[name] for name in names})
+            past.append(ended(number, float(number % 3 - 1), chosen=chosen))
+        views.append(Meta(Learnt(learning)).view(past, past[-9:]))
+    assert views[0] == views[1]
 
 
 @BOTH
