@@ -49,6 +49,7 @@ class Proposing:
         self._name = node
         self._tuning = tuning
         self._where = ""
+        self._repeated: list[Proposal] = []
         self._steered = 0
 
     @property
@@ -88,6 +89,7 @@ class Proposing:
                     bench.book.record(*drafts, *counted)
             if drafts:
                 return
+            self._repeated += proposals
         raise NothingNew(f"what is proposed was tried before{self._where}")
 
     def _rounds(self, node: Node) -> int:
@@ -250,6 +252,7 @@ class Proposing:
             parent_params=point,
             count=self._count(node),
             again=again,
+            repeated=tuple(self._repeated),
             step=node.step,
             past=past,
             chooser=bench.meta.chooser(past.ended, seed, node.number, again, past.running) if learns else Chooser(),

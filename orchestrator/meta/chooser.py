@@ -10,7 +10,7 @@ from orchestrator.meta.credit import Credit, Crediting, Price, Result
 from orchestrator.meta.policy import GradientPolicy, Learning, LiftPolicy, Policy, View
 from orchestrator.meta.tuning import USUAL, Tuning
 
-_IN_SIGHT = 64  # of those under way, so that a draw costs the same with thousands in flight
+IN_SIGHT = 64  # of those under way, so that a draw costs the same with thousands in flight
 
 
 class Chooser:
@@ -114,7 +114,7 @@ class Meta:
         if not self.learns:
             return None
         self._learn(ended)
-        return self._policy.view([it.drawn for it in running[-_IN_SIGHT:] if it.drawn])
+        return self._policy.view([it.drawn for it in running[-IN_SIGHT:] if it.drawn])
 
     def _learn(self, ended: Sequence[Result]) -> None:
         """What is new since the last time; all of it where this is another past, as after a change of cohorts."""

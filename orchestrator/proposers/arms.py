@@ -54,9 +54,13 @@ class Arms:
         return Arms({**self._arms, name: replace(self._arms[name], proposer=proposer)}, drafts=self._drafts)
 
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
-        """Another one is asked where the first has nothing more; those that ask a model only where one may be asked."""
+        """Another one is asked where the first has nothing more, or only repeats what is known; those that ask a model
+        only where one may be asked.
+        """
         open_to = {name: arm for name, arm in self._arms.items() if brief.line is not None or not arm.asks}
-        weights = {name: weight for name, weight in self._weights(brief).items() if name in open_to}
+        repeating = {it.drawn.arms[SLOT].option for it in brief.repeated if it.drawn and SLOT in it.drawn.arms}
+        among = open_to.keys() - repeating or open_to.keys()
+        weights = {name: weight for name, weight in self._weights(brief).items() if name in among}
         rng = self._dice(brief)
         nothing: Exhausted | None = None
         while weights:

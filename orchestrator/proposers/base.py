@@ -132,6 +132,7 @@ class Brief:
 
     `parent_params` is what the parent was made with, None for one that was not made from a point. `again` counts how
     often the same attempt was asked before, when all that came was known already: another answer is wanted then.
+    `repeated` is what came.
 
     `step` is the place in the branch: the first one begins it. `chooser` is asked wherever there is a choice.
     `profile` is what a run of the root told of its own code, a hint; with `hot`, time counts.
@@ -151,6 +152,7 @@ class Brief:
     parent_params: Mapping[str, Value] | None = None
     count: int = 1
     again: int = 0
+    repeated: Sequence[Proposal] = ()
     step: int = 0
     past: Past = field(default_factory=Nothing)
     chooser: Chooser = field(default_factory=Chooser)

@@ -11,7 +11,7 @@ from orchestrator.change import File, Policy, Refusal, Tree
 from orchestrator.change.applying import apply_text
 from orchestrator.change.canonical import difference
 from orchestrator.domain.proposal import Proposal
-from orchestrator.meta.chooser import Chooser
+from orchestrator.meta.chooser import IN_SIGHT, Chooser
 from orchestrator.offload import offload
 from orchestrator.proposers.base import Brief, Exhausted
 from orchestrator.proposers.operators.code import read_code
@@ -27,7 +27,6 @@ from orchestrator.proposers.operators.table import ON_CODE, ON_LINES, OnCode, On
 
 DRAWS = 80  # for one proposal, and twenty more for each further one
 _IDLE = 2
-_IN_SIGHT = 64
 _CURIOUS = 0.25  # share of draws that asks nobody which operator does well
 _NOT_AGAIN = 0.3  # how much less likely a direction becomes with each step in it that did not help
 _HOT_FIRST = 0.5  # share of draws that leave out what takes the time, until that was seen to fail
@@ -136,7 +135,7 @@ class Drawing:
     @cached_property
     def _under_way(self) -> Counter[tuple[str, str]]:
         """How many attempts that have not ended change each place; of the last ones, where there are very many."""
-        told = (read_description(it.description) for it in self._brief.past.running[-_IN_SIGHT:])
+        told = (read_description(it.description) for it in self._brief.past.running[-IN_SIGHT:])
         return Counter((it.path, it.owner) for it in told)
 
     def draw(self, memory: Memory) -> Draw | None:

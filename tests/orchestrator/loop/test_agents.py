@@ -13,8 +13,12 @@ from pydantic import SecretStr
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Phase
+from orchestrator.domain.records import Phase, Role
 from orchestrator.llm.line import Unusable
+from orchestrator.meta.chooser import Learnt
+from orchestrator.meta.credit import Price
+from orchestrator.meta.policy import Learning
+from orchestrator.meta.standings import standings
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
@@ -253,3 +257,31 @@ async def test_an_image_without_what_it_needs(tmp_path: Path, messages_server: M
     with pytest.raises(TaskError, match=r'there is no agent "nobody"; known are .*mini-swe-agent; for any other, give'):
         async with campaign(folder, messages_server, agent=unknown[0]):
             pass
+
+
+async def test_an_agent_is_an_arm_of_a_hybrid(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Cheap points come first. When they only repeat themselves, the agent is asked, works in a chamber of its own, and
+    what it cost is credited to its arm.
+    """
+    notes = AGENT.replace('open(\\"params.json\\"', 'open(\\"notes.txt\\"')
+    messages_server.play(does({"note": 1}, ["submit", "one"]), does({"note": 2}, ["submit", "two"]))
+    folder = write_task(tmp_path, notes, MODEL, high=3)
+    flags: dict[str, Any] = {
+        "proposer": "hybrid",
+        "arms": "random,agent",
+        "meta": "gradient",
+        "price": "usd",
+        "attempts": 5,
+    }
+    async with campaign(folder, messages_server, **flags) as session:
+        await session.run()
+        nodes = [node for node in session.bench.state.nodes.values() if node.parent]
+        asked = {node.id: node.drawn.arms["proposer"].option for node in nodes if node.drawn}
+        assert sorted(asked.values()) == ["agent", "agent", "random", "random", "random"]
+        by_agent = [node for node in nodes if asked[node.id] == "agent"]
+        assert [it.node for it in session.of(e.AgentEnded)] == [node.id for node in by_agent]
+        assert {node.description for node in by_agent} == {"one", "two"}
+        assert all(node.ending is Ending.SCORED for node in nodes)
+        found = standings(session.bench.pasts[Role.SEARCH].ended, Learnt(Learning.GRADIENT, price=Price.USD))
+        cost = {it.arm: it.usd for it in found.arms if it.slot == "proposer"}
+        assert cost["agent"] > cost["random"]

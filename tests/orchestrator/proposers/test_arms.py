@@ -139,3 +139,16 @@ def test_several_at_once_where_an_arm_offers_them() -> None:
     assert (make_searcher(with_model, task).serial, changes_at_once(with_model, task)) == (True, task.model.proposals)
     without = resolve(Flags(proposer="hybrid"), task, Settings())
     assert (make_searcher(without, task).serial, changes_at_once(without, task)) == (False, 1)
+
+
+async def test_an_arm_that_repeats_itself_is_left() -> None:
+    """Where all that an arm offered was known, the next asking of the attempt goes to another one, however dear; to
+    all of them again where each did.
+    """
+    both = arms()
+    drawn = [(await both.propose(brief(Shown(), number)))[0] for number in range(1, 10)]
+    first = next(it for it in drawn if it.operator == "cheap")
+    again = [(await both.propose(replace(brief(Shown(), n), again=1, repeated=[first])))[0] for n in range(1, 30)]
+    assert {it.operator for it in again} == {"dear"}
+    last = [(await both.propose(replace(brief(Shown(), n), again=2, repeated=[first, again[0]])))[0] for n in range(30)]
+    assert "cheap" in {it.operator for it in last}
