@@ -71,7 +71,7 @@ def main() -> int:
         "operators": lambda: operators.measure(chosen.seeds or 20),
         "hints": lambda: hints.measure(chosen.seeds or hints.SEEDS),
         "meta_families": lambda: meta_families.measure(chosen.seeds or meta_families.SEEDS),
-        "meta_in_flight": lambda: meta_in_flight.measure(chosen.seeds or meta_in_flight.SEEDS),
+        "meta_in_flight": lambda: meta_in_flight.measure(chosen.seeds or meta_families.SEEDS),
         "combining": lambda: combining.measure(chosen.seeds or combining.SEEDS),
         "allocation": lambda: allocation.measure(chosen.seeds or allocation.SEEDS),
         "ledger": ledger.measure,

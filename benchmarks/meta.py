@@ -70,9 +70,12 @@ class World:
         good = made.sample(ARMS, self._family.good)
         return chances | {arm: self._family.often * made.uniform(0.6, 1.4) for arm in good}
 
+    def chances(self, found: int) -> Mapping[str, float]:
+        return self._chances[min(len(self._chances) - 1, found * len(self._chances) // self._family.wanted)]
+
     def gain(self, arm: str, found: int) -> float | None:
         """None for what breaks, else how much better or worse it is; late gains are smaller."""
-        chances = self._chances[min(len(self._chances) - 1, found * len(self._chances) // self._family.wanted)]
+        chances = self.chances(found)
         if self._dice.random() < chances[arm]:
             return math.exp(-0.2 * found + self._dice.gauss(0.0, 1.0))
         broken, same = self._fails[arm]
@@ -136,6 +139,18 @@ def searched(family: Family, make: Callable[[int], Pick], seed: int) -> int:
     return CAP
 
 
+def told(family: Family, seed: int, arms: int) -> int:
+    """How many it takes one who knows the best arms beforehand, and draws one of so many evenly."""
+    world, dice, found = World(family, seed), random.Random(f"told/{seed}"), 0
+    for number in range(1, CAP + 1):
+        chances = world.chances(found)
+        gain = world.gain(dice.choice(sorted(chances, key=chances.__getitem__)[-arms:]), found)
+        found += gain is not None and gain > 0
+        if found == family.wanted:
+            return number
+    return CAP
+
+
 def _tried(parent: str, number: int, arm: str, gain: float | None, drawn: Drawn | None) -> Tried:
     return Tried(
         node=f"{parent[-8:]}.{number}",
@@ -153,22 +168,24 @@ def _tried(parent: str, number: int, arm: str, gain: float | None, drawn: Drawn 
 
 async def measure(seeds: int = 40) -> list[Figure]:
     figures = [*_cost()]
+    ratios: dict[str, list[float]] = {"evenly": [], "today": []}
     for family in TUNED:
         attempts = {
             name: [searched(family, make, seed) for seed in range(seeds)]
             for name, make in (("evenly", evenly), ("today", today), ("lift", LIFT), ("gradient", GRADIENT))
         }
-        goals = {"evenly": "<= 0.5", "today": "<= 0.8"}
-        figures += [
-            _ratio(
-                f"arms {family.name}: {name} beside {other}",
-                attempts[name],
-                attempts[other],
-                goal if name == "gradient" else "",
-            )
-            for other, goal in goals.items()
-            for name in ("lift", "gradient")
-        ]
+        for other, found in ratios.items():
+            figures += [
+                _ratio(f"arms {family.name}: {name} beside {other}", attempts[name], attempts[other], "")
+                for name in ("lift", "gradient")
+            ]
+            found.append(figures[-1].value)
+        for arms, who in {1: "the best arm", family.good: "the good arms"}.items():
+            best = [told(family, seed, arms) for seed in range(seeds)]
+            figures.append(_ratio(f"arms {family.name}: told {who} beside evenly", best, attempts["evenly"], ""))
+    for (other, found), goal in zip(ratios.items(), ("<= 0.5", "<= 0.8"), strict=True):
+        said = f"gradient beside {other}, median over {len(found)} families of arms"
+        figures.append(Figure(said, statistics.median(found), "", goal))
     return figures + _stones(seeds) + _paid(seeds)
 
 

@@ -26,9 +26,9 @@ from orchestrator.meta.policy import Learning
 
 SEEDS = 20
 MOST = 200
-FAR_MOST = 400
 WIDE = 16
 BLIND = f"gradient, the first {WIDE} blind"
+AT_ONCE = "gradient, told at once"
 # Dice cost nothing: there are more seeds of them, and they may take longer.
 _MORE_DICE, _MORE_TIME = 5, 3
 
@@ -39,7 +39,6 @@ class Family:
     problems: Sequence[Program | Dice]
     tuning: bool = False
     price: Price = Price.NONE
-    attempts: int = MOST
 
     @property
     def is_dice(self) -> bool:
@@ -47,7 +46,7 @@ class Family:
 
     @property
     def most(self) -> int:
-        return self.attempts * _MORE_TIME if self.is_dice else self.attempts
+        return MOST * _MORE_TIME if self.is_dice else MOST
 
 
 FAMILIES = {
@@ -67,25 +66,6 @@ _ALIKE = "all alike"
 # Families that the goals are about: where arms differ, and what is worth something shows at once.
 GOALS = tuple(name for name in FAMILIES if name not in (_ALIKE, "stepping stones"))
 
-_FAR_TARGETS = {
-    "sort": -5.78,
-    "scheduler": 0.942,
-    "circles": 1.2,
-    "numbers": 0.837,
-    "models": 0.00027,
-    "shifts": 0.0025,
-}
-
-
-def _far(family: Family) -> Family:
-    """With the first of its problems alone: such a search takes long."""
-    problem = replace(family.problems[0], target=_FAR_TARGETS[family.problems[0].name])
-    return replace(family, name=f"{family.name}, far", problems=[problem], attempts=FAR_MOST)
-
-
-FAR = {it.name: it for it in (_far(FAMILIES[name]) for name in GOALS)}
-_EVERY = FAMILIES | FAR
-
 
 def sides(price: Price) -> Mapping[str, Side]:
     def meta(learning: Learning, credit: Crediting) -> Side:
@@ -99,6 +79,7 @@ def sides(price: Price) -> Mapping[str, Side]:
         "gradient": meta(Learning.GRADIENT, Crediting.LIFT),
         "gradient, lineage": meta(Learning.GRADIENT, Crediting.LINEAGE),
         BLIND: replace(meta(Learning.GRADIENT, Crediting.LIFT), blind=WIDE),
+        AT_ONCE: replace(meta(Learning.GRADIENT, Crediting.LIFT), at_once=True),
     }
 
 
@@ -112,7 +93,7 @@ class Job:
 
 def _cost(job: Job) -> list[float]:
     """One number for each problem of the family."""
-    family = _EVERY[job.family]
+    family = FAMILIES[job.family]
     side = sides(family.price)[job.side]
     found = []
     for problem in family.problems:
@@ -132,7 +113,7 @@ def costs(seeds: int, names: Sequence[str], serial: Sequence[str], wide: Sequenc
     jobs = [
         Job(name, side, width, seed)
         for name, side, width in wanted
-        for seed in range(seeds * (_MORE_DICE if _EVERY[name].is_dice else 1))
+        for seed in range(seeds * (_MORE_DICE if FAMILIES[name].is_dice else 1))
     ]
     found: dict[tuple[str, str, int], list[Sequence[float]]] = {it: [] for it in wanted}
     with ProcessPoolExecutor(max_workers=max(1, (os.cpu_count() or 2) - 1)) as pool:
@@ -186,11 +167,11 @@ def figures(found: Costs, names: Sequence[str], serial: Sequence[str]) -> list[F
 
 
 def marked(name: str) -> str:
-    return f"{name}{', used for tuning' if _EVERY[name].tuning else ''}"
+    return f"{name}{', used for tuning' if FAMILIES[name].tuning else ''}"
 
 
 def middle(found: Costs, name: str, side: str, width: int) -> Figure:
-    family, every = _EVERY[name], [it for row in found[name, side, width] for it in row]
+    family, every = FAMILIES[name], [it for row in found[name, side, width] for it in row]
     unit = "$" if family.price is Price.USD else "attempts"
     never = sum(it > family.most for it in every) / len(every)
     flying = f" with {width} in flight" if width > 1 else ""
@@ -215,5 +196,5 @@ def _goals(found: Costs, names: Sequence[str], serial: Sequence[str]) -> list[Fi
 
 
 async def measure(seeds: int = SEEDS) -> list[Figure]:
-    names, serial = list(FAMILIES), [side for side in sides(Price.NONE) if side != BLIND]
+    names, serial = list(FAMILIES), [side for side in sides(Price.NONE) if side not in (BLIND, AT_ONCE)]
     return figures(costs(seeds, names, serial), names, serial)

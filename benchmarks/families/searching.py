@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from benchmarks.families.programs import Program
-from benchmarks.families.simulated import Dice, Drawing, Place, tried
+from benchmarks.families.simulated import Dice, Drawing, Place, thrown
 from benchmarks.operators import Memory
 from orchestrator.change import Policy, Tree
 from orchestrator.change.applying import apply_text
@@ -25,13 +25,15 @@ _EVENLY = {name: it._replace(weight=1.0) for name, it in ON_CODE.items()}
 @dataclass(frozen=True)
 class Side:
     """A way to choose: blindly, as operators do by themselves, or by the meta loop. The first `blind` attempts know no
-    result and start at the root, as those that are in flight before anything has ended do.
+    result and start at the root, as those that are in flight before anything has ended do. With `at_once`, what is
+    learnt is learnt as soon as an attempt begins, though it is built on only when it has ended.
     """
 
     name: str
     learnt: Learnt = field(default_factory=Learnt)
     adaptive: bool = True
     blind: int = 0
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class DiceWorld:
 
     def made(self, state: Any, proposal: Proposal, number: int) -> Made:
         # Every arm has its own luck, so that it matters which is drawn even where all are alike.
-        place, usd = tried(
+        place, usd = thrown(
             self._arms, state, proposal.operator, random.Random(f"{self._seed}/{number}/{proposal.operator}")
         )
         return Made(place, -place.gap, usd)
@@ -137,6 +139,7 @@ async def cost_to_target(world: World, side: Side, seed: int, most: int, width: 
 class _Search:
     def __init__(self, world: World, side: Side, seed: int, width: int) -> None:
         self._world, self._seed, self._width, self._blind = world, seed, width, side.blind
+        self._at_once = side.at_once
         self._proposer, self._meta = world.proposer(side), Meta(side.learnt)
         self._made: dict[str, Made] = {"1": world.root}
         self._past = Memory(world.tree(world.root.state))
@@ -154,7 +157,7 @@ class _Search:
         is_blind, past = self.number <= self._blind, self._past
         parent, past.ended = ("1", []) if is_blind else (self._best, self._ended)
         tree = self._world.tree(self._made[parent].state)
-        past.running = [it.tried for it in self.open]
+        past.running = [] if self._at_once else [it.tried for it in self.open]
         chooser = self._meta.chooser(past.ended, self._seed, self.number, 0, past.running)
         node = f"{parent}.{self.number}"
         brief = Brief(node, parent, self.number, self._seed, tree, past=past, chooser=chooser)
@@ -166,10 +169,10 @@ class _Search:
         past.trees[node] = self._world.tree(made.state)
         past.known.add(past.trees[node].digest)
         lasts = 1.0 if self._width == 1 else self._times.lognormvariate(0.0, 0.8)
-        heapq.heappush(
-            self.open,
-            _Open(self._now + lasts, self.number, node, made, _tried(brief, proposal, made, self._made[parent])),
-        )
+        tried = _tried(brief, proposal, made, self._made[parent])
+        heapq.heappush(self.open, _Open(self._now + lasts, self.number, node, made, tried))
+        if self._at_once:
+            self._ended.append(tried)
         return True
 
     def finish(self) -> bool:
@@ -177,7 +180,8 @@ class _Search:
         ended = heapq.heappop(self.open)
         self._now, made, best = ended.at, ended.made, self._made[self._best].score
         self._made[ended.node] = made
-        self._ended.append(ended.tried)
+        if not self._at_once:
+            self._ended.append(ended.tried)
         self.spent += made.usd
         if made.score is None:
             return False

@@ -73,7 +73,7 @@ def _both(chance: float) -> tuple[float, float]:
     return chance, chance
 
 
-def tried(arms: Arms, place: Place, arm: str, dice: random.Random) -> tuple[Place, float]:
+def thrown(arms: Arms, place: Place, arm: str, dice: random.Random) -> tuple[Place, float]:
     """Where one try leads, and what it costs."""
     hit, size = dice.random(), dice.uniform(0.05, 0.35)
     chance = arms.chances[arm][place.gap < 0.5]
