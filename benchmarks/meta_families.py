@@ -27,8 +27,7 @@ from orchestrator.meta.policy import Learning
 SEEDS = 20
 MOST = 200
 WIDE = 16
-BLIND = f"gradient, the first {WIDE} blind"
-AT_ONCE = "gradient, told at once"
+TOLD = f"gradient, told at once after the first {WIDE}"
 # Dice cost nothing: there are more seeds of them, and they may take longer.
 _MORE_DICE, _MORE_TIME = 5, 3
 
@@ -78,8 +77,7 @@ def sides(price: Price) -> Mapping[str, Side]:
         "lift, lineage": meta(Learning.LIFT, Crediting.LINEAGE),
         "gradient": meta(Learning.GRADIENT, Crediting.LIFT),
         "gradient, lineage": meta(Learning.GRADIENT, Crediting.LINEAGE),
-        BLIND: replace(meta(Learning.GRADIENT, Crediting.LIFT), blind=WIDE),
-        AT_ONCE: replace(meta(Learning.GRADIENT, Crediting.LIFT), at_once=True),
+        TOLD: replace(meta(Learning.GRADIENT, Crediting.LIFT), told_after=WIDE),
     }
 
 
@@ -196,5 +194,5 @@ def _goals(found: Costs, names: Sequence[str], serial: Sequence[str]) -> list[Fi
 
 
 async def measure(seeds: int = SEEDS) -> list[Figure]:
-    names, serial = list(FAMILIES), [side for side in sides(Price.NONE) if side not in (BLIND, AT_ONCE)]
+    names, serial = list(FAMILIES), [side for side in sides(Price.NONE) if side != TOLD]
     return figures(costs(seeds, names, serial), names, serial)

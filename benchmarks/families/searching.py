@@ -24,16 +24,14 @@ _EVENLY = {name: it._replace(weight=1.0) for name, it in ON_CODE.items()}
 
 @dataclass(frozen=True)
 class Side:
-    """A way to choose: blindly, as operators do by themselves, or by the meta loop. The first `blind` attempts know no
-    result and start at the root, as those that are in flight before anything has ended do. With `at_once`, what is
-    learnt is learnt as soon as an attempt begins, though it is built on only when it has ended.
+    """A way to choose: blindly, as operators do by themselves, or by the meta loop. After `told_after` attempts, which
+    know nothing, results are learnt as soon as an attempt begins, though it is built on only when it has ended.
     """
 
     name: str
     learnt: Learnt = field(default_factory=Learnt)
     adaptive: bool = True
-    blind: int = 0
-    at_once: bool = False
+    told_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,8 +136,7 @@ async def cost_to_target(world: World, side: Side, seed: int, most: int, width: 
 
 class _Search:
     def __init__(self, world: World, side: Side, seed: int, width: int) -> None:
-        self._world, self._seed, self._width, self._blind = world, seed, width, side.blind
-        self._at_once = side.at_once
+        self._world, self._seed, self._width, self._told_after = world, seed, width, side.told_after
         self._proposer, self._meta = world.proposer(side), Meta(side.learnt)
         self._made: dict[str, Made] = {"1": world.root}
         self._past = Memory(world.tree(world.root.state))
@@ -154,10 +151,11 @@ class _Search:
     async def start(self) -> bool:
         """False where there is nothing new to propose."""
         self.number += 1
-        is_blind, past = self.number <= self._blind, self._past
-        parent, past.ended = ("1", []) if is_blind else (self._best, self._ended)
+        parent, past = self._best, self._past
+        is_blind = self._told_after is not None and self.number <= self._told_after
+        past.ended = [] if is_blind else self._ended
         tree = self._world.tree(self._made[parent].state)
-        past.running = [] if self._at_once else [it.tried for it in self.open]
+        past.running = [it.tried for it in self.open] if self._told_after is None or is_blind else []
         chooser = self._meta.chooser(past.ended, self._seed, self.number, 0, past.running)
         node = f"{parent}.{self.number}"
         brief = Brief(node, parent, self.number, self._seed, tree, past=past, chooser=chooser)
@@ -171,7 +169,7 @@ class _Search:
         lasts = 1.0 if self._width == 1 else self._times.lognormvariate(0.0, 0.8)
         tried = _tried(brief, proposal, made, self._made[parent])
         heapq.heappush(self.open, _Open(self._now + lasts, self.number, node, made, tried))
-        if self._at_once:
+        if self._told_after is not None:
             self._ended.append(tried)
         return True
 
@@ -180,7 +178,7 @@ class _Search:
         ended = heapq.heappop(self.open)
         self._now, made, best = ended.at, ended.made, self._made[self._best].score
         self._made[ended.node] = made
-        if not self._at_once:
+        if self._told_after is None:
             self._ended.append(ended.tried)
         self.spent += made.usd
         if made.score is None:
