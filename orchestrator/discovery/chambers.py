@@ -24,6 +24,8 @@ _LENT = (
 CALLS = f"{HELPERS_FOLDER}/calls.bin"
 _REPORT_BYTES = 4 << 20
 _REPORT_DEPTH = 8
+# Of a chamber's time, what a guest takes before it writes down what it saw.
+_PART = 0.6
 _DIGITS = 40
 
 
@@ -77,7 +79,10 @@ class Laboratory:
         """One of our guests, with a plan and recorded calls beside it."""
         ours = {name: (_GUEST / name).read_bytes() for name in _WATCH}
         ours |= {name: file.data for name, file in helpers(_LENT).items()}
-        ours |= {"plan.json": json.dumps({**plan, "roots": list(self.roots)}).encode(), "calls.bin": calls}
+        ours |= {
+            "plan.json": json.dumps({"seconds": _PART * self.limits.wall, **plan, "roots": list(self.roots)}).encode(),
+            "calls.bin": calls,
+        }
         command = ("python3", "-m", *words, f"{HELPERS_FOLDER}/plan.json")
         return await self.command(command, {f"{HELPERS_FOLDER}/{name}": data for name, data in ours.items()})
 

@@ -108,6 +108,9 @@ class _Discovery:
             suite = suite.without(tests)
             told = ", ".join(wrong[:_SHOWN])
             self.note(f"{len(wrong)} tests or files of tests fail as it is, and guard nothing: {told}")
+        if tests.cut:
+            self.note("the tests take too long, were cut short and guard nothing; raise --wall for all of them")
+            return suite
         self.doing("the tests as a guard")
         seen = await self.laboratory.command(suite.command(self.laboratory.roots))
         if completed(seen):

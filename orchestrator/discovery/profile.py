@@ -26,11 +26,12 @@ class Spot:
 
 @dataclass(frozen=True)
 class Tests:
-    """How the tests ended, by their own word."""
+    """How the tests ended, by their own word. `cut`: they were ended, since they took too long."""
 
     passed: int = 0
     failed: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def _with(spot: Spot, row: list[Any]) -> Spot:
 
 def read_tests(told: object) -> Tests:
     table = told if isinstance(told, dict) else {}
-    return Tests(int(number_of(table.get("passed"))), _names(table.get("failed")), _names(table.get("broken")))
+    failed, broken = _names(table.get("failed")), _names(table.get("broken"))
+    return Tests(int(number_of(table.get("passed"))), failed, broken, table.get("cut") is True)
 
 
 def number_of(value: object) -> float:

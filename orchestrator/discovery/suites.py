@@ -13,7 +13,7 @@ _MOST_SCRIPTS = 2
 
 @dataclass(frozen=True)
 class Suite:
-    """`runner` is what our guest knows: "pytest", "unittest" or "script"."""
+    """`runner` is what our guest knows: "pytest", "unittest", "script" or "module"."""
 
     name: str
     runner: str
@@ -22,7 +22,7 @@ class Suite:
 
     @property
     def is_tests(self) -> bool:
-        return self.runner != "script"
+        return self.runner in ("pytest", "unittest")
 
     @property
     def plan(self) -> dict[str, object]:
@@ -39,7 +39,7 @@ class Suite:
 
     def command(self, roots: Sequence[str]) -> tuple[str, ...]:
         """As a guard runs it."""
-        module = ("-m", self.runner) if self.is_tests else ()
+        module = ("-m", self.runner) if self.is_tests else ("-m",) if self.runner == "module" else ()
         return ("env", f"PYTHONPATH={':'.join(roots)}", "python3", *module, *self.arguments)
 
 
@@ -53,8 +53,15 @@ def suites_of(repository: Repository) -> list[Suite]:
         else:
             files = repository.tests[:_MOST_PATHS]
             found.append(Suite("the tests", "unittest", files, files))
-    found += [Suite(it, "script", (it,), (it,)) for it in repository.benchmarks[:_MOST_SCRIPTS]]
-    return found or [Suite(it, "script", (it,), (it,)) for it in repository.scripts[:_MOST_SCRIPTS]]
+    found += [_script(it, repository) for it in repository.benchmarks[:_MOST_SCRIPTS]]
+    return found or [_script(it, repository) for it in repository.scripts[:_MOST_SCRIPTS]]
+
+
+def _script(path: str, repository: Repository) -> Suite:
+    """One that lies in a package is run as a module of it, as its own imports expect."""
+    if f"{path.rpartition('/')[0]}/__init__.py" in repository.names:
+        return Suite(path, "module", (repository.module_of(path),), (path,))
+    return Suite(path, "script", (path,), (path,))
 
 
 def _pytest(name: str, paths: Sequence[str], more: Sequence[str]) -> Suite:

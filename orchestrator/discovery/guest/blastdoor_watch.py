@@ -4,8 +4,9 @@ Standard library only, Python 3.9 up.
     python3 -m blastdoor_watch profile plan.json     writes profile.json
     python3 -m blastdoor_watch record plan.json      writes record.json, and a file of calls for each function
 
-The plan says what to run (`runner` is "pytest", "unittest" or "script", with its `arguments`), the `roots` to import
-from, and the `functions` to record, as [file, name]. Everything written is the word of a stranger's code.
+The plan says what to run (`runner` is "pytest", "unittest", "script" or "module", with its `arguments`), for how many
+`seconds`, the `roots` to import from, and the `functions` to record, as [file, name]. Everything written is the word of
+a stranger's code.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import json
 import os
 import random
 import runpy
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -46,6 +48,7 @@ class Outcomes:
         self.passed = 0
         self.failed: list[str] = []
         self.broken: list[str] = []
+        self.cut = False
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed and report.nodeid not in self.failed:
@@ -58,10 +61,30 @@ class Outcomes:
             self.broken.append(report.nodeid)
 
     def told(self) -> dict[str, Any]:
-        return {"passed": self.passed, "failed": self.failed[:_FAILED], "broken": self.broken[:_FAILED]}
+        told = {"passed": self.passed, "failed": self.failed[:_FAILED], "broken": self.broken[:_FAILED]}
+        return {**told, "cut": self.cut}
 
 
 def run(plan: dict[str, Any], outcomes: Outcomes) -> int:
+    """Until it ends, or its time is over: what was seen until then counts."""
+
+    def enough(_number: int, _frame: Any) -> None:
+        outcomes.cut = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, enough)
+    signal.setitimer(signal.ITIMER_REAL, plan["seconds"], 5.0)
+    try:
+        return _run(plan, outcomes)
+    except KeyboardInterrupt:
+        if not outcomes.cut:
+            raise
+        return 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _run(plan: dict[str, Any], outcomes: Outcomes) -> int:
     arguments: list[str] = plan["arguments"]
     if plan["runner"] == "pytest":
         import pytest
@@ -70,9 +93,12 @@ def run(plan: dict[str, Any], outcomes: Outcomes) -> int:
     if plan["runner"] == "unittest":
         return _run_unittest(arguments, outcomes)
     sys.argv = arguments
-    sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
     try:
-        runpy.run_path(arguments[0], run_name="__main__")
+        if plan["runner"] == "module":
+            runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+            runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
@@ -81,12 +107,29 @@ def run(plan: dict[str, Any], outcomes: Outcomes) -> int:
 def _run_unittest(arguments: list[str], outcomes: Outcomes) -> int:
     import unittest
 
-    found = unittest.main(module=None, argv=["unittest", *arguments], exit=False).result
+    found = unittest.TestResult()
+    unittest.main(module=None, argv=["unittest", *arguments], exit=False, testRunner=_Quiet(found, outcomes))
     wrong = [str(test.id()) for test, _ in [*found.failures, *found.errors]]
     outcomes.broken = [name for name in wrong if name.startswith("unittest.loader.")]
     outcomes.failed = [name for name in wrong if name not in outcomes.broken]
     outcomes.passed = found.testsRun - len(wrong) - len(found.skipped)
     return int(bool(wrong))
+
+
+class _Quiet:
+    """Runs tests of unittest's into one result, which is there when they are cut short, too."""
+
+    def __init__(self, result: Any, outcomes: Outcomes) -> None:
+        self._result = result
+        self._outcomes = outcomes
+
+    def run(self, tests: Any) -> Any:
+        try:
+            tests(self._result)
+        except KeyboardInterrupt:
+            if not self._outcomes.cut:
+                raise
+        return self._result
 
 
 def profile(plan: dict[str, Any]) -> None:

