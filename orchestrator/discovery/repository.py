@@ -16,11 +16,19 @@ _MAX_FILE_BYTES = 4 << 20
 _MAX_BYTES = 40 << 20
 _SHOWN_PARAMETERS = 200
 _TEST = re.compile(r"(test_.*|.*_tests?|tests?)\.py")
-_SCRIPT_TEST = re.compile(r"(test|tests|.*[._-]test)\.(js|cjs|mjs)")
 _BENCH = re.compile(r"(^|[._/-])(bench|benchmark|benchmarks|perf)([._/-]|$)", re.IGNORECASE)
 _BESIDE = frozenset(["doc", "docs", "example", "examples", "tools", "scripts", "build", "dist", "ci"])
-_JAVASCRIPT = (".js", ".cjs", ".mjs")
-_OTHERS = {".rs": "Rust", ".go": "Go", ".c": "C", ".cc": "C++", ".cpp": "C++", ".java": "Java", ".ts": "TypeScript"}
+_OTHERS = {
+    ".js": "JavaScript",
+    ".mjs": "JavaScript",
+    ".rs": "Rust",
+    ".go": "Go",
+    ".c": "C",
+    ".cc": "C++",
+    ".cpp": "C++",
+    ".java": "Java",
+    ".ts": "TypeScript",
+}
 
 
 @dataclass(frozen=True)
@@ -105,22 +113,6 @@ class Repository:
     def code(self) -> tuple[str, ...]:
         """Python files that may be made better: none that tests, measures or documents."""
         return tuple(name for name in self.trees if self._is_code(name))
-
-    @cached_property
-    def javascript(self) -> tuple[str, ...]:
-        return tuple(name for name in self.names if name.endswith(_JAVASCRIPT))
-
-    @property
-    def javascript_tests(self) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name in self.javascript
-            if _SCRIPT_TEST.fullmatch(PurePosixPath(name).name) or {"test", "tests"} & {*name.split("/")[:-1]}
-        )
-
-    @property
-    def javascript_benchmarks(self) -> tuple[str, ...]:
-        return tuple(name for name in self.javascript if _BENCH.search(name))
 
     @property
     def other_languages(self) -> list[str]:

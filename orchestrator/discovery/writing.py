@@ -57,7 +57,6 @@ class Made:
     packages: Sequence[str]
     guard: Guard | None
     memory_mib: int
-    apt: Sequence[str] = ()
 
     def task(self, target: Target, name: str) -> Imported:
         files = {f"workspace/{path}": data for path, data in self.repository.files.items()}
@@ -123,9 +122,7 @@ class Made:
         return int(max(_LEAST_WALL_S, 10 * target.run_s * (1 if isinstance(target, FunctionTarget) else 6)))
 
     def _image(self) -> list[str]:
-        pip = [f"pip = {toml_list(self.packages)}"] if self.packages else []
-        apt = [f"apt = {toml_list(self.apt)}"] if self.apt else []
-        return ["", "[image]", *apt, *pip] if pip or apt else []
+        return ["", "[image]", f"pip = {toml_list(self.packages)}"] if self.packages else []
 
     def _guard(self) -> list[str]:
         if self.guard is None:

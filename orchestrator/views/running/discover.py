@@ -21,6 +21,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec, TaskError, load_task, parse_duration
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.sections.material import typed
+from orchestrator.views.commands import COMMANDS
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, say, site_options
 from orchestrator.views.judging.check import examine, record_of
@@ -116,10 +117,8 @@ def _refuse_nothing(repository: Repository) -> None:
     if repository.unreadable:
         path = folder / repository.unreadable[0]
         raise TaskError(f"{path}: has a syntax error, and no other Python file can be read; mend it")
-    languages = ", ".join(repository.other_languages) or "no language that is known"
-    raise TaskError(
-        f"{folder}: has no Python or JavaScript ({languages}); write a task that runs its benchmark: blastdoor init"
-    )
+    others = f" ({', '.join(repository.other_languages)} is not looked at yet)" if repository.other_languages else ""
+    raise TaskError(f"{folder}: has no Python{others}; write a task that runs its benchmark: blastdoor init")
 
 
 def _is_named(requirement: str, names: tuple[str, ...]) -> bool:
@@ -176,7 +175,9 @@ async def _write(
     if not asked.as_json:
         _tell_check(findings)
         click.echo("Next:")
-        click.echo(f"  {typed(into, 'run')}")
+        for name in ("audit", "run"):
+            if name in COMMANDS:
+                click.echo(f"  {typed(into, name)}")
     return Exit.OK if findings.good else Exit.NOT_GOOD
 
 

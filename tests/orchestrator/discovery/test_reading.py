@@ -174,7 +174,7 @@ def test_short_calls_are_doubted() -> None:
         ({}, "has no files to look at"),
         ({"a.py": "def broken(:\n"}, "has a syntax error, and no other Python file can be read"),
         ({"a.py": "X = 1\n"}, "has no tests, benchmarks or scripts to run"),
-        ({"main.go": "package main\n"}, "has no Python or JavaScript (Go)"),
+        ({"main.go": "package main\n"}, "has no Python (Go is not looked at yet)"),
         ({"a.py": "", "pyproject.toml": "x = ["}, "is not TOML that can be read"),
     ],
 )
