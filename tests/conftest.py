@@ -32,6 +32,7 @@ LONG = (
     "tests/orchestrator/agents/test_at_work.py",
     "tests/orchestrator/budget/test_books_balance.py",
     "tests/orchestrator/change/test_fuzz.py",
+    "tests/orchestrator/discovery/test_discover.py",
     "tests/orchestrator/domain/test_certify",
     "tests/orchestrator/domain/test_chance.py",
     "tests/orchestrator/examine/",
