@@ -52,6 +52,7 @@ JUDGE_HELPERS = (
 )
 
 PROFILE = "blastdoor_profile.py"
+COMBINATION_HELPERS = ("blastdoor_members.py", "blastdoor_frames.py", "blastdoor_kinds.py", "blastdoor_values.py")
 
 
 def profiler() -> Tree:

@@ -126,6 +126,10 @@ def loose_ends(bench: Workbench, node: Node, why: str) -> list[e.Event]:
         mode = trial.purpose.mode
         if not trial.ended:
             spent = _at_most(bench, bench.door, bench.judge_mode.trial_job(bench.jobs, mode), trial.started_at)
+            if members := bench.task.members:  # as many chambers as there may be of them, each for as long
+                limits, builds = members.limits, bool(members.trial.build)
+                one = _at_most_within(bench, bench.door, limits, trial.started_at, builds=builds)
+                spent = sum([one] * members.count, spent)
             ends.append(e.TrialEnded(trial=trial.id, ending=Ending.INTERRUPTED, reason=why, spent=spent))
         if trial.judging:  # in relay mode, at the same time
             spent = _at_most(bench, bench.home, bench.jobs.judge(mode), trial.judging_since)

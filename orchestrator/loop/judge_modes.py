@@ -13,9 +13,10 @@ from orchestrator.domain.records import Spent
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door
-from orchestrator.judge.data import Judgement, chosen_outputs, contract_variables, judge_files, read_result
-from orchestrator.judge.helpers import HELPERS_FOLDER, JUDGE_HELPERS, helpers, imported_by
+from orchestrator.judge.data import SOURCE, Judgement, chosen_outputs, contract_variables, judge_files, read_result
+from orchestrator.judge.helpers import COMBINATION_HELPERS, HELPERS_FOLDER, JUDGE_HELPERS, helpers, imported_by
 from orchestrator.loop.backstop import Walls
+from orchestrator.loop.calling import CALLS
 from orchestrator.loop.heldout import HeldOutScore, score_calls, score_outputs
 from orchestrator.loop.jobs import Jobs, bundle_of, together
 from orchestrator.loop.live_log import LiveLog
@@ -26,7 +27,7 @@ from orchestrator.loop.relaying import candidate_bundle, run_relay
 from orchestrator.loop.trial import run_alone
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.offload import offload
-from orchestrator.task import Task
+from orchestrator.task import MemberTerms, Task
 from sandbox import Bundle, Capabilities, Job, Limits
 from sandbox import Mode as JobMode
 
@@ -134,6 +135,56 @@ class DataMode(JudgeMode):
     """As every mode is unless it says otherwise."""
 
 
+class CallingMode(JudgeMode):
+    """A combination that may call its members. It leaves outputs like any other candidate, and is judged by them; its
+    chamber and theirs are there at once, and each side pays for its own turns.
+    """
+
+    def misfit(self, can: Capabilities, name: str, *, away: bool) -> str:
+        del name, away
+        if can.relay:
+            return ""
+        return f'and combine.members is "code", but this backend ({can.boundary}) has no relay; use another backend'
+
+    def limits(self, task: Task, mode: Mode) -> tuple[Limits, Limits]:
+        own, judge = super().limits(task, mode)
+        wall = min(own.wall + self._together(task), _LONGEST_S)
+        return own.model_copy(update={"wall": wall}), judge
+
+    def side_by_side(self, task: Task) -> Limits:
+        own, terms = task.limits, _terms(task)
+        cpus, memory = terms.count * terms.limits.cpus, terms.count * terms.limits.memory
+        return own.model_copy(update={"cpus": own.cpus + cpus, "memory": own.memory + memory})
+
+    def walls_of_run(self, task: Task, mode: Mode) -> list[Walls]:
+        terms = _terms(task)
+        member = Walls(self.member_limits(task, mode), bool(terms.trial.build), away=True)
+        return [*super().walls_of_run(task, mode), *[member] * terms.count]
+
+    def member_limits(self, task: Task, mode: Mode) -> Limits:
+        """A member's chamber outlasts the turns of all others; whose turns took too long is held apart from this."""
+        own = task.target(mode).limits.wall
+        return _terms(task).limits.model_copy(update={"wall": min(own + self._together(task), _LONGEST_S)})
+
+    def _together(self, task: Task) -> float:
+        terms = _terms(task)
+        opened = task.stall.provision + (terms.limits.build if terms.trial.build else 0.0)
+        return _BETWEEN_S + terms.count * (terms.limits.wall + opened)
+
+    def env(self, env: Mapping[str, str]) -> dict[str, str]:
+        return {**with_helpers(env), CALLS: "1"}
+
+    def job_of(self, parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
+        own = together(bundle_of(tree), bundle_of(helpers(COMBINATION_HELPERS), HELPERS_FOLDER))
+        return self.trial_job(parts.jobs, mode, node), own
+
+
+def _terms(task: Task) -> MemberTerms:
+    if task.members is None:
+        raise AssertionError("only a combination stage has members")
+    return task.members
+
+
 class RelayMode(JudgeMode):
     """The judge calls the candidate. Both chambers are there at once, and each side pays for its own turns."""
 
@@ -171,8 +222,7 @@ class RelayMode(JudgeMode):
         return self.walls_of_run(task, mode)
 
     def env(self, env: Mapping[str, str]) -> dict[str, str]:
-        path = [f"/work/src/{HELPERS_FOLDER}", *filter(None, [env.get("PYTHONPATH")])]
-        return {**env, "PYTHONPATH": ":".join(path)}
+        return with_helpers(env)
 
     def job_of(self, parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:
         return self.trial_job(parts.jobs, mode, node), candidate_bundle(tree)
@@ -249,5 +299,14 @@ JUDGE_MODES: Mapping[Tier, JudgeMode] = {
 }
 
 
+def with_helpers(env: Mapping[str, str]) -> dict[str, str]:
+    """With a path to our modules beside a candidate's files."""
+    path = [f"{SOURCE}/{HELPERS_FOLDER}", *filter(None, [env.get("PYTHONPATH")])]
+    return {**env, "PYTHONPATH": ":".join(path)}
+
+
+_CALLING = CallingMode()
+
+
 def judge_mode_of(task: Task) -> JudgeMode:
-    return JUDGE_MODES[task.judge.mode]
+    return _CALLING if task.members else JUDGE_MODES[task.judge.mode]

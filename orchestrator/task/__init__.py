@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.task.combining import POOL_INPUT, CombineSpec
+    from orchestrator.task.combining import POOL_INPUT, CombineSpec, MemberTerms
     from orchestrator.task.conditions import active_part, in_order, is_in, is_point, is_there, needs_of, takes
     from orchestrator.task.crosschecks import playbook_of
     from orchestrator.task.errors import FILE, TaskError, refuse_unnameable
@@ -56,6 +56,7 @@ __all__ = [
     "ImageSpec",
     "Int",
     "JudgeSpec",
+    "MemberTerms",
     "MetricSpec",
     "ModelSpec",
     "Parameter",
@@ -95,7 +96,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "orchestrator.task.combining": "CombineSpec POOL_INPUT",
+    "orchestrator.task.combining": "CombineSpec MemberTerms POOL_INPUT",
     "orchestrator.task.conditions": "active_part in_order is_in is_point is_there needs_of takes",
     "orchestrator.task.crosschecks": "playbook_of",
     "orchestrator.task.errors": "FILE TaskError refuse_unnameable",

@@ -1,12 +1,13 @@
 """`[combine]`: a stage of its own whose candidates combine what earlier ones left."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from orchestrator.task.sections import Budget, GuardSpec, SearchSpec, Section, Trial, Tune, Workspace
 from orchestrator.task.space import Parameters
-from orchestrator.task.words import Editable, Glob, Text
+from orchestrator.task.words import Editable, Glob, MaybeCommand, Text
 from sandbox import Limits
 
 # The input under which a combination finds its pool.
@@ -20,6 +21,21 @@ there for the same data as the other inputs. Neither their code nor their scores
 """
 
 
+_CALLS = """
+Their code is not there either, and can be called, each in a chamber of its own: from blastdoor_members import members.
+"""
+
+
+@dataclass(frozen=True)
+class MemberTerms:
+    """How a combination's members are called: how many there may be, the command that serves one, and what holds it."""
+
+    count: int
+    serve: tuple[str, ...]
+    trial: Trial
+    limits: Limits
+
+
 class CombineSpec(Section):
     """How the pool is chosen, and what a combination is. What is not given is as in the base stage, but the search
     and the patience, which are its own.
@@ -27,6 +43,8 @@ class CombineSpec(Section):
 
     pool: int = Field(default=5, ge=2, le=64)
     diversity: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
+    members: Literal["outputs", "code"] = "outputs"
+    serve: MaybeCommand = ()
     statement: Annotated[Text, Field(min_length=1, max_length=100_000)] | None = None
     workspace: Workspace = "combine"
     editable: tuple[Editable, ...] = Field(min_length=1, max_length=10_000)
@@ -42,8 +60,9 @@ class CombineSpec(Section):
 
     def stage(self, statement: str, limits: Limits, guards: tuple[GuardSpec, ...], budget: Budget) -> dict[str, Any]:
         """What the stage's task has in the place of the base's. An attempt of the budget is one of the combination."""
+        calls = _CALLS if self.members == "code" else ""
         return {
-            "statement": self.statement or statement.rstrip() + _TOLD.format(pool=self.pool),
+            "statement": self.statement or statement.rstrip() + _TOLD.format(pool=self.pool) + calls,
             "workspace": self.workspace,
             "editable": self.editable,
             "hidden": self.hidden,
@@ -58,3 +77,7 @@ class CombineSpec(Section):
             "pruning": None,
             "combine": None,
         }
+
+    def terms(self, trial: Trial, limits: Limits) -> MemberTerms | None:
+        """Of members that are called; None where combinations get what they left, and nothing more."""
+        return MemberTerms(self.pool, self.serve, trial, limits) if self.members == "code" else None

@@ -97,6 +97,7 @@ def _check_combination(task: Task, folder: Path, *, searches: bool) -> list[Noti
         raise Wrong(("combine",), f'{text}; use judge.mode = "{USUAL}", or take it out')
     if POOL_INPUT in task.inputs:
         raise Wrong(("inputs", POOL_INPUT), "is where combinations find their pool; give the input another name")
+    _check_members(task)
     stage = task.combination()
     try:
         noticed = [_beneath_combine(*notice) for notice in check(stage, folder, searches=searches)]
@@ -104,6 +105,15 @@ def _check_combination(task: Task, folder: Path, *, searches: bool) -> list[Noti
         key, text = _beneath_combine(wrong.key, wrong.text)
         raise Wrong(key, text) from None
     return [(key, text) for key, text in noticed if key[:1] == ("combine",)]
+
+
+def _check_members(task: Task) -> None:
+    combine = task.combine
+    if combine and combine.members == "code" and not combine.serve:
+        example = '["python3", "-m", "blastdoor_candidate", "solve.py"]'
+        raise Wrong(("combine", "serve"), f"is how a member is called, and members is code; set it, like {example}")
+    if combine and combine.serve and combine.members != "code":
+        raise Wrong(("combine", "serve"), 'is for members that are called; set members = "code", or take it out')
 
 
 def _beneath_combine(key: Key, text: str) -> Notice:

@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 
 from orchestrator.change import Policy
 from orchestrator.domain.verdict import Mode
-from orchestrator.task.combining import CombineSpec
+from orchestrator.task.combining import CombineSpec, MemberTerms
 from orchestrator.task.errors import TaskError
 from orchestrator.task.roles import Roles
 from orchestrator.task.sections import (
@@ -99,6 +99,12 @@ class Task(Section):
     combine: CombineSpec | None = None
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _members: MemberTerms | None = PrivateAttr(default=None)
+
+    @property
+    def members(self) -> MemberTerms | None:
+        """Of a combination stage that may call its members."""
+        return self._members
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -146,7 +152,9 @@ class Task(Section):
         if self.combine is None:
             raise TaskError(f"the task {self.name} says of no combination; add [combine] (docs/combining.md)")
         given = self.combine.stage(self.statement, self.limits, self.guards, self.budget)
-        return self.model_copy(update=given)
+        stage = self.model_copy(update=given)
+        stage._members = self.combine.terms(self.trial, self.limits)
+        return stage
 
     def plain(self) -> dict[str, Any]:
         """Every value, defaults included, as plain JSON. A key that came later is there where it is used, so that the
@@ -155,6 +163,8 @@ class Task(Section):
         later: dict[str, Any] = {} if self.exclude else {"exclude": True}
         if self.combine is None:
             later["combine"] = True
+        elif self.combine.members == "outputs":
+            later["combine"] = {"members", "serve"}
         if self.pruning and not self.pruning.options:
             later["pruning"] = {"options"}
         later["search"] = {name for name in _LATER_IN_SEARCH if getattr(self.search, name) is None}

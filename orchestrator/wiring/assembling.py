@@ -21,7 +21,7 @@ from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Workbench
 from orchestrator.proposers.arms import Arms
 from orchestrator.task import Snapshot, Task
-from orchestrator.wiring.combining import make_pooling
+from orchestrator.wiring.combining import make_pooling, with_members
 from orchestrator.wiring.models import has_free_arm, worst_of_asking
 from orchestrator.wiring.options import Options
 from orchestrator.wiring.parts import make_deadline, make_meta, make_parts, make_pruning, make_selection, make_stop
@@ -49,6 +49,7 @@ async def make_bench(
     pooling = make_pooling(whole, parts, site, folder) if whole else None
     if pooling:
         parts = replace(parts, jobs=replace(parts.jobs, pool=pooling.delivered))
+        parts = with_members(parts, pooling.jobs, lambda: book.state.run.pool, candidates.read)
     if models:
         parts = replace(parts, asking=worst_of_asking(models.allowances))
     proposers = {Role.SEARCH: make_searcher(options, task)}

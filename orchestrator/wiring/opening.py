@@ -31,7 +31,13 @@ from orchestrator.task import Snapshot, Task, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.assembling import make_bench, make_campaign
 from orchestrator.wiring.beginning import How, begin
-from orchestrator.wiring.combining import base_run, combining_of, refuse_no_attempts, refuse_no_stage
+from orchestrator.wiring.combining import (
+    base_run,
+    combining_of,
+    refuse_no_attempts,
+    refuse_no_stage,
+    refuse_other_members,
+)
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import forget_ledger, has_records, take_ledger
@@ -104,6 +110,7 @@ async def open_campaign(
             if how is How.RESUME:
                 refuse_missing(book.state.run, backend=flags.backend)
                 refuse_another(book.state.run, options)
+                refuse_other_members(book.state.run, whole)
                 check_unchanged(book.state.run, artifacts, task, taken)
                 notes += overruled(options, task_of(book.state.run, artifacts), task)
                 notes += tuple(changed_since(book.state.run))

@@ -129,10 +129,13 @@ async def parts_of_run(task_folder: Path, reading: Reading, run: int, site: Site
     """What a run was made of, once more. Raises CannotOpen when its task is no longer what it was."""
     task_folder = task_folder_of(task_folder)
     task, record = load_task(task_folder, searches=False), reading.state.runs[str(run)]
+    whole = task
     if record.combine:
         task = task.combination()
     taken = snapshot(task, task_folder)
     # A candidate is read from its commit: the workspace may have been changed since, for instance by `apply`.
     check_unchanged(record, reading.artifacts, task, taken, without=("workspace",))
     parts = await make_parts(task, taken, site)
-    return with_pool(parts, record, reading.artifacts, site) if record.combine else parts
+    if record.combine is None:
+        return parts
+    return with_pool(parts, whole, record, reading.artifacts, reading.candidates, site)

@@ -7,11 +7,14 @@ POOL = "pool"
 
 
 class Combining(BaseModel, extra="forbid", frozen=True):
-    """What makes a run a combination stage: the run whose nodes are combined, and how its pool is chosen."""
+    """What makes a run a combination stage: the run whose nodes are combined, and how its pool is chosen. `serve` is
+    the command by which members are called; empty where combinations get what they left, and nothing more.
+    """
 
     base: int
     pool: int
     diversity: float
+    serve: tuple[str, ...] = ()
 
 
 class MemberOutputs(BaseModel, extra="forbid", frozen=True):

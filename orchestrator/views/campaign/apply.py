@@ -67,9 +67,9 @@ def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: 
         names = ", ".join(map(printable, written))
         click.echo(f"{found.id} applied to {folder}: {figures.plural(len(written), 'file')} ({names})")
         if run.pool:
-            click.echo(
-                f"it combines what {', '.join(it.node for it in run.pool)} leave; apply them elsewhere with --to"
-            )
+            names = ", ".join(it.node for it in run.pool)
+            does = f"calls {names}" if run.combine and run.combine.serve else f"combines what {names} leave"
+            click.echo(f"it {does}; apply them elsewhere with --to")
     else:
         click.echo(f"{folder} has the files of {found.id} already; nothing was written")
 

@@ -41,6 +41,8 @@ def members(it: NodeMaterial) -> Section:
     found = headline(it.state, base, run.cohort) if base else None
     names = ", ".join(member.node for member in run.pool)
     rows: dict[str, Words] = {"pool": f"{names} of run {run.combine.base if run.combine else ''}"}
+    if run.combine and run.combine.serve:
+        rows["calls them"] = ["by ", Quote(" ".join(run.combine.serve), 400), ", each in a chamber of its own"]
     if base and found:
         rows["best base"] = [f"{base.id} ", Quote(figures.headline(found, it.metrics), 400)]
     listed = [member.model_dump(mode="json") for member in run.pool]

@@ -1,0 +1,278 @@
+"""Combinations that call their members, each in a chamber of its own, on the fake backend."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.judge.guest.blastdoor_values import decode, encode
+from orchestrator.task import TaskError
+from orchestrator.wiring.beginning import How
+from sandbox import Job, Unavailable
+from sandbox.backends.fake.backend import Died, Guest
+from tests.orchestrator.loop.script import HELD, Script, _params
+from tests.orchestrator.loop.scripted import HELDOUT, Act, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import written as written_point
+from tests.orchestrator.loop.test_combining import BUDGET, COMBINE, POINTS, base_stage
+
+Known = Mapping[str, Any]
+CODE = COMBINE.replace("diversity = 0\n", 'diversity = 0\nmembers = "code"\nserve = ["serve"]\n')
+LIMITS = '[limits]\nwall = "4s"\ngrace = "1s"\n'
+
+
+def written(point: Known) -> Act:
+    """Whatever a script understands."""
+    return written_point(point)
+
+
+def write_both(folder: Path, *more: str, combine: str = CODE) -> Path:
+    write_task(folder, *more, combine, BUDGET, limits=LIMITS)
+    (folder / "combine").mkdir()
+    (folder / "combine" / "params.json").write_text('{"value": 1}\n')
+    return folder
+
+
+@dataclass
+class Calling(Script):
+    """A combination calls the members that `calls` names, and adds to its own value what they answer, which is theirs
+    from `serve`; `hands` is what it hands over instead, `then` how it ends. A member does as its own `served` says.
+    """
+
+    opened: list[Job] = field(default_factory=list)
+    answers: list[Any] = field(default_factory=list)
+    begun: list[Any] = field(default_factory=list)
+
+    async def program(self, guest: Guest) -> int:
+        if guest.job.command[0] == "serve":
+            self.opened.append(guest.job)
+            return await self._serve(guest)
+        if guest.job.command[0] == "combination":
+            self.commands.append("combination")
+            return await self._combine(guest)
+        return await super().program(guest)
+
+    async def _serve(self, guest: Guest) -> int:
+        params = _params(guest)
+        does = params.get("served", "answers")
+        while request := await guest.request():
+            nonce, payload = request
+            if payload[:1] == b"L":
+                guest.reply(nonce, b"E" + encode(["raised", "no"]) if does == "does not load" else b"L" + encode(["f"]))
+                continue
+            if does == "dies":
+                raise Died(1)
+            if does == "sleeps":
+                await asyncio.sleep(60)
+            if does == "cut":
+                self.world.cut()
+                await asyncio.sleep(60)
+            assert decode(payload[1:])[0] == "f"
+            guest.reply(nonce, b"\xff\xff" if does == "babbles" else b"V" + encode(params["value"]))
+        return 0
+
+    async def _combine(self, guest: Guest) -> int:
+        params = _params(guest)
+        request = await guest.request()
+        assert request
+        nonce, begin = request
+        self.begun.append(decode(begin[1:]))
+        if params.get("then") == "dies":
+            raise Died(3)
+        if params.get("then") == "sleeps":
+            await asyncio.sleep(60)
+        total = params["value"]
+        for name in params.get("calls", ["1.3"]):
+            guest.reply(nonce, b"C" + len(name).to_bytes(2, "big") + name.encode() + encode(["f", 1]))
+            request = await guest.request()
+            if request is None:
+                return 0
+            nonce, answer = request
+            self.answers.append(decode(answer[1:]) if answer[:1] in b"VE" else answer)
+            total += decode(answer[1:]) if answer[:1] == b"V" else 0
+        if params.get("then") == "babbles":
+            guest.reply(nonce, b"?")
+        else:
+            files = params.get("hands", {"answer.json": json.dumps({"value": total})})
+            left = {name: data.encode() for name, data in files.items()} if isinstance(files, dict) else files
+            guest.reply(nonce, b"F" + encode(left))
+        await guest.request()
+        return 0
+
+
+async def stage(folder: Path, *points: Any, script: Script | None = None, **flags: Any) -> Scripted:
+    """A whole stage, over."""
+    async with scripted(folder, script or Calling(), *points, how=How.COMBINE, **flags) as session:
+        await session.run()
+        return session
+
+
+async def test_members_are_called(tmp_path: Path) -> None:
+    """In chambers of their own, with the inputs of the trial and no pool, opened once each; their seconds are the
+    combination's, and so is the verdict.
+    """
+    folder, script = write_both(tmp_path, '[inputs]\ndata = "dev/data.txt"\n'), Calling()
+    await base_stage(folder)
+    done = await stage(folder, written({"value": 2, "calls": ["1.3", "1.4", "1.3"]}), script=script)
+    state = done.bench.state
+    node = state.nodes["2.1"]
+    assert node.verdict is not None
+    assert node.verdict.metrics["score"] == 2 + 7 + 5 + 7
+    assert [it.node for it in state.run.pool] == script.begun[0]["members"] == ["1.3", "1.4", "1.1"]
+    assert len(script.opened) == 1 + 2 + 2  # the root's, then twice since a strict score is replayed
+    assert all([it.name for it in job.inputs] == ["data"] for job in script.opened)
+    assert all("BLASTDOOR_MEMBERS" not in job.env for job in script.opened)
+    assert done.bench.book.accounts.used(Account.COMBINATION) == 1
+    assert not done.bench.book.accounts.holds
+
+
+@pytest.mark.parametrize(
+    ("point", "answers"),
+    [
+        ({"value": 9, "calls": ["1.2"]}, ["it is not in the pool"]),
+        ({"value": 9, "calls": ["", "1", "../1.3", "x" * 999]}, ["it is not in the pool"] * 4),
+    ],
+)
+async def test_member_that_is_not_in_the_pool(tmp_path: Path, point: Known, answers: list[str]) -> None:
+    """The call fails, with a line that says why; the combination may go on."""
+    folder, script = write_both(tmp_path), Calling()
+    await base_stage(folder)
+    done = await stage(folder, written(point), script=script)
+    assert [it[1] for it in script.answers[1:] if isinstance(it, list)][: len(answers)] == answers
+    assert done.bench.state.nodes["2.1"].ending is Ending.SCORED
+
+
+@pytest.mark.parametrize(
+    ("served", "told"),
+    [
+        ("dies", "its chamber has ended"),
+        ("does not load", "it does not load"),
+        ("sleeps", "loading and all calls together took more than 4 s"),
+    ],
+)
+async def test_member_that_fails(tmp_path: Path, served: str, told: str) -> None:
+    """It fails its calls, and no more: others still answer, and the trial is scored."""
+    folder, script = write_both(tmp_path), Calling()
+    points = [written({"value": 7, "served": served}), written({"value": 5}), written({"value": 3})]
+    async with scripted(folder, Script(), *points) as session:
+        await session.run()
+    done = await stage(folder, written({"value": 2, "calls": ["1.1", "1.2", "1.1"]}), script=script)
+    node = done.bench.state.nodes["2.1"]
+    assert node.verdict is not None
+    assert node.verdict.metrics["score"] == 2 + 5
+    said = [it[1] for it in script.answers if isinstance(it, list)]
+    assert said
+    assert all(told in it for it in said)
+
+
+@pytest.mark.parametrize(
+    ("point", "ending", "why"),
+    [
+        ({"value": 1, "then": "dies"}, Ending.FAILED, ""),
+        ({"value": 1, "then": "sleeps"}, Ending.TIMED_OUT, "its own turns"),
+        ({"value": 1, "then": "babbles"}, Ending.FAILED, "a request that nobody knows"),
+        ({"value": 1, "hands": 7}, Ending.FAILED, "no set of files"),
+        ({"value": 1, "hands": {"../../etc/x": "x"}}, Ending.FAILED, "a name that none may have"),
+        ({"value": 1, "hands": {"/abs": "x"}}, Ending.FAILED, "a name that none may have"),
+        ({"value": 1, "hands": {"a/../b": "x"}}, Ending.FAILED, "a name that none may have"),
+        ({"value": 1, "hands": {}}, Ending.INVALID, "it left no output"),
+    ],
+)
+async def test_hostile_combination(tmp_path: Path, point: Known, ending: Ending, why: str) -> None:
+    """It pays for its attempt, and nothing of it reaches anybody."""
+    folder = write_both(tmp_path)
+    await base_stage(folder)
+    done = await stage(folder, written(point))
+    node = done.bench.state.nodes["2.1"]
+    assert node.ending is ending
+    assert why in node.why
+    assert done.bench.book.accounts.used(Account.COMBINATION) == 1
+
+
+async def test_no_chamber_for_a_member(tmp_path: Path) -> None:
+    """A provider's failure is nobody's fault: the attempt is refunded and goes on."""
+    folder, script, failed = write_both(tmp_path), Calling(), 0
+
+    async def fail(job: Job) -> None:
+        nonlocal failed
+        if job.command[0] == "serve" and script.commands.count("combination") == 2 and not failed:
+            failed += 1
+            raise Unavailable("no room")
+
+    script.on_open = fail
+    await base_stage(folder)
+    done = await stage(folder, written({"value": 2}), script=script)
+    assert failed == 1
+    assert done.bench.state.nodes["2.1"].ending is Ending.SCORED
+    assert [it.ending for it in done.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE]
+    assert done.bench.book.accounts.used(Account.COMBINATION) == 1
+
+
+async def test_members_on_the_held_out_split(tmp_path: Path) -> None:
+    """They get the held-out inputs there, in that split's own realm, and nowhere else."""
+    folder, script = write_both(tmp_path, HELDOUT), Calling()
+    await base_stage(folder)
+    await stage(folder, written({"value": 9}), script=script)
+    held = [any(it.digest == HELD for it in job.inputs) for job in script.opened]
+    assert any(held)
+    assert not all(held)
+    assert all((job.realm == "heldout") == is_held for job, is_held in zip(script.opened, held, strict=True))
+
+
+@pytest.mark.usefixtures("on_disk")
+async def test_killed_while_members_work(tmp_path: Path) -> None:
+    """What is on disk then, as after kill -9, goes on: the trial is run again, its slot is not lost, and the end is as
+    if nobody had killed it.
+    """
+    folder, copy, seen = write_both(tmp_path / "task"), tmp_path / "copy", 0
+    await base_stage(folder)
+
+    def take(_: e.Event) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 2:
+            shutil.copytree(folder, copy)
+
+    async with scripted(folder, Calling(), written({"value": 2}), how=How.COMBINE) as session:
+        session.when(e.TrialIntended, take)
+        await session.run()
+        expected = session.bench.state.nodes["2.1"].verdict
+    async with scripted(copy, Calling(), written({"value": 2}), how=How.RESUME) as session:
+        await session.run()
+        assert session.bench.state.nodes["2.1"].verdict == expected
+        assert session.bench.book.accounts.used(Account.COMBINATION) == 1
+        assert not session.bench.book.accounts.holds
+
+
+@pytest.mark.parametrize(
+    ("combine", "told"),
+    [
+        (CODE.replace('serve = ["serve"]\n', ""), "combine.serve: is how a member is called"),
+        (COMBINE.replace("diversity = 0\n", 'serve = ["serve"]\n'), "combine.serve: is for members that are called"),
+        (CODE.replace('"code"', '"codes"'), "combine.members"),
+    ],
+)
+async def test_bad_keys(tmp_path: Path, combine: str, told: str) -> None:
+    """One line, before anything runs."""
+    folder = write_both(tmp_path, combine=combine)
+    with pytest.raises(TaskError, match=told):
+        await base_stage(folder)
+
+
+async def test_serve_that_changed(tmp_path: Path) -> None:
+    """What combinations may do is fixed when their stage begins."""
+    folder = write_both(tmp_path)
+    await base_stage(folder, *POINTS)
+    await stage(folder, written({"value": 2}))
+    path = folder / "blastdoor.toml"
+    path.write_text(path.read_text().replace('["serve"]', '["another"]'))
+    with pytest.raises(TaskError, match="put it back"):
+        async with scripted(folder, Calling(), how=How.RESUME):
+            raise AssertionError("never reached")
