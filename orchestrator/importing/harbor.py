@@ -8,7 +8,8 @@ what a candidate wrote, both must be in one chamber, and the verdict is of the t
 import re
 import tomllib
 from dataclasses import dataclass
-from posixpath import normpath
+from functools import cached_property
+from posixpath import dirname, normpath
 from typing import Any
 
 from orchestrator.change import shown
@@ -24,6 +25,9 @@ _METRIC = "reward"
 _PATH = re.compile(r"/([A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*)?")
 _DOCKERFILE = "environment/Dockerfile"
 _SHARED_PARENTS = ("home", "opt", "srv", "mnt", "var")
+# Where chambers have something of their own, whatever the image has.
+_EMPTY = ("/tmp/", "/work/", "/inputs/", "/dev/", "/proc/", "/sys/")  # noqa: S108  of an image, not of this machine
+_LINKS = 200
 _COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 _STATEMENT_CHARACTERS = 20_000
 _TIMEOUT_S = 600.0
@@ -50,6 +54,21 @@ class _Task:
     root: str
     script: str
 
+    @cached_property
+    def elsewhere(self) -> list[str]:
+        """What the Dockerfile copies to other places than the workspace: inputs, with a link from where they belong.
+        Raises TaskError for places that are empty in every chamber.
+        """
+        ours = (f"{self.root}/", "/tests/", "/logs/")
+        found = sorted(path for path in self.recipe.files if not path.startswith(ours))
+        wrong = next((path for path in found if path.startswith(_EMPTY) or not _PATH.fullmatch(path)), None)
+        if wrong or len(found) > _LINKS:
+            raise TaskError(
+                f"{self.source.folder}: {_DOCKERFILE} copies to {shown(wrong or found[0])}, and that cannot be brought"
+                f" there; copy it beneath {self.root}"
+            )
+        return found
+
     @property
     def metric(self) -> str:
         return self.request.metric or _METRIC
@@ -70,6 +89,8 @@ class _Task:
         shared = self.tests.why_shared
         links = [_link(self.root, "/work/src" if not shared else "/work/tmp/app")]
         judge_links = [_link(self.root, "/work/tmp/app")]
+        links += [_input_link(path) for path in self.elsewhere]
+        judge_links += [_input_link(path) for path in self.elsewhere]
         of_tests = [_link("/tests", "/work/src/judge/tests"), _link("/logs", "/work/tmp/logs")]
         cpus = number(section(self.config, "environment").get("cpus"), 0.01, 64, 1)
         lines = [
@@ -82,6 +103,10 @@ class _Task:
             "[trial] # the commands of the candidate, then what they left",
             f"command = {toml_text(self._command())}",
             *([f"env = {_table(self.recipe.env)}"] if self.recipe.env else []),
+            *(
+                ["", "[inputs] # read-only, with links from where they belong", 'files = "inputs/files"']
+                * bool(self.elsewhere)
+            ),
             "",
             "[limits]",
             f'wall = "{self.seconds("agent"):g}s"',
@@ -159,15 +184,8 @@ def read(request: ImportRequest) -> Imported:
 
 def _imported(it: _Task) -> Imported:
     taken = {path: name for path, name in it.recipe.files.items() if path.startswith(f"{it.root}/")}
-    elsewhere = sorted(
-        path for path in it.recipe.files if path not in taken and not path.startswith(("/tests/", "/logs/"))
-    )
-    if elsewhere:
-        raise TaskError(
-            f"{it.source.folder}: {_DOCKERFILE} copies to {shown(elsewhere[0])}, and only what is beneath {it.root} can"
-            " be brought there; copy it there"
-        )
     files = {"blastdoor.toml": it.text().encode()}
+    files |= {f"inputs/files{path}": it.source.read(it.recipe.files[path]) for path in it.elsewhere}
     files |= {f"workspace{path.removeprefix(it.root)}": it.source.read(name) for path, name in taken.items()}
     files[f"workspace/{it.script}"] = _first_script(it)
     files |= {f"judge/{name}": it.source.read(name) for name in it.source.names if name.startswith("tests/")}
@@ -229,6 +247,10 @@ def _link(path: str, to: str) -> str:
     return f"rm -rf {path} && ln -s {to} {path}"
 
 
+def _input_link(path: str) -> str:
+    return f"mkdir -p {dirname(path)} && ln -sfn /inputs/files{path} {path}"
+
+
 def _image(name: str, packages: tuple[list[str], list[str]], run: list[str]) -> list[str]:
     apt, pip = packages
     apt, pip = list(dict.fromkeys(apt)), one_each(pip)
@@ -255,6 +277,7 @@ def _mapped(it: _Task) -> list[str]:
         f"instruction.md is the statement; {it.root} is the workspace, all of it editable",
         f"{it.script} stands for what an agent types, and runs in {it.recipe.workdir}; {started}",
         f"{SCRIPT} is the judge, unchanged; the metric is {it.metric}, higher is better",
+        *([f"files outside of {it.root} are inputs, read-only: {', '.join(it.elsewhere[:3])}"] * bool(it.elsewhere)),
         f"limits.wall is {it.seconds('agent'):g}s as agent.timeout_sec, judge.limits.wall {it._judge_wall():g}s",
     ]
     if packages := sorted({*it.recipe.apt, *it.recipe.pip, *it.tests.apt, *it.tests.pip}):

@@ -99,7 +99,8 @@ def test_tests_that_run_what_a_candidate_wrote(tmp_path: Path, why: str, name: s
         ("copies --from=build", {"environment/Dockerfile": DOCKERFILE + "COPY --from=build /a /app/a\n"}),
         ("copies https://", {"environment/Dockerfile": DOCKERFILE + "ADD https://x.org/a.tar /app/\n"}),
         ("which is not there", {"environment/Dockerfile": DOCKERFILE + "COPY missing /app/\n"}),
-        ("only what is beneath /app", {"environment/Dockerfile": DOCKERFILE + "COPY data /data\n"}),
+        ("copy it beneath /app", {"environment/Dockerfile": DOCKERFILE + "COPY data /tmp/data\n"}),
+        ("copy it beneath /app", {"environment/Dockerfile": DOCKERFILE + "COPY data /data/$(reboot)\n"}),
         ("works in /, which", {"environment/Dockerfile": DOCKERFILE.replace("WORKDIR /app", "WORKDIR /")}),
         ("use letters", {"environment/Dockerfile": DOCKERFILE.replace("WORKDIR /app", "WORKDIR /app;reboot")}),
         ("looks at /etc/nginx.conf", {"tests/test_outputs.py": CHECKS + "A = '/etc/nginx.conf'\n"}),
@@ -122,6 +123,17 @@ def test_lines_of_a_stranger_are_not_run_while_baking(tmp_path: Path) -> None:
     task = task_of(tmp_path, found)
     assert not any("make" in line or "configure" in line for line in task.image.run)
     assert any("RUN make all: write it as image.run" in line for line in found.left_out)
+
+
+def test_files_beside_the_working_folder_are_inputs(tmp_path: Path) -> None:
+    """They are read-only, and found where the Dockerfile puts them, by candidate and tests."""
+    found = imported(tmp_path, {"environment/Dockerfile": DOCKERFILE + "COPY data/numbers.txt /data/rows/\n"})
+    task = task_of(tmp_path, found)
+    assert found.files["inputs/files/data/rows/numbers.txt"] == FILES["environment/data/numbers.txt"].encode()
+    line = "mkdir -p /data/rows && ln -sfn /inputs/files/data/rows/numbers.txt /data/rows/numbers.txt"
+    assert line in task.image.run
+    assert line in task.judge.image.run
+    assert set(task.inputs) == {"files"}
 
 
 def test_a_working_folder_inside(tmp_path: Path) -> None:
