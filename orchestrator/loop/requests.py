@@ -125,7 +125,9 @@ class Inbox:
 
 
 def _object(body: str) -> dict[str, object]:
-    found = json.loads(body)
+    """Half of a character, which a shell or a browser may send, would make a record that nobody can read."""
+    whole = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+    found = json.loads(whole)
     if not isinstance(found, dict):
         raise TypeError("a request is an object")
     return found

@@ -59,7 +59,7 @@ class Post:
             self._dropped += 1
 
     def close(self) -> None:
-        """Wait for what is still to be told, at most so long; it ends by itself after that."""
+        """Wait for what is still to be told, and for those that tell it, at most so long each; then they are ended."""
         with contextlib.suppress(queue.Full):  # then the process takes nothing, and is given up below
             self._queue.put_nowait(None)
         self._writer.join(GRACE_S)

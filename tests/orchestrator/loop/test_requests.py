@@ -11,6 +11,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Role
 from orchestrator.proposers import Brief, Stalled
+from orchestrator.views.campaign.history import read_moments
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script
@@ -65,6 +66,17 @@ async def test_who_asked_is_on_record(folder: Path, by: object) -> None:
         [taken] = session.of(e.RequestTaken)
         assert taken.by == str(by)[:200]
         assert (f" by {taken.by}:" in taken.said) is bool(by)
+
+
+async def test_half_a_character(folder: Path) -> None:
+    """What a shell hands over of a byte that is no text is on record as a question mark, and the record can be read."""
+    async with scripted(folder, None, {"value": 1}) as session:
+        ask_after(session, folder, "1", "inject", text=DIFF, description="half \udcff", by="\udcff on here")
+        await session.run()
+        book = session.bench.book
+        [taken] = [it for _, it in read_moments(book.ledger) if isinstance(it, e.RequestTaken)]
+        assert taken.by == "? on here"
+        assert [it.description for it in session.of(e.InjectionQueued)] == ["half ?"]
 
 
 async def test_inject_on_the_champion(folder: Path) -> None:
