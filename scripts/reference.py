@@ -29,7 +29,7 @@ _MODES_END = "<!-- The end of the modes. -->"
 _GROUPS = {
     "set up": ("up", "down", "images"),
     "start": ("init", "import", "discover", "check", "run", "resume", "combine", "ab"),
-    "look": ("watch", "status", "chart", "tree", "show", "diff", "logs", "report", "stalls", "credit"),
+    "look": ("watch", "serve", "status", "chart", "tree", "show", "diff", "logs", "report", "stalls", "credit"),
     "steer": ("pause", "steer", "accept", "decline", "inject", "requeue", "release", "cancel", "guards"),
     "use": ("replay", "minimise", "shell", "apply", "export", "playbook", "ledger"),
     "in CI": ("gate",),

@@ -56,12 +56,13 @@ def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None)
     after = state.runs.get(str(run.number + 1))
     usd = max(0, (after.usd_before if after else usd) - run.usd_before)
     elapsed_s = max(0.0, (after.began_s if after else elapsed_s) - run.began_s)
-    nodes = [node for node in in_order(state, run) if node.role is not Role.BASELINE]
+    every = in_order(state, run)
+    nodes = [node for node in every if node.role is not Role.BASELINE]
     ended = [node for node in nodes if node.phase is Phase.ENDED and node.ending]
     trials = [trial for trial in state.trials.values() if run_of(trial.node) == run.number]
     useful = sum(comparable(node, run) is not None for node in ended)
     dollars = usd / 1_000_000
-    chamber_hours = sum(state.nodes[name].spent.milliseconds for name in _names(state, run)) / _MS_PER_HOUR
+    chamber_hours = sum(node.spent.milliseconds for node in every) / _MS_PER_HOUR
     gpu_hours = sum(trial.spent.milliseconds * gpus(trial) for trial in trials) / _MS_PER_HOUR
     hours = elapsed_s / 3600
     return Goodput(
@@ -88,7 +89,7 @@ def iterations(state: State, run: Run) -> dict[str, int]:
 
 def in_order(state: State, run: Run) -> list[Node]:
     """The nodes of a run in the order in which they were opened."""
-    nodes = (state.nodes[name] for name in _names(state, run))
+    nodes = (node for node in state.nodes.values() if run_of(node.id) == run.number)
     return sorted(nodes, key=lambda node: (node.opened_at, order_of(node.id)))
 
 
@@ -105,10 +106,6 @@ def comparable(node: Node, run: Run) -> Verdict | None:
 def gpus(trial: Trial) -> int:
     """How many the chamber saw: its fingerprint names each of them."""
     return sum(bool(name.strip()) for name in trial.fingerprint.get("gpu", "").split(";"))
-
-
-def _names(state: State, run: Run) -> list[str]:
-    return [name for name in state.nodes if run_of(name) == run.number]
 
 
 def _rate(results: int, spent: float) -> float | None:

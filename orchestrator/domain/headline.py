@@ -58,6 +58,8 @@ def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:
     """A node's repeats in a cohort, those of its own last test: what was measured of it later, as a champion, belongs
     to others' tests. A baseline has no test of its own: all that it was measured for others counts, in a noisy run.
     """
+    if node.trials <= 1 and not node.measured:
+        return []  # a repeat comes after a first run; to look at every trial of a long campaign takes seconds
     since = node.certification.since if node.certification else 0
     own = (state.trials[f"{node.id}-{number}"] for number in range(since + 1, node.trials + 1))
     told = [it for it in own if it.purpose is Purpose.REPEAT]

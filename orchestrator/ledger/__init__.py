@@ -5,7 +5,7 @@ This is the package's face; everything else is private to it.
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.artifacts import Artifacts, Collected, Stored, Usage
-from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, Verified, canonical, seal
+from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, Verified, canonical, check, seal
 from orchestrator.ledger.errors import (
     Away,
     Busy,
@@ -57,6 +57,7 @@ __all__ = [
     "Verified",
     "Where",
     "canonical",
+    "check",
     "held_by",
     "read_head",
     "seal",

@@ -114,6 +114,20 @@ class Artifacts:
             raise Corrupt(f"artifact {path} is not what was stored; go back to a copy")
         return data
 
+    def get_part(self, digest: str, start: int, size: int) -> tuple[bytes, int]:
+        """Some bytes of what may be too long to be read whole, and how many there are. The digest is of all of them,
+        so a part cannot be checked: it is for eyes, never to be judged by. Raises Missing and Corrupt.
+        """
+        path = self._path(digest)
+        try:
+            with path.open("rb") as file:
+                file.seek(start)
+                return file.read(size), os.fstat(file.fileno()).st_size
+        except FileNotFoundError:
+            raise Missing(f"artifact {digest} is not in {self._folder}; it was collected, or never kept") from None
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
     def get_files(self, digest: str) -> dict[str, bytes]:
         """What `put_files` took. Raises as `get` does."""
         members = _members(self.get(digest))

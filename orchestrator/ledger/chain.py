@@ -92,7 +92,7 @@ def verify(records: Iterable[Record], head: Head | None = None) -> Verified:
     if head is not None and head.seq <= 0 and head != START:
         raise ChainBroken(head.seq, "the head that was kept is none of this ledger")
     for record in records:
-        _check(record, end, epoch)
+        check(record, end, epoch)
         end, epoch = Head(record.seq, record.hash), record.epoch
         if head is not None and head.seq == end.seq and head != end:
             raise ChainBroken(end.seq, "it is not the record that the kept head names: the chain was written again")
@@ -101,7 +101,10 @@ def verify(records: Iterable[Record], head: Head | None = None) -> Verified:
     return Verified(end)
 
 
-def _check(record: Record, end: Head, epoch: int) -> None:
+def check(record: Record, end: Head, epoch: int) -> None:
+    """One step of the walk: whether a record follows the end of a chain, written in `epoch` or later. Raises
+    ChainBroken.
+    """
     seq = end.seq + 1
     texts = (record.at, record.kind, record.body, record.previous, record.hash)
     if not (all(type(text) is str for text in texts) and type(record.seq) is int and type(record.epoch) is int):

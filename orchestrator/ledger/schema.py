@@ -47,6 +47,8 @@ APPEND = (
 )
 ROWS = "SELECT kind, id, body FROM projection"
 ROWS_OF = f"{ROWS} WHERE kind = :kind"
+ROW = "SELECT body FROM projection WHERE kind = :kind AND id = :id"
+ROWS_AFTER = "SELECT id, body FROM projection WHERE kind = :kind AND id > :after ORDER BY id LIMIT :size"
 SET = (
     "INSERT INTO projection (kind, id, body) VALUES (:kind, :id, :body)"
     " ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body"

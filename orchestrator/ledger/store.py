@@ -216,6 +216,20 @@ class Ledger:
     def rows(self, kind: str | None = None) -> Rows:
         return self._read(lambda connection: _rows(connection, kind))
 
+    def row(self, kind: str, name: str) -> str | None:
+        """One of them, without the others; None where there is none."""
+        found = self._read(_all(schema.ROW, kind=kind, id=name))
+        return str(found[0][0]) if found else None
+
+    def each_row(self, kind: str) -> Iterator[tuple[str, str]]:
+        """Names and bodies in the order of their names, page by page: they may be too many to be held at once. Each
+        page is of a moment of its own.
+        """
+        after = ""
+        while page := self._read(_all(schema.ROWS_AFTER, kind=kind, after=after, size=PAGE)):
+            yield from page
+            after = page[-1][0]
+
     def snapshot(self) -> Snapshot:
         """Rows and head of one moment, whatever the writer does meanwhile."""
         return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, None)))

@@ -54,6 +54,7 @@ COMMANDS = {
     "accept": Place("campaign.promotion:accept", "Accept a candidate awaiting approval."),
     "decline": Place("campaign.promotion:decline", "Reject a candidate awaiting approval."),
     "watch": Place("live.watch", "Watch a campaign that is running in another terminal."),
+    "serve": Place("page.command", "Show campaigns on a page in the browser."),
     "doctor": Place("chamber.doctor", "Check that chambers keep their promises."),
     "attack": Place("chamber.attack", "Run every attack in the threat table against a chamber."),
     "exec": Place("chamber.execute", "Run one command in a fresh chamber."),

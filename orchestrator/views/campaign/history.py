@@ -12,6 +12,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.views.campaign.happenings import line_of, node_of
 
 Moment = tuple[str, e.Event]
+_STEERED = e.Steered.model_fields["kind"].default
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,15 @@ class History:
 
 
 def history_of(ledger: Ledger, node: str) -> History:
-    return History.of(read_moments(ledger), node)
+    return History.of(read_moments(ledger, node), node)
 
 
-def read_moments(ledger: Ledger) -> Iterator[Moment]:
-    """Every event that this version knows, with its time."""
+def read_moments(ledger: Ledger, node: str | None = None) -> Iterator[Moment]:
+    """Every event that this version knows, with its time; with a node, at least those about it and what a person
+    said. To read an event takes ten times as long as to look for a name in its text.
+    """
+    names = (f'"{node}"', f'"{node}-')
     for record in ledger.read():
-        with contextlib.suppress(ValidationError):
-            yield record.at, e.read_event(record.body)
+        if node is None or record.kind == _STEERED or any(name in record.body for name in names):
+            with contextlib.suppress(ValidationError):
+                yield record.at, e.read_event(record.body)

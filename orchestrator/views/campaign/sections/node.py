@@ -115,7 +115,8 @@ def review(it: NodeMaterial) -> Section:
 
 def verdict(it: NodeMaterial) -> Section:
     given, found, metrics = it.node.verdict, headline(it.state, it.node), it.metrics
-    best = best_at(it.state, it.run).get(it.node.id, [])
+    # Asked only of one that has tasks: to find who is best at each is a look at every node.
+    best = best_at(it.state, it.run).get(it.node.id, []) if given and given.tasks else []
     data = {"best_at": best}
     if not given or not found:
         return Section("verdict", "verdict", data=data)

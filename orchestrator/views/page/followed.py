@@ -1,0 +1,235 @@
+"""A campaign that somebody looks at: read once, then followed record by record."""
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from orchestrator.budget import BOOKS, Accounts
+from orchestrator.domain import events as e
+from orchestrator.domain.node import parse_node
+from orchestrator.domain.records import Node, Run
+from orchestrator.ledger import START, Artifacts, ChainBroken, Head, Missing, Record, check
+from orchestrator.settings import Settings
+from orchestrator.task import StoredTask
+from orchestrator.text import short
+from orchestrator.views.campaign.happenings import LONGEST, line_of, node_of
+from orchestrator.views.campaign.opening import ranking_of
+from orchestrator.views.live.pulses import Pulses
+from orchestrator.views.page.board import Board
+from orchestrator.views.page.finding import Found
+from orchestrator.views.page.live_logs import live_logs
+from orchestrator.views.page.row_state import RowState
+from orchestrator.views.page.sparing import Sparing
+from orchestrator.views.page.summary import Standing, holder_of, last_ending, summary_of
+from orchestrator.wiring.ledgers import open_ledger
+from orchestrator.wiring.reading import Reading
+
+T = TypeVar("T")
+
+# Lines of what happened last, for those that come later.
+SAID = 100
+# As many updates are kept for a browser that was away for a moment; one that was away for longer starts again.
+KEPT = 256
+_WALKED = 5000
+_RUN_STARTED, _ENDED = (kind.model_fields["kind"].default for kind in (e.RunStarted, e.AttemptEnded))
+_STAIR = {kind.model_fields["kind"].default for kind in (e.ChampionChanged, e.CohortOpened)}
+
+# When, what, and about which node.
+Said = tuple[str, str, str]
+
+
+class NotThere(LookupError):
+    """What was asked for is not in this campaign; the message is for a person."""
+
+
+class Followed:
+    """`run` is for what must not be changed meanwhile: the board, and where the reading stands."""
+
+    def __init__(self, found: Found, settings: Settings | None) -> None:
+        self.found = found
+        self._settings = settings
+        self._turn = threading.Lock()
+        self._ledger = open_ledger(found.folder, settings, read_only=True)
+        self.updates: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.said: deque[Said] = deque(maxlen=SAID)
+        self.views = Sparing()
+        self._verified, self._epoch, self._broken = START, 0, ""
+        try:
+            self._read()
+        except BaseException:
+            self._ledger.close()
+            raise
+
+    def _read(self) -> None:
+        """From the beginning: what is appended meanwhile is told by the next update."""
+        head = self._ledger.head()
+        self._state = RowState(self._ledger)
+        if not self._state.opened or not self._state.runs:
+            raise Missing(f"no campaign has begun in {self.found.folder} yet; blastdoor run starts one")
+        artifacts = Artifacts(self.found.folder / "artifacts")
+        self.reading = Reading(
+            state=self._state,
+            accounts=self._accounts(),
+            ledger=self._ledger,
+            head=head,
+            artifacts=artifacts,
+            folder=self.found.folder,
+            named=self.found.named,
+            stored=StoredTask(artifacts.get(self._state.run.task).decode("utf-8", "replace")),
+            holder=holder_of(self.found, self._ledger),
+        )
+        self.board = self._board_of(self._state.run)
+        self.last = last_ending(self._ledger, head.seq)
+        self.updates.clear()
+        self.said.clear()
+        records = self._ledger.read(after=max(0, head.seq - SAID), limit=SAID)
+        self.said.extend(_said(record) for record in records)
+
+    @property
+    def seq(self) -> int:
+        return self.reading.head.seq
+
+    def run(self, work: Callable[["Followed"], T]) -> T:
+        with self._turn:
+            return work(self)
+
+    def close(self) -> None:
+        self._state.close()  # what takes long ends here, wherever it is
+        with self._turn:
+            self._ledger.close()
+
+    def poll(self) -> dict[str, Any] | None:
+        """What came since, as a browser takes it in; None where nothing did. Raises LedgerErrors."""
+        records = list(self._ledger.read(after=self.seq))
+        holder = holder_of(self.found, self._ledger)
+        if not records and holder == self.reading.holder:
+            return None
+        if any(record.kind == _RUN_STARTED for record in records):
+            # Its task may be another one, with other metrics.
+            self._read()
+            return {"seq": self.seq, "again": True}
+        began, nodes = self.seq, self._forget(records)
+        self._state.refresh()
+        head = Head(records[-1].seq, records[-1].hash) if records else self.reading.head
+        self.reading = replace(self.reading, accounts=self._accounts(), head=head, holder=holder)
+        ended = [record for record in records if record.kind == _ENDED]
+        self.last = _said(ended[-1])[1] if ended else self.last
+        return self._update(began, [_said(record) for record in records[-SAID:]], nodes, records)
+
+    def _forget(self, records: Sequence[Record]) -> list[str]:
+        """The nodes that these are about, in their order. What was kept of them, and of all that they name, goes."""
+        nodes: dict[str, None] = {}
+        drafts: list[str] = []
+        trials: list[str] = []
+        for record in records:
+            body = json.loads(record.body)
+            trial, node = str(body.get("trial", "")), str(body.get("node") or "")
+            nodes |= dict.fromkeys(filter(None, (node or trial.rpartition("-")[0], body.get("subject"))))
+            trials.append(trial)
+            drafts.append(f"{node}#{body.get('draft', 0)}")
+        self._state.forget("trial", trials)
+        self._state.forget("draft", drafts)
+        # One that was measured beside another has a trial of the other's.
+        nodes |= {str(subject): None for trial in trials if trial and (subject := self._subject(trial))}
+        self._state.forget("node", nodes)
+        return list(nodes)
+
+    def _subject(self, trial: str) -> str:
+        return self._state.trials[trial].subject if self._state.run.noisy and trial in self._state.trials else ""
+
+    def _update(
+        self, began: int, said: Sequence[Said], names: Sequence[str], records: Sequence[Record]
+    ) -> dict[str, Any]:
+        self.said.extend(said)
+        nodes = [self._state.nodes[name] for name in names if name in self._state.nodes]
+        for node in nodes:
+            self._state.index(node)
+        before = {name: len(known) for name, known in self.board.lists().items()}
+        rows = self.board.update(nodes)
+        fresh = {name: known[before[name] :] for name, known in self.board.lists().items() if known[before[name] :]}
+        made = {"after": began, "seq": self.seq, "rows": rows, "summary": self.summary(), "said": said, "names": fresh}
+        if any(record.kind in _STAIR for record in records):
+            made |= {"steps": self.board.steps(), "champion": self.board.champion()}
+        self.updates.append(made)
+        return made
+
+    def _accounts(self) -> Accounts:
+        books = self._ledger.row(*BOOKS)
+        return Accounts.from_ledger({BOOKS: books} if books else {})
+
+    def summary(self) -> dict[str, Any]:
+        it = self.reading
+        return summary_of(Standing(self.found, it.state, it.accounts, ranking_of(it), self.seq, it.holder, self.last))
+
+    def since(self, seq: int) -> list[dict[str, Any]] | None:
+        """The updates after a record; None where they are no longer kept."""
+        if seq == self.seq:
+            return []
+        found = [it for it in self.updates if it["seq"] > seq]
+        return found if found and found[0]["after"] <= seq else None
+
+    def board_of(self, run: Run) -> Board:
+        """That of the present run is kept up to date; another one is made."""
+        return self.board if run.number == self.board.run else self._board_of(run)
+
+    def _board_of(self, run: Run) -> Board:
+        """A look at every node, which also finds those that are not over."""
+        board = Board(self._state, ranking_of(self.reading, run).metrics, run)
+        board.fill(self._indexed())
+        return board
+
+    def _indexed(self) -> Iterator[Node]:
+        for node in self._state.each_node():
+            self._state.index(node)
+            yield node
+
+    def run_numbered(self, number: int | None) -> Run:
+        runs = self.reading.state.runs
+        if number is None:
+            return self.reading.state.run
+        if str(number) not in runs:
+            raise NotThere(f"there is no run {number}; runs are {', '.join(runs)}")
+        return runs[str(number)]
+
+    def node(self, text: str) -> Node:
+        try:
+            name = parse_node(text)
+        except ValueError:
+            raise NotThere("that is not a node; nodes are written like 1.3.2") from None
+        if name not in self.reading.state.nodes:
+            raise NotThere(f"there is no node {name[:200]} in this campaign")
+        return self.reading.state.nodes[name]
+
+    def live(self) -> dict[str, Any]:
+        """Of chambers and models at work: how long each log is by now, and the tokens a second of each attempt."""
+        folder: Path = self.reading.folder / "live"
+        logs = live_logs(folder)
+        pulses = Pulses(folder).read(self.reading.state.unfinished, time.time())
+        return {"logs": logs, "pulses": {node: pulse.model_dump() for node, pulse in pulses.items()}}
+
+    def walk(self) -> dict[str, Any]:
+        """Go on with proving the chain, some thousand records at a time."""
+        if not self._broken:
+            try:
+                for record in self.reading.ledger.read(after=self._verified.seq, limit=_WALKED):
+                    check(record, self._verified, self._epoch)
+                    self._verified, self._epoch = Head(record.seq, record.hash), record.epoch
+            except ChainBroken as error:
+                self._broken = str(error)
+        return {"verified": self._verified.seq, "head": max(self.seq, self._verified.seq), "broken": self._broken}
+
+
+def _said(record: Record) -> Said:
+    """An event that a later version wrote is told by its kind."""
+    try:
+        event = e.read_event(record.body)
+    except ValidationError:
+        return record.at, short(f"{record.kind} (not known to this version)", LONGEST), ""
+    return record.at, line_of(event), node_of(event) or ""

@@ -1,0 +1,121 @@
+"""The state of a campaign as its rows tell it, each read when it is asked for: the campaign may be longer than memory.
+
+A ledger keeps its rows in step with its events, so one who only looks folds nothing. Some thousand records are kept;
+the one who hears of an event says which of them to read again.
+"""
+
+from collections.abc import Iterable, Iterator, MutableMapping, ValuesView
+from typing import Any
+
+from pydantic import BaseModel
+
+from orchestrator.domain.records import Draft, Node, Trial
+from orchestrator.domain.state import State
+from orchestrator.ledger import Ledger, LedgerError
+
+# So many records of each kind: with them, a campaign of some thousand attempts is read once.
+KEPT = {"node": 12_000, "draft": 3000, "trial": 3000}
+_LONG: dict[str, type[BaseModel]] = {"node": Node, "draft": Draft, "trial": Trial}
+
+
+class Closed(LedgerError):
+    """Whoever still reads is told to stop."""
+
+
+class _Streamed(ValuesView[Any]):
+    def __init__(self, rows: "_Rows") -> None:
+        super().__init__(rows)
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return (record for _, record in self._rows.each())
+
+
+class _Rows(MutableMapping[str, Any]):
+    """Records of one kind. Nobody writes through it."""
+
+    def __init__(self, ledger: Ledger, kind: str) -> None:
+        self._ledger = ledger
+        self._kind = kind
+        self._model = _LONG[kind]
+        self._most = KEPT[kind]
+        self._kept: dict[str, Any] = {}
+        # Which fields were given: all of them, the same for every record. One set of their own takes more than half of
+        # the memory of a node.
+        self._given = set(self._model.model_fields)
+        self.closed = False
+
+    def __getitem__(self, name: str) -> Any:
+        if (known := self._kept.get(name)) is not None:
+            return known
+        self._check()
+        body = self._ledger.row(self._kind, name)
+        if body is None:
+            raise KeyError(name)
+        return self._made(name, body)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._kept or self._ledger.row(self._kind, name) is not None)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.each())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def values(self) -> ValuesView[Any]:
+        return _Streamed(self)
+
+    def each(self, *, keep: bool = True) -> Iterator[tuple[str, Any]]:
+        """All of them, in the order of their names; as many are kept as there is room for."""
+        for name, body in self._ledger.each_row(self._kind):
+            self._check()
+            yield name, self._kept.get(name) or self._made(name, body, keep=keep)
+
+    def forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._kept.pop(name, None)
+
+    def _made(self, name: str, body: str, *, keep: bool = True) -> Any:
+        record = self._model.model_validate_json(body)
+        object.__setattr__(record, "__pydantic_fields_set__", self._given)
+        if keep and len(self._kept) < self._most:
+            self._kept[name] = record
+        return record
+
+    def _check(self) -> None:
+        if self.closed:
+            raise Closed("the page is being closed")
+
+    def __setitem__(self, name: str, record: Any) -> None:
+        raise TypeError("one who looks changes nothing")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("one who looks changes nothing")
+
+
+class RowState(State):
+    """`refresh` reads again what is short; of what is long, `forget` names what changed."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__()
+        self._ledger = ledger
+        self._long = {kind: _Rows(ledger, kind) for kind in _LONG}
+        self.refresh()
+
+    def refresh(self) -> None:
+        short = [kind for kind in self._records if kind not in _LONG]
+        rows = {key: body for kind in short for key, body in self._ledger.rows(kind).items()}
+        self._records = {**State.from_rows(rows)._records, **self._long}
+
+    def forget(self, kind: str, names: Iterable[str]) -> None:
+        self._long[kind].forget(names)
+
+    def close(self) -> None:
+        for rows in self._long.values():
+            rows.closed = True
+
+    def each_node(self) -> Iterator[Node]:
+        """One after the other: most are never asked for again."""
+        for _, node in self._long["node"].each(keep=False):
+            yield node

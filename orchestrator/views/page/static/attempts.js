@@ -1,0 +1,134 @@
+// Every attempt in a table of any length: sorted, filtered, and walked through with the keyboard.
+
+import { address, ask, query, Refused } from "./data.js";
+import { button, fill, h, spaced, styled } from "./dom.js";
+import { count, dollars, duration, score } from "./figures.js";
+import { List } from "./list.js";
+
+const ROW = 26;
+const COLUMNS = [
+  ["node", "node", null], ["look", "ending", "look"], ["score", "score", "metric 0"], ["operator", "operator", "operator"], ["model", "model", "model"],
+  ["cost", "cost", "microdollars"], ["took", "time", "milliseconds"], ["text", "what it tried", null],
+];
+
+export class Attempts {
+  constructor(session, open, changed) {
+    this.session = session;
+    this.changed = changed;
+    this.sorted = { column: null, down: true };
+    this.texts = new Map();
+    this.order = [];
+    this.list = new List({ row: ROW, role: "grid", label: "Attempts; arrow keys move, Enter opens, / filters", draw: (index) => this.row(this.order[index]), open: (index) => open(this.order[index]) });
+    this.list.seen = (first, last) => this.fetch(first, last);
+    this.heads = h("div", { class: "row heads", role: "row" });
+    this.list.element.prepend(this.heads);
+    this.said = h("span", { class: "faint", role: "status" });
+    this.element = h("div", { class: "attempts" }, this.filters(), this.list.element);
+    this.drawHeads();
+  }
+
+  filters() {
+    const { board, filter } = this.session;
+    this.input = h("input", { type: "search", placeholder: "find words  ( / )", "aria-label": "Find attempts by words", value: filter.text });
+    const search = spaced(async () => {
+      filter.text = this.input.value.trim();
+      filter.places = filter.text ? new Set((await ask(`${address(this.session.id, "search")}${query({ text: filter.text, run: this.session.run })}`)).places) : null;
+      this.changed();
+    }, 250);
+    this.input.addEventListener("input", search);
+    this.key = (event) => {
+      if (event.key === "/" && !/input|select|textarea/i.test(event.target.tagName)) { event.preventDefault(); this.input.focus(); }
+      if (!this.element.isConnected) removeEventListener("keydown", this.key);
+    };
+    addEventListener("keydown", this.key);
+    const choose = (name, list) => list.length < 2 ? null : h("select", { "aria-label": name, onchange: (event) => { filter[name] = Number(event.target.value); this.changed(); } },
+      h("option", { value: -1 }, `every ${name}`), list.map((it, at) => h("option", { value: at, selected: filter[name] === at }, it)));
+    return h("div", { class: "filters" }, this.input, choose("operator", board.operators), choose("model", board.models), choose("cohort", board.cohorts), choose("role", board.roles),
+      button("best first", () => this.sort("metric 0", this.session.board.higher)), this.said);
+  }
+
+  // A campaign that asks no model has none to show.
+  get shows() { return COLUMNS.filter(([name]) => name !== "model" || this.session.board.models.length); }
+
+  drawHeads() {
+    this.headed = this.shows.length;
+    fill(this.heads, this.shows.map(([name, title, column]) => {
+      const active = this.sorted.column === (column ?? name);
+      const way = active ? (this.sorted.down ? "descending" : "ascending") : "none";
+      return h("span", { class: `c-${name}`, role: "columnheader", "aria-sort": name === "text" ? undefined : way },
+        name === "text" ? title : button(`${title}${active ? (this.sorted.down ? " ▾" : " ▴") : ""}`, () => this.sort(column ?? name)));
+    }));
+  }
+
+  sort(column, down) {
+    const same = this.sorted.column === column;
+    this.sorted = { column, down: down ?? (same ? !this.sorted.down : true) };
+    this.drawHeads();
+    this.refresh();
+    this.list.element.scrollTop = 0;
+  }
+
+  refresh() {
+    const { board, mask } = this.session, chosen = this.order[this.list.at], found = [];
+    for (let at = 0; at < board.count; at += 1) if (mask[at]) found.push(at);
+    const { column, down } = this.sorted;
+    if (column && column !== "node") {
+      const values = board.columns[column], way = down ? -1 : 1;
+      const value = (at) => values[at] ?? null;
+      // What has no score stands last, whichever way.
+      found.sort((a, b) => {
+        const x = value(a), y = value(b);
+        if (x === null || y === null) return (x === null) - (y === null) || b - a;
+        return way * (x - y) || b - a;
+      });
+    } else if (!column || down) found.reverse();
+    this.order = found;
+    // What is at work may have more to say by now.
+    for (const place of this.texts.keys()) if (board.columns.ended[place] < 0) this.texts.delete(place);
+    if (this.headed !== this.shows.length) this.drawHeads();
+    fill(this.said, `${count(found.length)} of ${count(board.count)}${board.missing ? `; ${count(board.missing)} more are not shown` : ""}`);
+    this.list.element.setAttribute("aria-rowcount", String(found.length + 1));
+    const at = chosen === undefined ? -1 : found.indexOf(chosen);
+    this.list.at = at;
+    this.list.set(found.length);
+  }
+
+  row(place) {
+    const { board, base } = this.session, { columns } = board, look = board.look(place), id = board.id(place);
+    const role = board.roles[columns.role[place]], text = this.texts.get(place);
+    const cell = (name, ...children) => h("span", { class: `c-${name}`, role: "gridcell" }, ...children);
+    return h("div", { class: `row${board.champion === place ? " champion" : ""}`, role: "row" },
+      cell("node", h("a", { href: `${base}/node/${id}`, tabindex: "-1" }, id)),
+      cell("look", h("span", { class: styled(look.style) }, `${look.sign} ${look.word}`), board.champion === place ? h("b", { class: "s-green" }, " best") : null, role !== "search" && role !== look.word ? h("span", { class: "s-cyan" }, ` ${role}`) : null, columns.island[place] ? h("span", { class: "faint" }, ` i${columns.island[place]}`) : null),
+      cell("score", board.score[place] === null ? "" : `${columns.screened[place] ? "~" : ""}${score(board.score[place])}`),
+      cell("operator", board.operators[columns.operator[place]] || ""), board.models.length ? cell("model", board.models[columns.model[place]] || "") : null,
+      cell("cost", columns.microdollars[place] ? dollars(columns.microdollars[place]) : ""), cell("took", duration(columns.milliseconds[place] / 1000)),
+      cell("text", text ?? ""));
+  }
+
+  // Words are many and few are seen: those of the rows on the screen are asked for.
+  fetch(first, last) {
+    this.span = [first, last];
+    const wanted = this.order.slice(first, last).filter((place) => !this.texts.has(place));
+    if (!wanted.length || this.asking) return;
+    this.asking = true;
+    const { board, id } = this.session;
+    setTimeout(async () => {
+      try {
+        const found = await ask(`${address(id, "rows")}${query({ nodes: wanted.map((place) => board.id(place)).join(",") })}`);
+        for (const place of wanted) {
+          const told = found[board.id(place)];
+          this.texts.set(place, told ? told.description || told.why : "");
+          const row = [...this.list.shown].find(([index]) => this.order[index] === place)?.[1];
+          if (row && told) fill(row.lastChild, told.description || told.why);
+        }
+      } catch (error) {
+        if (!(error instanceof Refused) && !(error instanceof TypeError)) throw error; // the server is gone: its line says so
+        return;
+      } finally {
+        this.asking = false;
+      }
+      this.fetch(...this.span); // others may be seen by now
+    }, 30);
+  }
+}

@@ -1,0 +1,29 @@
+// What was spent on what, against the caps; and where the time of attempts went.
+
+import { address, ask, query } from "./data.js";
+import { card, fill, h, spaced } from "./dom.js";
+import { dollars, duration } from "./figures.js";
+import { bars, growing, parts } from "./charts.js";
+import { section } from "./sections.js";
+
+export async function show({ session }) {
+  const element = h("div", { class: "stack" });
+  const load = async () => {
+    const told = await ask(`${address(session.id, "view", "money")}${query({ run: session.run })}`);
+    const { board, summary } = session, spent = board.columns.microdollars;
+    const sum = (key) => {
+      const found = new Map();
+      for (const it of told.models) found.set(key(it), (found.get(key(it)) || 0) + it.microdollars);
+      return [...found].sort((a, b) => b[1] - a[1]).map(([name, value]) => ({ name, value, text: dollars(value) }));
+    };
+    const time = Object.entries(told.time).map(([name, value]) => ({ name, value, text: duration(value) }));
+    fill(element, h("div", { class: "masonry" },
+      card("Spent, attempt by attempt", growing({ label: "Dollars spent over attempts", values: spent, text: (micro) => dollars(micro), cap: summary.usd.cap })),
+      told.models.length ? card("Dollars by model", bars(sum((it) => it.model))) : null, told.models.length ? card("Dollars by role", bars(sum((it) => it.role))) : null,
+      time.some((it) => it.value > 0) ? card("Where the time of attempts went", parts(time), h("p", { class: "faint" }, "Of attempts that ended: until the first trial began (waiting, proposing, reviewing), in it, and from then on (judging, repeats, guards).")) : null,
+      told.sections.map((it) => section(it, session))));
+  };
+  await load();
+  const again = spaced(load, 4000);
+  return { element, update(kind) { if (["update", "again", "theme"].includes(kind)) again(); } };
+}

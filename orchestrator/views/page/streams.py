@@ -1,0 +1,163 @@
+"""Updates as they come, to every browser that looks: server-sent events, few enough that none can exhaust the server.
+
+One task for each campaign that is looked at waits for its ledger to grow; what came is read and put into words once,
+whatever the number of viewers. A viewer that does not keep up is told to start again.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from orchestrator.ledger import LedgerError
+from orchestrator.views.page.finding import is_file
+from orchestrator.views.page.followed import Followed
+from orchestrator.views.page.waking import Notices
+from orchestrator.wiring.ledgers import FILE
+
+MOST_VIEWERS = 64
+# Between two updates while much happens: an eye needs no more.
+GAP_S = 0.2
+LIVE_GAP_S = 0.5
+# A notice comes before the write that it tells of is done, so a look that finds nothing is repeated.
+_LOOKS_S = (0.004, 0.015, 0.05, 0.15, 0.5)
+# Where the kernel tells, this only mends what it missed; where it does not, this is how often the ledger is asked.
+_IDLE_S = 5.0
+_ASKED_S = 0.25
+_BEAT_S = 15.0
+_QUEUED = 64
+_NAMES = {"", "lock", FILE, f"{FILE}-wal"}
+
+
+class TooMany(Exception):
+    """As many viewers as there may be are there already."""
+
+
+class Viewer:
+    """One connection. What waits for it is bounded."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUED)
+
+    def give(self, message: bytes | None) -> None:
+        """None ends it. Where it does not keep up, all that waits is replaced by the word that it must start again."""
+        try:
+            self._waiting.put_nowait(message)
+        except asyncio.QueueFull:
+            while not self._waiting.empty():
+                self._waiting.get_nowait()
+            self._waiting.put_nowait(message if message is None else written("again", {}))
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        while True:
+            try:
+                async with asyncio.timeout(_BEAT_S):
+                    message = await self._waiting.get()
+            except TimeoutError:
+                yield b": \n\n"  # one that left is noticed by this
+                continue
+            if message is None:
+                return
+            yield message
+
+
+class Audience:
+    """All viewers of a server, and how many there may be."""
+
+    def __init__(self, most: int = MOST_VIEWERS) -> None:
+        self.most = most
+        self.count = 0
+
+    @contextlib.contextmanager
+    def seat(self) -> Iterator[Viewer]:
+        if self.count >= self.most:
+            raise TooMany
+        self.count += 1
+        try:
+            yield Viewer()
+        finally:
+            self.count -= 1
+
+
+class Broadcast:
+    """Follows one campaign while it has viewers."""
+
+    def __init__(self, followed: Followed, notices: Notices) -> None:
+        self._followed = followed
+        self._notices = notices
+        self._viewers: set[Viewer] = set()
+        self._wake, self._stir = asyncio.Event(), asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ends: list[Callable[[], None]] = []
+        self.failed = ""
+
+    @property
+    def viewers(self) -> int:
+        return len(self._viewers)
+
+    def join(self, viewer: Viewer) -> None:
+        self._viewers.add(viewer)
+        if not self._tasks:
+            self._begin()
+
+    def leave(self, viewer: Viewer) -> None:
+        self._viewers.discard(viewer)
+        if not self._viewers:
+            self.stop()
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for end in self._ends:
+            end()
+        for viewer in self._viewers:
+            viewer.give(None)
+        self._tasks, self._ends = [], []
+
+    def _begin(self) -> None:
+        folder = self._followed.reading.folder
+        seen = self._notices.watch(folder, lambda name: self._wake.set() if name in _NAMES else None)
+        live = self._notices.watch(folder / "live", lambda _: self._stir.set())
+        self._ends = [end for end in (seen, live) if end]
+        told = seen is not None and is_file(self._followed.found)
+        self._tasks = [asyncio.create_task(self._follow(_IDLE_S if told else _ASKED_S))]
+        self._tasks.append(asyncio.create_task(self._follow_live()))
+
+    async def _follow(self, idle_s: float) -> None:
+        looks = iter(_LOOKS_S)
+        while True:
+            self._wake.clear()
+            try:
+                update = await asyncio.to_thread(self._followed.run, Followed.poll)
+            except LedgerError as error:
+                self.failed = str(error)
+                self._give(written("failed", {"error": str(error)}))
+                return
+            if update:
+                self._give(written("again" if "again" in update else "update", update, update["seq"]))
+                await asyncio.sleep(GAP_S)
+                looks = iter(_LOOKS_S)
+                continue
+            pause = next(looks, idle_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+                looks = iter(_LOOKS_S)
+
+    async def _follow_live(self) -> None:
+        while True:
+            await self._stir.wait()
+            self._stir.clear()
+            self._give(written("live", await asyncio.to_thread(self._followed.live)))
+            await asyncio.sleep(LIVE_GAP_S)
+
+    def _give(self, message: bytes) -> None:
+        for viewer in self._viewers:
+            viewer.give(message)
+
+
+def written(kind: str, value: Any, number: int | None = None) -> bytes:
+    """JSON in one line of ASCII: no text in it can end the message or begin another."""
+    told = f"id: {number}\n" if number is not None else ""
+    return f"event: {kind}\n{told}data: {json.dumps(value, allow_nan=False, separators=(',', ':'))}\n\n".encode()

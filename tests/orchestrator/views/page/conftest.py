@@ -1,0 +1,176 @@
+"""Campaigns on disk, a server that is asked without a network, and a real browser."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from orchestrator.domain import events as e
+from orchestrator.ledger import Entry, Ledger, canonical
+from orchestrator.views.page.finding import find_campaigns
+from orchestrator.views.page.followed import Followed
+from orchestrator.views.page.guard import Guard
+from orchestrator.views.page.server import Server
+from tests.orchestrator.views.campaign.conftest import Stage
+
+TOKEN = "a token of a test"
+PORT = 8420
+HOST = f"127.0.0.1:{PORT}"
+
+
+@pytest.fixture(autouse=True)
+def _files(on_disk: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server reads ledgers from threads of its own, and waits for their files to change."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+
+
+def grow(stage: Stage, written: int) -> None:
+    """Append what the story told since, with the rows that it changed, as an orchestrator does."""
+    rows: dict[tuple[str, str], str | None] = {key: stage.story.state.row(key) for key in stage.story.state.touched}
+    rows["accounts", "books"] = json.dumps(stage.story.accounts.as_rows())
+    with Ledger.open(stage.campaign / "ledger.sqlite3") as ledger:
+        ledger.seize("another test")
+        *first, (last_at, last) = stage.story.events[written:]
+        for at, event in first:
+            ledger.append([_entry(event)], {}, at)
+        ledger.append([_entry(last)], rows, last_at)
+
+
+def _entry(event: e.Event) -> Entry:
+    return Entry(event.kind, canonical(event.model_dump(mode="json")))
+
+
+def followed(stage: Stage) -> Followed:
+    stage.write()
+    (found,) = find_campaigns([stage.folder]).values()
+    return Followed(found, None)
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+Headers = list[tuple[str, str]]
+App = Callable[..., Awaitable[None]]
+
+
+async def asked(app: App, target: str, *, method: str = "GET", headers: Headers | None = None) -> Answer:
+    """One request as uvicorn hands it on."""
+    path, _, query = target.partition("?")
+    given = [("host", HOST)] if headers is None else headers
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": quote(path).encode(),
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given],
+        "http_version": "1.1",
+        "root_path": "",
+        "scheme": "http",
+        "server": ("127.0.0.1", PORT),
+        "client": ("127.0.0.1", 4711),
+    }
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        if sent:
+            await asyncio.sleep(3600)
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start = sent[0]
+    found = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
+    return Answer(start["status"], found, b"".join(it.get("body", b"") for it in sent[1:]))
+
+
+async def cookie_of(app: App) -> Headers:
+    """What a browser sends after it opened the address with the token."""
+    answer = await asked(app, f"/?token={quote(TOKEN)}")
+    assert answer.status == 200
+    return [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
+
+
+class Site:
+    """A server without a network, and one who is let in."""
+
+    def __init__(self, *folders: Path, most_viewers: int | None = None) -> None:
+        self.server = Server(folders, None, most_viewers)
+        self.app = Guard(self.server, TOKEN, PORT)
+
+    async def __aenter__(self) -> "Site":
+        self.headers = await cookie_of(self.app)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.server.close()
+
+    async def get(self, target: str, code: int = 200) -> Any:
+        answer = await asked(self.app, target, headers=self.headers)
+        assert answer.status == code, answer.body
+        return answer.json()
+
+    async def campaign(self, target: str = "", code: int = 200) -> Any:
+        (row,) = await self.get("/api/campaigns")
+        return await self.get(f"/api/campaign/{row['id']}{target}", code)
+
+
+class Served:
+    """A real server on a port of its own, in a thread."""
+
+    def __init__(self, *folders: Path) -> None:
+        from orchestrator.views.page.running import serving
+
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}/"
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(serving, folders)))
+        self._thread.start()
+        self._ready.wait(60)
+
+    async def _serve(self, serving: Callable[..., Any], folders: tuple[Path, ...]) -> None:
+        self._running = serving(folders, None, self._listening, TOKEN)
+        self._running.capture_signals = _no_signals
+        self._ready.set()
+        await self._running.serve(sockets=[self._listening])
+
+    def close(self) -> None:
+        self._running.should_exit = True
+        self._thread.join(60)
+        assert not self._thread.is_alive(), "the server does not end"
+
+
+def _no_signals() -> Any:
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    made: list[Served] = []
+
+    def start(*folders: Path) -> Served:
+        made.append(Served(*(folders or (tmp_path,))))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()

@@ -1,0 +1,260 @@
+"""Requests and answers, as a browser or somebody worse sends them."""
+
+import asyncio
+import contextlib
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.views.page.streams import Audience, TooMany, Viewer, written
+from orchestrator.views.page.waking import Notices
+from tests.orchestrator.views.campaign.conftest import Stage, stage
+from tests.orchestrator.views.page.conftest import Site, asked, grow
+
+__all__ = ["stage"]  # a fixture, of commands
+
+
+async def test_everything_that_the_page_asks_for_is_answered(stage: Stage) -> None:
+    stage.write()
+    targets = [
+        "",
+        "/board",
+        "/board?run=1",
+        "/rows?nodes=1.1,1.2,9.9",
+        "/search?text=ROWS",
+        "/node/1.2",
+        "/live",
+        "/chain",
+    ]
+    targets += [f"/view/{name}" for name in ("campaign", "money", "agents", "credit", "trust", "report")]
+    targets += [
+        "/compare?nodes=1,1.1",
+        "/parameters",
+        "/diff?node=1.1",
+        "/diff?node=1.2&from=1.1",
+        "/text?what=trial&name=1.1-1",
+    ]
+    async with Site(stage.folder) as site:
+        for target in targets:
+            assert await site.campaign(target), target
+        assert (await site.campaign("/search?text=ROWS"))["places"] == [1]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/board?run=2",
+        "/board?run=-1",
+        "/board?run=1e9",
+        "/board?run=٣",
+        "/node/1.99",
+        "/node/..%2f..%2fetc",
+        "/node/1'--",
+        "/compare?nodes=",
+        f"/compare?nodes={','.join(['1'] * 9)}",
+        "/diff?node=",
+        "/diff?node=1.1&page=x",
+        "/text?what=trial&name=../../../etc/passwd",
+        "/text?what=../..&name=1",
+        "/text?what=trial&name=1.1-1&start=99999999999999999999",
+        "/text?what=draft&name=1.1%231",
+        "/view/nothing",
+        "/view/__class__",
+        "/updates?after=-5",
+        "/nothing",
+    ],
+)
+async def test_what_is_not_there_is_one_line(stage: Stage, target: str) -> None:
+    """Bad names, numbers and paths get a 404 and a line; nothing of a path is made of them."""
+    stage.write()
+    async with Site(stage.folder) as site:
+        (row,) = await site.get("/api/campaigns")
+        answer = await asked(site.app, f"/api/campaign/{row['id']}{target}", headers=site.headers)
+        assert answer.status == 404
+        assert len(answer.body) < 300
+
+
+@pytest.mark.parametrize(
+    "name", ["../server.py", "..%2fserver.py", "index.html/..", "page.css\0", "", "static/page.css"]
+)
+async def test_files_are_those_that_are_served(tmp_path: Path, name: str) -> None:
+    async with Site(tmp_path) as site:
+        assert (await asked(site.app, f"/static/{name}", headers=site.headers)).status in (404, 307)
+        found = await asked(site.app, "/static/page.css", headers=[*site.headers, ("accept-encoding", "gzip")])
+    assert found.status == 200
+    assert found.headers["content-type"].startswith("text/css")
+    assert found.headers["content-encoding"] == "gzip"
+
+
+async def test_one_that_cannot_be_read_is_told_beside_the_others(stage: Stage, tmp_path: Path) -> None:
+    """A damaged ledger is a row with a reason, and the page of it a line; the others are not touched by it."""
+    stage.write()
+    broken = tmp_path / "broken" / ".blastdoor"
+    broken.mkdir(parents=True)
+    (broken / "ledger.sqlite3").write_bytes(b"no ledger" * 200)
+    async with Site(tmp_path) as site:
+        rows = await site.get("/api/campaigns")
+        assert {row["name"]: row["status"] for row in rows} == {"circle-packing": "died", "broken": "not readable"}
+        (bad,) = (row["id"] for row in rows if row["status"] == "not readable")
+        assert "error" in await site.get(f"/api/campaign/{bad}", 503)
+        assert (await asked(site.app, f"/api/campaign/{bad}/updates", headers=site.headers)).status == 503
+
+
+async def test_nothing_on_disk_is_changed(stage: Stage) -> None:
+    """The ledger's own bytes, and the files beside it, are what they were."""
+    stage.write()
+    before = _bytes(stage.campaign)
+    async with Site(stage.folder) as site:
+        for target in ("", "/board", "/view/report", "/node/1.1", "/chain", "/diff?node=1.1"):
+            await site.campaign(target)
+    assert _bytes(stage.campaign) == before
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    # What readers share among themselves is no part of the ledger.
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith(("-shm", "-wal")))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+class Stream:
+    """One that listens: what it is sent, message by message."""
+
+    def __init__(self, site: Site, target: str) -> None:
+        self.sent: asyncio.Queue[bytes] = asyncio.Queue()
+        self._left = asyncio.Event()
+        self._task = asyncio.create_task(self._listen(site, target))
+
+    async def _listen(self, site: Site, target: str) -> None:
+        path, _, query = target.partition("?")
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+        }
+        scope |= {"headers": [(name.encode(), value.encode()) for name, value in site.headers], "root_path": ""}
+        first = True
+
+        async def receive() -> MutableMapping[str, Any]:
+            nonlocal first
+            if first:
+                first = False
+                return {"type": "http.request", "body": b"", "more_body": False}
+            await self._left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message.get("body"):
+                self.sent.put_nowait(message["body"])
+
+        await site.app(scope, receive, send)
+
+    async def next(self, kind: str) -> str:
+        async with asyncio.timeout(60):
+            while True:
+                text = (await self.sent.get()).decode()
+                if f"event: {kind}\n" in text:
+                    return text
+
+    async def leave(self) -> None:
+        self._left.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+
+async def test_an_update_comes_by_itself(stage: Stage) -> None:
+    """To everybody who looks, when it is on disk; one that comes back is sent what it missed."""
+    stage.write()
+    async with Site(stage.folder) as site:
+        (row,) = await site.get("/api/campaigns")
+        address = f"/api/campaign/{row['id']}/updates"
+        before = (await site.campaign("/board"))["seq"]
+        one, two = Stream(site, f"{address}?after={before}"), Stream(site, f"{address}?after={before}")
+        overview = Stream(site, "/api/updates")
+        await overview.next("rows")
+        written_before = len(stage.story.events)
+        stage.story.attempt("1.1", 3.0, kept=True)
+        grow(stage, written_before)
+        for stream in (one, two):
+            told = await stream.next("update")
+            assert '"champion":' in told
+        assert '"best":{"value":3.0' in await overview.next("rows")
+        late = Stream(site, f"{address}?after={before}")
+        assert '"champion":' in await late.next("update")
+        lost = Stream(site, f"{address}?after=1")
+        await lost.next("again")
+        for stream in (one, two, overview, late, lost):
+            await stream.leave()
+
+
+async def test_streams_are_bounded(stage: Stage) -> None:
+    """The next one is refused and told to come back; when one leaves there is room."""
+    stage.write()
+    async with Site(stage.folder, most_viewers=2) as site:
+        (row,) = await site.get("/api/campaigns")
+        address = f"/api/campaign/{row['id']}/updates"
+        held = [Stream(site, address), Stream(site, "/api/updates")]
+        await held[0].next("again")
+        await held[1].next("rows")
+        answer = await asked(site.app, address, headers=site.headers)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "30")
+        assert (await site.campaign("/board"))["count"] == 5
+        await held.pop().leave()
+        again = Stream(site, address)
+        await again.next("again")
+        for stream in (*held, again):
+            await stream.leave()
+
+
+async def test_a_server_that_ends_ends_its_streams(stage: Stage) -> None:
+    stage.write()
+    site = Site(stage.folder)
+    async with site:
+        (row,) = await site.get("/api/campaigns")
+        stream = Stream(site, f"/api/campaign/{row['id']}/updates")
+        await stream.next("again")
+    async with asyncio.timeout(60):
+        await stream._task
+
+
+async def test_a_viewer_that_does_not_keep_up_starts_again() -> None:
+    """What waits for it is bounded, whatever happens."""
+    viewer = Viewer()
+    for number in range(1000):
+        viewer.give(written("update", {"seq": number}))
+    viewer.give(None)
+    found = [message async for message in viewer.messages()]
+    assert len(found) <= 64
+    assert any(b"event: again" in message for message in found)
+
+
+def test_an_audience_has_an_end() -> None:
+    audience = Audience(1)
+    with audience.seat(), pytest.raises(TooMany), audience.seat():
+        pass
+    with audience.seat():
+        assert audience.count == 1
+
+
+def test_no_text_ends_a_message() -> None:
+    """Lines of others, their ends and their direction stay inside one line of ASCII."""
+    message = written("update", {"text": "a\n\nevent: again\r\ndata: x\u2028\u202e"}, 7)
+    assert message.count(b"\n") == 4
+    assert message.isascii()
+
+
+async def test_the_kernel_tells_of_writes(tmp_path: Path) -> None:
+    """Of those in the folder, until nobody wants to hear of it; a folder that is not there is none."""
+    notices = Notices(asyncio.get_running_loop())
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    end = notices.watch(tmp_path, heard.put_nowait)
+    assert end
+    assert notices.watch(tmp_path / "nothing", heard.put_nowait) is None
+    (tmp_path / "file").write_text("x")
+    async with asyncio.timeout(60):
+        assert await heard.get() == "file"
+    end()
+    notices.close()
