@@ -41,7 +41,7 @@ class Told(Reading):
 
 
 def flags(**more: Any) -> dict[str, Any]:
-    return {"proposer": "operators", "attempts": 30, "seed": 5, "width": 1, **more}
+    return {"proposer": "operators", "attempts": 8, "seed": 5, "width": 1, **more}
 
 
 async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
     what was not reached.
     """
     script = Told()
-    async with scripted(code_task(tmp_path), script, **flags()) as session:
+    async with scripted(code_task(tmp_path), script, **flags(attempts=30)) as session:
         await session.run()
         kinds = [type(it) for it in session.events]
         assert script.runs == 1
@@ -61,13 +61,13 @@ async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
         assert sum(node.trials for node in state.nodes.values()) == len(session.of(e.TrialIntended))
         inside = sum(" in f()," in node.description for node in state.nodes.values())
     script = Told()
-    async with scripted(code_task(tmp_path / "off"), script, **flags(hints="off")) as session:
+    async with scripted(code_task(tmp_path / "off"), script, **flags(hints="off", attempts=30)) as session:
         await session.run()
         assert not script.runs
         assert sum(" in f()," in node.description for node in session.bench.state.nodes.values()) > 3 * inside
 
 
-@pytest.mark.parametrize("told", [b"", b"{}", b"\xff" * 100, b'{"profile": 1, "samples": 5, "ms": 5, "files": {}}'])
+@pytest.mark.parametrize("told", [b"", b"{}", b"\xff", b'{"profile": 1, "samples": 5, "ms": 5, "files": {}}'])
 async def test_profile_that_tells_nothing(tmp_path: Path, told: bytes) -> None:
     """The search goes on with the very draws of one without a profile, and one line says so."""
     async with scripted(code_task(tmp_path / "a"), Told(told=told), **flags()) as session:
