@@ -82,11 +82,12 @@ async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
 
 
 async def test_running_attempts_are_shown(tmp_path: Path) -> None:
-    """An attempt with a proposal and no ending yet is shown as running, without merits."""
+    """An attempt with a proposal and no ending yet is shown as running, without merits; to look makes nothing new."""
     async with scripted(write_task(tmp_path / "task"), None, {"value": 3}) as session:
         seen: list[list[Tried]] = []
         session.when(e.TrialIntended, lambda event: seen.append(list(session.bench.pasts[Role.SEARCH].running)))
         await session.run()
+        assert session.bench.pasts[Role.SEARCH].running is session.bench.pasts[Role.SEARCH].running
     assert [[tried.params for tried in running] for running in seen][-1] == [{"value": 3}]
     assert seen[-1][0].merits is None
 
