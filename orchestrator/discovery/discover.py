@@ -100,6 +100,9 @@ class _Discovery:
     async def _guard(self, suite: Suite, tests: Tests) -> Suite | None:
         """The tests that pass, tried once more as a guard will run them; None where there are none."""
         wrong = (*tests.broken, *tests.failed)
+        if not tests.passed and tests.cut:
+            self.note("no test had passed when their time was over; raise --wall")
+            return None
         if not tests.passed:
             first = (*wrong, "none was found")[0]
             self.note(f"no test passes as it is: {first}; mend the tests, or name what they import with --package")

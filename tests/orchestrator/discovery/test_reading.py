@@ -1,18 +1,20 @@
 """What is read of a repository, and of what chambers say of it. Both may be hostile."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from orchestrator.discovery.chambers import Seen
+from orchestrator.discovery.chambers import Laboratory, Seen
 from orchestrator.discovery.declared import packages_of
+from orchestrator.discovery.discover import discover as look
 from orchestrator.discovery.profile import read_profile, read_tests
 from orchestrator.discovery.suites import suites_of
 from orchestrator.discovery.targets import FunctionTarget, Pool, entries, regions
 from orchestrator.importing.source import Source
 from orchestrator.task import TaskError
-from sandbox import Ending, Outcome
+from sandbox import Bundle, Ending, Job, Limits, Outcome
 from tests.clicking import runner
 from tests.orchestrator.discovery.repositories import UNITTEST, WORDS, repository, write
 
@@ -141,6 +143,27 @@ def test_tests_of_strangers(told: object) -> None:
 def test_no_report(data: bytes) -> None:
     """Bytes that are no table are no report."""
     assert Seen(Outcome(Ending.COMPLETED, outputs={"profile.json": data})).report("profile.json") is None
+
+
+@pytest.mark.parametrize(
+    ("tests", "told"),
+    [
+        ({"passed": 0, "cut": True}, "no test had passed when their time was over; raise --wall"),
+        ({"passed": 0, "failed": ["a::b"]}, "no test passes as it is: a::b"),
+    ],
+)
+async def test_no_test_passed(tmp_path: Path, tests: dict[str, object], told: str) -> None:
+    """Whether they failed or only took too long is told apart."""
+    there = repository(tmp_path, UNITTEST)
+    report = json.dumps({"code": 0, "tests": tests}).encode()
+
+    async def run(job: Job, bundle: Bundle) -> Outcome:
+        del job, bundle
+        return Outcome(Ending.COMPLETED, outputs={"profile.json": report})
+
+    found = await look(there, Laboratory(run, "none", there.files, there.roots, Limits()), lambda _: None)
+    assert not found.targets
+    assert found.notes[0].startswith(told)
 
 
 def test_regions_reach_through_comprehensions(tmp_path: Path) -> None:
