@@ -228,6 +228,7 @@ class RuncBackend:
             "memory": (self._posture.memory, limits.memory // page * page),
             "pids": (self._posture.pids, pids_limit(limits, self._runtime.name)),
             "cpus": (self._posture.cpus, cpu_quota(limits)),
+            "swap": (self._posture.memory and "swap" in held, 0),
         }
         return [
             f"{name}: asked {value}, the kernel holds it to {held[name]}"

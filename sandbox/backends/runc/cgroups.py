@@ -19,6 +19,10 @@ KILL_S = 20.0
 _PAUSE_S = 0.002
 _MOUNTS = Path("/proc/self/mountinfo")
 _SWAPS = Path("/proc/swaps")
+_SWAP_MAX, _MEMORY_AND_SWAP = "memory.swap.max", "memory.memsw.limit_in_bytes"
+_NO_SWAP_LIMIT = (
+    "the kernel limits no swap, and this machine has some; boot with swapaccount=1, or switch it off (swapoff -a)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,8 @@ class Cgroups:
                 f"or boot with cgroup_enable={missing[0]}"
             )
         memory = found._holder("memory")
-        if not memory.unified and not (memory.folder / "memory.memsw.limit_in_bytes").exists() and _swaps():
-            raise Refused("the kernel limits no swap, and this machine has some; boot with swapaccount=1")
+        if not memory.unified and not (memory.folder / _MEMORY_AND_SWAP).exists() and _swaps():
+            raise Refused(_NO_SWAP_LIMIT)
         return found
 
     @property
@@ -69,12 +73,15 @@ class Cgroups:
                         order = " ".join(f"+{name}" for name in sorted(wanted - here))
                         (folder / "cgroup.subtree_control").write_text(order)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                (holder.folder / owner).rmdir()
+            self._removed(owner)
             raise Refused(
                 f"no group can be made below {holder.folder} ({error.strerror}); run as root, "
                 "or where cgroups are delegated to us"
             ) from error
+        # The root of version 2 has no such file, so only a group of our own shows it.
+        if self.is_unified and not (self._holder("memory").folder / owner / _SWAP_MAX).exists() and _swaps():
+            self._removed(owner)
+            raise Refused(_NO_SWAP_LIMIT)
 
     def lobby(self, group: str) -> Path:
         """A group without limits, for the runtime itself while it makes a chamber: the file that lets one in."""
@@ -113,16 +120,26 @@ class Cgroups:
         return int((self._holder("cpuacct").folder / group / "cpuacct.usage").read_text()) / 1e9
 
     def limits(self, group: str) -> dict[str, str]:
-        """What the kernel holds a chamber to, to be compared with what was asked for."""
+        """What the kernel holds a chamber to, to be compared with what was asked for.
+
+        `swap` is how much beyond the memory; it is missing where the kernel limits none, on a machine that has none.
+        """
         files = {
             "memory": ("memory", "memory.max" if self.is_unified else "memory.limit_in_bytes"),
             "pids": ("pids", "pids.max"),
             "cpus": ("cpu", "cpu.max" if self._holder("cpu").unified else "cpu.cfs_quota_us"),
         }
-        return {
+        found = {
             name: (self._holder(controller).folder / group / file).read_text().split()[0]
             for name, (controller, file) in files.items()
         }
+        with contextlib.suppress(FileNotFoundError):
+            folder = self._holder("memory").folder / group
+            if self.is_unified:
+                found["swap"] = (folder / _SWAP_MAX).read_text().strip()
+            else:
+                found["swap"] = str(int((folder / _MEMORY_AND_SWAP).read_text()) - int(found["memory"]))
+        return found
 
     def end(self, group: str, within_s: float = KILL_S) -> None:
         """Kill all of a group and remove it. Raises Unavailable when its processes do not end.

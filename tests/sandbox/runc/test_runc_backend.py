@@ -4,10 +4,12 @@ import asyncio
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox import Bundle, Ending, Gpu, Job, Limits, Refused, RuncConfig, Unavailable
+from sandbox.backends.runc import spec
 from sandbox.backends.runc.backend import RuncBackend
 from sandbox.backends.runc.trees import mounts_below
 from sandbox.posture import FULL
@@ -101,6 +103,24 @@ async def test_runtime_that_fails(tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match=r"runc failed: .*nowhere"):
             await backend._make(spec_for, TRUE.limits)
         assert not list((tmp_path / "chambers" / backend.owner).iterdir())
+    finally:
+        await backend.close()
+
+
+async def test_runtime_that_lets_a_chamber_swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernel holds it to is compared, not what the runtime was told: memory that is swapped is memory."""
+    asked = spec._resources
+
+    def lenient(*words: Any) -> dict[str, Any]:
+        found = asked(*words)
+        found["memory"]["swap"] *= 2
+        return found
+
+    backend = await connected(tmp_path)
+    try:
+        monkeypatch.setattr(spec, "_resources", lenient)
+        with pytest.raises(Refused, match="swap: asked 0, the kernel holds it to"):
+            await backend.open(TRUE)
     finally:
         await backend.close()
 

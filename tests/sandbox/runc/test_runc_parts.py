@@ -130,6 +130,21 @@ def test_evidence_of_version_2(tmp_path: Path) -> None:
         (group / name).write_text(text)
     assert (found.oom_kills("o/c"), found.cpu_seconds("o/c")) == (2, 1.5)
     assert found.limits("o/c") == {"memory": "1024", "pids": "64", "cpus": "100000"}
+    (group / "memory.swap.max").write_text("max\n")
+    assert found.limits("o/c")["swap"] == "max"
+
+
+def test_swap_of_version_1_is_what_is_beyond_the_memory(tmp_path: Path) -> None:
+    found = Cgroups.of_this_machine(v1(tmp_path, "memory", "pids", "cpu"))
+    for name, file, text in (
+        ("memory", "memory.limit_in_bytes", "1024"),
+        ("memory", "memory.memsw.limit_in_bytes", "5120"),
+        ("pids", "pids.max", "64"),
+        ("cpu", "cpu.cfs_quota_us", "100000"),
+    ):
+        (tmp_path / name / "c").mkdir(exist_ok=True)
+        (tmp_path / name / "c" / file).write_text(text)
+    assert found.limits("c") == {"memory": "1024", "pids": "64", "cpus": "100000", "swap": "4096"}
 
 
 def test_controllers_that_are_not_there(tmp_path: Path) -> None:
@@ -157,6 +172,27 @@ def test_swap_that_nobody_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(cgroups, "_SWAPS", tmp_path / "swaps")
     with pytest.raises(Refused, match="swapaccount=1"):
         Cgroups.of_this_machine(mounts)
+
+
+@pytest.mark.parametrize(("swaps", "refused"), [("/dev/sdb partition\n", True), ("", False)])
+def test_swap_that_nobody_limits_in_version_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swaps: str, refused: bool
+) -> None:
+    """Only a group below the root shows whether the kernel limits it; one that is refused is not left behind."""
+    found = Cgroups.of_this_machine(v2(tmp_path))
+    (tmp_path / "swaps").write_text(f"Filename Type\n{swaps}")
+    monkeypatch.setattr(cgroups, "_SWAPS", tmp_path / "swaps")
+    read = Path.read_text
+    given = "cpu io memory pids"
+    monkeypatch.setattr(
+        Path, "read_text", lambda it, *words: given if it.name == "cgroup.subtree_control" else read(it, *words)
+    )
+    if refused:
+        with pytest.raises(Refused, match="swapaccount=1"):
+            found.found("blastdoor-x")
+    else:
+        found.found("blastdoor-x")
+    assert (tmp_path / "blastdoor-x").exists() is not refused
 
 
 def test_nothing_is_removed_through_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
