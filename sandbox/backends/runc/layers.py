@@ -115,7 +115,10 @@ class Root:
                 self._clear(place)
 
     def _clear(self, place: Path) -> None:
-        if place.is_symlink() or not place.is_dir():
+        if place.is_symlink():
+            place.unlink()
+            self._known.clear()
+        elif not place.is_dir():
             place.unlink(missing_ok=True)
         else:
             shutil.rmtree(place)

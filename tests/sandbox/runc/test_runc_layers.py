@@ -81,6 +81,20 @@ def test_a_file_is_not_written_through_a_link(root: Root) -> None:
     assert tree(root) == {"x": b"new"}
 
 
+@pytest.mark.parametrize("gone", [entry("a", tarfile.DIRTYPE, mode=0o755), entry(".wh.a")])
+def test_a_link_that_is_gone_is_not_followed(root: Root, gone: tarfile.TarInfo) -> None:
+    """A file goes where the path leads now, not where it led before."""
+    root.apply(
+        layer(
+            (entry("b", tarfile.DIRTYPE, mode=0o755), b""),
+            (entry("a", tarfile.SYMTYPE, "b"), b""),
+            (entry("a/x"), b"1"),
+        )
+    )
+    root.apply(layer((gone, b""), (entry("a/y"), b"2")))
+    assert tree(root) == {"a/y": b"2", "b/x": b"1"}
+
+
 def test_links_in_circles(root: Root) -> None:
     with pytest.raises(Refused, match="circles"):
         root.apply(
