@@ -22,6 +22,8 @@ _PROGRAM_FOLDERS = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "s
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _HOPS = 40
 _CHUNK = 1 << 20
+# What stays free of a disk: a small archive can unpack to any size, and others write there, too.
+_SPARE = 1 << 30
 
 
 class Root:
@@ -70,6 +72,7 @@ class Root:
             self._remove_older(parent, name, made)
             return
         place = parent / name
+        self._refuse_without_room(entry)
         if entry.isdir():
             self._put_folder(place)
         elif entry.isreg():
@@ -86,11 +89,20 @@ class Root:
         else:
             raise Refused(f"the image holds a device or a pipe at /{'/'.join(parts)}; take another image")
         made.add(place)
-        if not entry.islnk():
-            os.chown(place, entry.uid, entry.gid, follow_symlinks=False)
-        if not (entry.issym() or entry.islnk()):
-            place.chmod(entry.mode & 0o7777)  # after the owner, whose change takes the bits of set-user-ID away
-            os.utime(place, (entry.mtime, entry.mtime))
+        try:
+            _set_owner_and_time(entry, place)
+        except OverflowError as error:
+            raise Refused(
+                f"the image's /{entry.name[:100]} has an owner or a time that no file can have; save the image again"
+            ) from error
+
+    def _refuse_without_room(self, entry: tarfile.TarInfo) -> None:
+        disk = shutil.disk_usage(self.folder)
+        if disk.free - entry.size < min(_SPARE, disk.total // 20):
+            raise Refused(
+                f"unpacking the image would fill the disk at /{entry.name[:100]}, of {entry.size >> 20} MiB "
+                f"({disk.free >> 20} MiB are free); free some room there, or take another image"
+            )
 
     def _put_folder(self, place: Path) -> None:
         if place.is_symlink() or not place.is_dir():
@@ -151,6 +163,14 @@ class Root:
         if make:
             self._known[tuple(parts)] = place
         return place
+
+
+def _set_owner_and_time(entry: tarfile.TarInfo, place: Path) -> None:
+    if not entry.islnk():
+        os.chown(place, entry.uid, entry.gid, follow_symlinks=False)
+    if not (entry.issym() or entry.islnk()):
+        place.chmod(entry.mode & 0o7777)  # after the owner, whose change takes the bits of set-user-ID away
+        os.utime(place, (entry.mtime, entry.mtime))
 
 
 def _new_folder(place: Path) -> None:

@@ -2,8 +2,10 @@
 
 import io
 import os
+import shutil
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +19,17 @@ def layer(*entries: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
         for entry, content in entries:
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
+    packed.seek(0)
+    return packed
+
+
+def sparse(size: int) -> io.BytesIO:
+    """One file that is all hole: some bytes in the archive, `size` of them on disk."""
+    made = entry("hole")
+    made.pax_headers = {"GNU.sparse.map": f"{size},0", "GNU.sparse.size": str(size)}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(made)
     packed.seek(0)
     return packed
 
@@ -128,6 +141,31 @@ def test_whiteout_of_the_root_itself(root: Root) -> None:
     for name in (".wh...", ".wh..", ".wh."):
         with pytest.raises(Refused):
             root.apply(layer((entry(name), b"")))
+
+
+@pytest.mark.parametrize("field", [{"mtime": 2**70}, {"uid": 2**40}, {"gid": 2**40}, {"uid": -5}])
+def test_numbers_that_no_file_can_have(root: Root, field: dict[str, int]) -> None:
+    hostile = entry("x")
+    for name, value in field.items():
+        setattr(hostile, name, value)
+    with pytest.raises(Refused, match="an owner or a time"):
+        root.apply(layer((hostile, b"x")))
+
+
+def test_more_than_the_disk_holds(root: Root) -> None:
+    """Refused before the first byte of it, while there is room for others."""
+    with pytest.raises(Refused, match=r"would fill the disk at /hole.*free some room"):
+        root.apply(sparse(1 << 50))
+    assert not tree(root)
+
+
+def test_the_last_of_a_disk_is_left_to_others(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many small files fill a disk as one large one does."""
+    room = iter(range(2 << 30, 0, -(400 << 20)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=1 << 40, free=next(room)))
+    with pytest.raises(Refused, match="would fill the disk at /3"):
+        root.apply(layer(*((entry(str(number)), b"x") for number in range(9))))
+    assert set(tree(root)) == {"0", "1", "2"}
 
 
 def test_not_a_root(root: Root) -> None:
