@@ -55,6 +55,8 @@ class RuncBackend:
         self.images = Images(config.images_folder, config.image_host)
         self._inputs = InputStore(config.inputs_folder)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="runc")
+        # Ends never wait behind starts, each of which may take as long as the runtime is given.
+        self._enders = ThreadPoolExecutor(THREADS, thread_name_prefix="runc-end")
         self._pulse = Pulse(self.answers, config.deadlines.silence)
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
         self._guard = Guard(estate.owner, "sandbox.backends.runc.warden", str(config.folder))
@@ -75,6 +77,11 @@ class RuncBackend:
             raise Refused("chambers without a daemon need root so far; run as root, or use --backend docker")
         if not posture.log_driver:
             raise Refused("nothing keeps a log here, so that log_driver cannot be switched off")
+        if os.getpid() == 1:
+            raise Refused(
+                "chambers without a daemon are left to the machine's init, and this process is PID 1 itself, which "
+                "collects none of them; start it below an init (in a container: docker run --init)"
+            )
         runtime = await asyncio.to_thread(find_runtime, config.runtime)
         estate = await asyncio.to_thread(lambda: Estate(config.folder, Cgroups.of_this_machine()))
         backend = cls(config, runtime, estate, posture)
@@ -138,11 +145,12 @@ class RuncBackend:
         ended = await asyncio.gather(*(chamber.kill() for chamber in self._open), return_exceptions=True)
         all_ended = False
         try:
-            await self._in_thread(self._estate.release)
+            await self._in_thread(self._estate.release, pool=self._enders)
             all_ended = True
         finally:
             await self._guard.dismiss(all_ended=all_ended)
             self._threads.shutdown(wait=False)
+            self._enders.shutdown(wait=False)
             self.images.close()
         for error in ended:
             if isinstance(error, BaseException):
@@ -247,10 +255,10 @@ class RuncBackend:
             logger(chamber=name).warning("chamber.not_ended", reason=str(error))
 
     async def _end(self, chamber: str) -> None:
-        await self._in_thread(self._estate.end, chamber)
+        await self._in_thread(self._estate.end, chamber, pool=self._enders)
 
-    async def _in_thread(self, work: Callable[..., T], *words: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *words)
+    async def _in_thread(self, work: Callable[..., T], *words: Any, pool: ThreadPoolExecutor | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool or self._threads, work, *words)
 
     async def _located(self, item: Input, realm: str) -> Path:
         if not realm:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from sandbox import Bundle, Ending, Gpu, Job, Limits, Refused, RuncConfig, Unavailable
 from sandbox.backends.runc import spec
 from sandbox.backends.runc.backend import RuncBackend
+from sandbox.backends.runc.runtime import Runtime
 from sandbox.backends.runc.trees import mounts_below
 from sandbox.posture import FULL
 
@@ -65,17 +67,60 @@ async def test_image_is_never_changed(tmp_path: Path) -> None:
         await backend.close()
 
 
-async def test_cancelled_while_it_is_made(tmp_path: Path) -> None:
+class SlowRuntime:
+    """A runtime that starts nothing before it may; `asked` is set once it is called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked, self.may = threading.Event(), threading.Event()
+        start = Runtime.start
+
+        def slow(*words: Any) -> int:
+            self.asked.set()
+            assert self.may.wait(60), "nobody let the runtime start"
+            return start(*words)
+
+        monkeypatch.setattr(Runtime, "start", slow)
+
+
+async def test_cancelled_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the runtime makes for a caller that gave up meanwhile is ended before the caller hears of it."""
     backend = await connected(tmp_path)
     try:
+        runtime = SlowRuntime(monkeypatch)
         opening = asyncio.create_task(backend.open(TRUE))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(runtime.asked.wait, 60)
         opening.cancel()
+        runtime.may.set()
         with pytest.raises(asyncio.CancelledError):
             await opening
         assert not list((tmp_path / "chambers" / backend.owner).iterdir())
     finally:
         await backend.close()
+
+
+async def test_an_end_does_not_wait_for_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chamber that is out of time is killed at once, however many starts a slow runtime keeps waiting."""
+    monkeypatch.setattr("sandbox.backends.runc.backend.THREADS", 1)
+    backend = await connected(tmp_path)
+    try:
+        chamber = await backend.open(TRUE)
+        runtime = SlowRuntime(monkeypatch)
+        opening = asyncio.create_task(backend.open(TRUE))
+        await asyncio.to_thread(runtime.asked.wait, 60)
+        await asyncio.wait_for(chamber.kill(), 30)
+        assert not backend.estate.cgroups.exists(backend.estate.group(chamber.name.rpartition("-")[2]))
+        runtime.may.set()
+        await (await opening).kill()
+    finally:
+        runtime.may.set()
+        await backend.close()
+
+
+async def test_nobody_collects_what_pid_1_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container without an init each chamber would stay as a dead process."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with pytest.raises(Refused, match="docker run --init"):
+        await connected(tmp_path)
 
 
 async def test_refusals(tmp_path: Path) -> None:
@@ -132,10 +177,18 @@ async def test_killed_from_outside_is_the_chambers_own_end(tmp_path: Path) -> No
         async with await backend.open(Job(command=("sleep", "60"))) as chamber:
             running = asyncio.create_task(chamber.run(Bundle({})))
             group = backend.estate.group(chamber.name.rpartition("-")[2])
-            while len(backend.estate.cgroups.processes(group)) < 2:  # noqa: ASYNC110  the kernel tells nobody
+            # Its first processes unpack files: one that is killed then never ran.
+            while not any(map(_sleeps, backend.estate.cgroups.processes(group))):  # noqa: ASYNC110  nobody is told
                 await asyncio.sleep(0.02)
             await asyncio.to_thread(backend.estate.cgroups._kill, backend.estate.cgroups._holder("pids").folder / group)
             outcome = await running
         assert outcome.ending is Ending.FAILED
     finally:
         await backend.close()
+
+
+def _sleeps(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x0060\0"
+    except OSError:
+        return False
