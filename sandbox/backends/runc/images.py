@@ -119,7 +119,10 @@ class Images:
         """Remove what processes that died had begun to unpack; one that still works at it holds a lock."""
         removed = []
         for place in self._roots.glob(f"{_MAKING}*"):
-            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                descriptor = _opened(place)
+            except FileNotFoundError:
+                continue  # its owner has just ended its work, or somebody else sweeps, too
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_tree(place)
@@ -214,14 +217,25 @@ class Images:
     def _made(self) -> Iterator[Path]:
         """A folder for what is not whole yet, locked for as long as we are at it."""
         self._roots.mkdir(mode=0o700, parents=True, exist_ok=True)
-        staging = self._roots / f"{_MAKING}{uuid.uuid4().hex}"
-        staging.mkdir(mode=0o700)
-        descriptor = os.open(staging, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        staging, descriptor = self._locked()
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield staging
         finally:
             remove_tree(staging)
+            os.close(descriptor)
+
+    def _locked(self) -> tuple[Path, int]:
+        """A sweep of somebody else may come between a folder and its lock: then there is another one."""
+        while True:
+            staging = self._roots / f"{_MAKING}{uuid.uuid4().hex}"
+            staging.mkdir(mode=0o700)
+            try:
+                descriptor = _opened(staging)
+            except FileNotFoundError:
+                continue
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if staging.exists():
+                return staging, descriptor
             os.close(descriptor)
 
     @contextmanager
@@ -284,6 +298,10 @@ class Images:
         draft = file.with_name(f".{uuid.uuid4().hex}")
         draft.write_text(json.dumps(record), "utf-8")
         draft.replace(file)
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def _named(file: Path) -> Named | None:

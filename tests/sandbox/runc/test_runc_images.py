@@ -1,6 +1,7 @@
 """Images from disk: by their digests, under a name, whole or not at all."""
 
 import asyncio
+import fcntl
 import gzip
 import hashlib
 import io
@@ -163,6 +164,43 @@ def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
         (dead / "x").write_text("x")
         assert images.sweep() == [".making-dead"]
         assert at_work.is_dir()
+
+
+def test_sweep_between_a_folder_and_its_lock(images: Images, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another owner that connects in that moment takes it for a dead one's; work goes on in another folder."""
+    lock = fcntl.flock
+    swept = []
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        swept.extend(Images(images.folder, "unix:///nowhere").sweep())
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with images._made() as at_work:
+        assert len(swept) == 1
+        assert at_work.is_dir()
+        assert images.sweep() == []
+
+
+def make(images: Images) -> None:
+    with images._made() as at_work:
+        assert at_work.is_dir()
+
+
+@pytest.mark.parametrize("work", [make, Images.sweep])
+def test_folder_that_goes_before_it_is_opened(images: Images, monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
+    """Two that clean up meet, and neither ends by it."""
+    (images.folder / "roots" / ".making-dead").mkdir(parents=True)
+    opened = os.open
+
+    def gone(place: Any, *words: Any) -> int:
+        monkeypatch.setattr(os, "open", opened)
+        Path(place).rmdir()
+        return opened(place, *words)
+
+    monkeypatch.setattr(os, "open", gone)
+    work(images)
 
 
 class EngineWithOne:
