@@ -10,22 +10,9 @@ GUEST = Path(__file__).parent / "guest"
 _OURS = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(blastdoor_[a-z]+)", re.MULTILINE)
 # Beside the candidate's files, where no change of its own can be.
 HELPERS_FOLDER = ".blastdoor"
-CHEAT = "blastdoor_cheat.py"
-# What the cheat can answer; the guest has the same list.
-CHEAT_ANSWERS = (
-    "nothing",
-    "zero",
-    "one",
-    "true",
-    "NaN",
-    "infinity",
-    "huge",
-    "an empty text",
-    "an empty list",
-    "the question back",
-    "the question with zeros",
-    "an error",
-)
+CHEAT_HELPERS = ("blastdoor_cheat.py", "blastdoor_twists.py")
+# What an earlier candidate answered, beside a cheat that learnt it by heart.
+RECORDED = "recorded"
 CANDIDATE_HELPERS = (
     "blastdoor_batch.py",
     "blastdoor_candidate.py",

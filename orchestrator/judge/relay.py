@@ -25,6 +25,7 @@ from orchestrator.door import BrokeOff, Door, NotStarted, TooLarge
 from orchestrator.judge.calibration import EMPTY_CALLS, WARM_UP, quieter, resolution, spread
 from orchestrator.judge.data import Judgement, is_small, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
+from orchestrator.judge.tape import Tape
 from orchestrator.offload import offload
 from orchestrator.text import short
 from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Silent, Talk
@@ -81,6 +82,7 @@ class Met:
     `late` is whose turns took too long, `unloaded` why the candidate could not be asked at all, `broken` what the judge
     said that no judge may say, `judgement` what its result comes to. `at_most` is set where the judge says that a
     time may have been less; `measured` counts how often the channel was. `slept_s`: so long we were not there.
+    `tape` has what was said, where somebody wants to know.
     """
 
     seed: str
@@ -100,6 +102,7 @@ class Met:
     at_most: bool = False
     profile: bytes = b""
     slept_s: float = 0.0
+    tape: Tape | None = None
 
     @property
     def resolution_s(self) -> float:
@@ -124,12 +127,19 @@ class Met:
         return self.judge.outcome.log_tail if self.judge.outcome else b""
 
 
-async def meet(candidate: Seat, judge: Seat, listener: Listener | None = None, *, profiled: bool = False) -> Met:
+async def meet(
+    candidate: Seat,
+    judge: Seat,
+    listener: Listener | None = None,
+    tape: Tape | None = None,
+    *,
+    profiled: bool = False,
+) -> Met:
     """Seat both, and carry frames until the judge has finished or one cannot go on. Raises nothing of theirs.
 
     `profiled`: the candidate's own module looks on, and is asked what it saw when the judge has finished.
     """
-    met = Met(seed=str(secrets.randbits(63)))
+    met = Met(seed=str(secrets.randbits(63)), tape=tape)
     job = judge.job.model_copy(update={"env": {**judge.job.env, SEED: met.seed}})
 
     async def with_judge(judge_channel: Channel) -> None:
@@ -311,6 +321,8 @@ class _Conversation:
             self._met.calls += 1
             if self._met.calls <= _REMEMBERED:
                 self._met.taken_s.append(reply.elapsed_s)
+            if self._met.tape is not None:
+                self._met.tape.keep(request, reply.payload)
         parts = (b"R", struct.pack("<d", reply.elapsed_s), reply.payload)
         return b"".join(parts) if len(reply.payload) < _LARGE else await asyncio.to_thread(b"".join, parts)
 

@@ -1,7 +1,7 @@
-"""Other numbers in the same file: an honest output, rewritten as the JSON, lines of JSON, table or .npy that it is.
+"""Other numbers, or other rows, in the same file: an honest output as the JSON, table, .npy or text that it is.
 
 A judge looks at the form first, so a cheat that breaks the form tests little. Where a file has fractions, only they
-are replaced: whole numbers are mostly names, counts and indices.
+are replaced, unless all numbers are asked for: whole numbers are mostly names, counts and indices.
 """
 
 import csv
@@ -10,20 +10,27 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from orchestrator.judge.bounds import ResultRefused
 from orchestrator.judge.guest.blastdoor_judge import NpyHeader, npy_header
+from orchestrator.judge.guest.blastdoor_twists import (
+    MOST_NUMBERS,
+    Fill,
+    Pick,
+    claimed,
+    field_names,
+    has_both,
+    picked,
+    refilled,
+    with_field,
+)
 from orchestrator.judge.json_bounds import loads
 
-# From a number's old value and its place in the innermost list or row to its new value, as JSON would hold it.
-Fill = Callable[[float, int], object]
-
 MOST_BYTES = 4 << 20
-MOST_NUMBERS = 10_000
 
 _DEPTH = 64
 _DIGITS = 400
@@ -35,12 +42,14 @@ _LARGEST_FLOAT = {"e": 65504.0, "f": 3.4028234e38, "d": 1.7976931348623157e308}
 class Document(Protocol):
     """Some output, understood as far as its format goes."""
 
-    def refilled(self, fill: Fill) -> bytes:
-        """The same with other numbers, at most MOST_NUMBERS of them; unchanged where none can be replaced."""
+    def refilled(self, fill: Fill, *, whole: bool = False) -> bytes:
+        """The same with other numbers, at most MOST_NUMBERS of them; unchanged where none can be replaced. `whole`:
+        whole numbers, too, where there are fractions beside them.
+        """
         ...
 
-    def doubled(self) -> bytes:
-        """The same with every row, or every member of its outermost lists, twice."""
+    def picked(self, pick: Pick) -> bytes:
+        """The same with other rows, or other members of its outermost lists."""
         ...
 
 
@@ -58,7 +67,7 @@ def opened(data: bytes) -> Document:
     if values:
         return Json(data, values)
     rows, delimiter = _rows(data)
-    return Table(rows, delimiter) if rows else Opaque(data)
+    return Table(data, rows, delimiter) if rows else Opaque(data)
 
 
 def npy_bytes(dtype: str, shape: tuple[int, ...], body: bytes) -> bytes:
@@ -71,11 +80,16 @@ def npy_bytes(dtype: str, shape: tuple[int, ...], body: bytes) -> bytes:
 class Opaque:
     data: bytes
 
-    def refilled(self, fill: Fill) -> bytes:  # noqa: ARG002  # there is nothing to fill in
+    def refilled(self, fill: Fill, *, whole: bool = False) -> bytes:
+        del fill, whole  # there is nothing to fill in
         return self.data
 
-    def doubled(self) -> bytes:
-        return self.data
+    def picked(self, pick: Pick) -> bytes:
+        """A text has lines."""
+        lines = self.data.splitlines(keepends=True)
+        if len(lines) < 2 or len(self.data) > MOST_BYTES or b"\0" in self.data:
+            return self.data
+        return b"".join(lines[at] for at in pick(len(lines)))[: 2 * MOST_BYTES]
 
 
 @dataclass(frozen=True)
@@ -85,56 +99,84 @@ class Json:
     data: bytes
     values: list[object]
 
-    def refilled(self, fill: Fill) -> bytes:
-        refill = _Refill(fill, float if _has_fraction(self.values) else int)
-        return "\n".join(json.dumps(refill.json(value)) for value in self.values).encode()
+    def refilled(self, fill: Fill, *, whole: bool = False) -> bytes:
+        kind = None if whole else float if _has_fraction(self.values) else int
+        return self._written(refilled(self.values, fill, kind))
 
-    def doubled(self) -> bytes:
+    def picked(self, pick: Pick) -> bytes:
         if len(self.values) > 1:
-            return self.data.rstrip(b"\n") + b"\n" + self.data
-        return json.dumps(_doubled(self.values[0])).encode()
+            return self._written([self.values[at] for at in pick(len(self.values))])
+        return self._written([picked(self.values[0], pick)])
+
+    @property
+    def has_both(self) -> bool:
+        """Whether there are whole numbers beside fractions."""
+        return has_both(self.values)
+
+    @property
+    def fields(self) -> list[str]:
+        return field_names(self.values)
+
+    def with_field(self, name: str, new: object) -> bytes:
+        return self._written(with_field(self.values, name, new))
 
     def claiming(self, claims: dict[str, object]) -> bytes:
         """The same with more members, if it is an object."""
-        (value, *others) = self.values
-        return self.data if others or not isinstance(value, dict) else json.dumps({**value, **claims}).encode()
+        return self.data if len(self.values) > 1 else self._written([claimed(self.values[0], claims)])
+
+    def _written(self, values: Sequence[object]) -> bytes:
+        """The very same bytes where nothing is changed: in another spelling they would be no cheat."""
+        text = "\n".join(map(json.dumps, values))
+        return self.data if text == "\n".join(map(json.dumps, self.values)) else text.encode()
 
 
 @dataclass(frozen=True)
 class Table:
     """Cells of text, parted by a comma, semicolon, tab or space."""
 
+    data: bytes
     rows: list[list[str]]
     delimiter: str
 
-    def refilled(self, fill: Fill) -> bytes:
-        refill = _Refill(fill)
+    def refilled(self, fill: Fill, *, whole: bool = False) -> bytes:
         rows = [list(row) for row in self.rows]
+        columns = sorted(self._numbers[0]) if whole else self._columns
+        left = MOST_NUMBERS
         for row in rows:
-            for place, at in enumerate(self._columns):
-                if at < len(row) and _is_number(row[at]):
-                    row[at] = str(refill.number(float(row[at]), place))
-            if not refill.left:
-                break
+            for place, at in enumerate(columns):
+                if left and at < len(row) and _is_number(row[at]):
+                    left -= 1
+                    row[at] = str(fill(float(row[at]), place))
         return self._written(rows)
 
-    def doubled(self) -> bytes:
+    def picked(self, pick: Pick) -> bytes:
+        """What names the columns stays."""
         first = 0 if any(_is_number(cell) for cell in self.rows[0]) else 1
-        return self._written([*self.rows, *self.rows[first:]])
+        rows = self.rows[first:]
+        return self._written([*self.rows[:first], *(rows[at] for at in pick(len(rows)) if rows)])
 
-    @cached_property
+    @property
     def _columns(self) -> list[int]:
         """Columns with a fraction in them; without any, all numbers but those of a first column that names rows."""
-        numbers, fractions = set(), set()
+        numbers, fractions = self._numbers
+        return sorted(fractions) or sorted(numbers)[1 if len(numbers) > 1 else 0 :]
+
+    @cached_property
+    def _numbers(self) -> tuple[set[int], set[int]]:
+        """Columns with a number in them, and those with a fraction."""
+        numbers: set[int] = set()
+        fractions: set[int] = set()
         for row in self.rows:
             for at, cell in enumerate(row):
                 if at not in fractions and _is_number(cell):
                     numbers.add(at)
                     if set(cell) & set(".eE"):
                         fractions.add(at)
-        return sorted(fractions) or sorted(numbers)[1 if len(numbers) > 1 else 0 :]
+        return numbers, fractions
 
     def _written(self, rows: list[list[str]]) -> bytes:
+        if rows == self.rows:
+            return self.data
         text = io.StringIO()
         csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
         return text.getvalue().encode()
@@ -147,7 +189,8 @@ class Array:
     data: bytes
     header: NpyHeader
 
-    def refilled(self, fill: Fill) -> bytes:
+    def refilled(self, fill: Fill, *, whole: bool = False) -> bytes:
+        del whole  # they are all of one kind
         header, start = self.header, self.header.start
         if header.code == "?" or len(header.code) > 1:
             return self.data
@@ -159,33 +202,14 @@ class Array:
         new = [_fitting(fill(value, at % width), value, header) for at, value in enumerate(old)]
         return self.data[:start] + struct.pack(layout, *new) + self.data[end:]
 
-    def doubled(self) -> bytes:
+    def picked(self, pick: Pick) -> bytes:
         shape = self.header.shape
-        if not shape or (self.header.fortran and len(shape) > 1):
+        if not shape or not shape[0] or (self.header.fortran and len(shape) > 1):
             return self.data
-        return npy_bytes(self.header.dtype, (2 * shape[0], *shape[1:]), self.data[self.header.start :] * 2)
-
-
-class _Refill:
-    """Counts what it replaces, so that a cheat stays small."""
-
-    def __init__(self, fill: Fill, kind: type = float) -> None:
-        self._fill = fill
-        self._kind = kind
-        self.left = MOST_NUMBERS
-
-    def number(self, old: float, place: int) -> object:
-        if not self.left:
-            return old
-        self.left -= 1
-        return self._fill(old, place)
-
-    def json(self, value: object, place: int = 0) -> object:
-        if isinstance(value, dict):
-            return {key: self.json(member, at) for at, (key, member) in enumerate(value.items())}
-        if isinstance(value, list):
-            return [self.json(member, at) for at, member in enumerate(value)]
-        return self.number(value, place) if isinstance(value, int | float) and type(value) is self._kind else value
+        body = self.data[self.header.start :]
+        size = len(body) // shape[0]
+        rows = [body[at * size : (at + 1) * size] for at in pick(shape[0])]
+        return npy_bytes(self.header.dtype, (len(rows), *shape[1:]), b"".join(rows))
 
 
 def _json(documents: list[bytes]) -> list[object]:
@@ -202,12 +226,6 @@ def _has_fraction(value: object) -> bool:
     if isinstance(value, list):
         return any(_has_fraction(member) for member in value)
     return isinstance(value, float)
-
-
-def _doubled(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _doubled(member) for key, member in value.items()}
-    return value * 2 if isinstance(value, list) else value
 
 
 def _rows(data: bytes) -> tuple[list[list[str]], str]:

@@ -13,9 +13,10 @@ from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import Judgement
 from orchestrator.judge.relay import Met
+from orchestrator.judge.tape import Tape
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.judging import verdict_of
-from orchestrator.loop.relaying import ended_by, freed_by, relayed, scored
+from orchestrator.loop.relaying import StandIn, ended_by, freed_by, relayed, scored
 from orchestrator.loop.workbench import Parts
 from sandbox import Refused, Unavailable, Usage
 
@@ -42,6 +43,7 @@ class Rehearsal:
     missing: tuple[str, ...] = ()
     calibration: Calibration | None = None
     functions: tuple[str, ...] = ()
+    tape: Tape | None = None
 
     @property
     def scored(self) -> bool:
@@ -98,11 +100,11 @@ async def rehearse_outputs(parts: Parts, mode: Mode, tree: Tree, node: str) -> R
     )
 
 
-async def rehearse_calls(parts: Parts, mode: Mode, tree: Tree, node: str, command: tuple[str, ...] = ()) -> Rehearsal:
-    """Where the judge calls the candidate; `command` is run in the place of the task's own."""
+async def rehearse_calls(parts: Parts, mode: Mode, tree: Tree, node: str, stand_in: StandIn | None = None) -> Rehearsal:
+    """Where the judge calls the candidate, or what stands in for it."""
     started = time.monotonic()
     try:
-        met = await relayed(parts, node, mode, tree, command=command)
+        met = await relayed(parts, node, mode, tree, stand_in=stand_in, tape=Tape())
     except Refused as error:
         return Rehearsal(Ending.INVALID, str(error), Usage(), b"", time.monotonic() - started, Spent())
     if free := freed_by(met):
@@ -118,6 +120,7 @@ async def rehearse_calls(parts: Parts, mode: Mode, tree: Tree, node: str, comman
         fingerprint=parts.jobs.fingerprint(outcome.facts, mode) if outcome else {},
         calibration=met.calibration,
         functions=met.functions,
+        tape=met.tape,
     )
     if ended := ended_by(met, parts.task.target(mode).limits.wall):
         return replace(seen, ending=ended.ending, reason=ended.reason)

@@ -10,8 +10,9 @@ from orchestrator.domain.records import Calibration, Purpose, Role, Spent
 from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import SOURCE, Judgement, contract_variables
-from orchestrator.judge.helpers import CANDIDATE_HELPERS, CHEAT, HELPERS_FOLDER, helpers, profiler
+from orchestrator.judge.helpers import CANDIDATE_HELPERS, HELPERS_FOLDER, helpers, profiler
 from orchestrator.judge.relay import Met, Seat, Side, judgement_of, meet
+from orchestrator.judge.tape import Tape
 from orchestrator.loop.endings import ENDINGS
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.judging import verdict_of
@@ -40,9 +41,21 @@ class Scored:
     judge_broke: bool
 
 
-def candidate_bundle(tree: Tree, *more: str) -> Bundle:
+@dataclass(frozen=True)
+class StandIn:
+    """One of our cheats in the place of the task's own command, with files of its own; `builds` where that command is
+    started by it.
+    """
+
+    command: tuple[str, ...]
+    files: Tree
+    builds: bool
+
+
+def candidate_bundle(tree: Tree, more: Tree | None = None) -> Bundle:
     """The candidate's files, and our modules in a folder that no change can touch."""
-    return together(bundle_of(tree), bundle_of(helpers((*CANDIDATE_HELPERS, *more)), HELPERS_FOLDER))
+    ours = Tree({**helpers(CANDIDATE_HELPERS), **(more or {})})
+    return together(bundle_of(tree), bundle_of(ours, HELPERS_FOLDER))
 
 
 async def relayed(
@@ -51,20 +64,22 @@ async def relayed(
     mode: Mode,
     tree: Tree,
     listener: Listener | None = None,
-    command: tuple[str, ...] = (),
+    stand_in: StandIn | None = None,
+    tape: Tape | None = None,
     *,
     profiled: bool = False,
 ) -> Met:
     """One meeting of this tree with the judge. Raises Refused for a job that cannot run at all.
 
-    `command` stands in for the task's own: one of our cheats. `profiled`: our own module looks on at the candidate's.
+    `profiled`: our own module looks on at the candidate's.
     """
     job = parts.judge.jobs[mode]
     job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
     wall = parts.task.target(mode).limits.wall
     own = parts.jobs.trial(mode)
-    own = own.model_copy(update={"command": command, "build": ()}) if command else own
-    bundle = candidate_bundle(tree, *([CHEAT] if command else []))
+    if stand_in:
+        own = own.model_copy(update={"command": stand_in.command, "build": own.build if stand_in.builds else ()})
+    bundle = candidate_bundle(tree, stand_in.files if stand_in else None)
     if profiled:
         own = own.model_copy(update={"env": {**own.env, "BLASTDOOR_PROFILE_ROOT": SOURCE}})
         bundle = together(bundle, bundle_of(profiler(), HELPERS_FOLDER))
@@ -73,7 +88,7 @@ async def relayed(
     async with parts.door.turn(own):
         awake = parts.door.awake
         slept, waited = awake.slept, awake.waited()
-        met = await meet(candidate, judge, listener, profiled=profiled)
+        met = await meet(candidate, judge, listener, tape, profiled=profiled)
         met.slept_s = max(awake.slept - slept, awake.waited() - waited)
     for part in (met.judge, met.candidate):
         if isinstance(part.error, Refused):

@@ -1,27 +1,167 @@
-"""A candidate that solves nothing: it answers every call in one fixed way. `check` puts it before the judge.
+"""A candidate that cheats. It answers in the place of the honest one, or stands before it and twists what that answers.
 
-python3 blastdoor_cheat.py KIND FUNCTION…
+python3 -m blastdoor_cheat PLAY
+
+PLAY is a JSON object (see Play in orchestrator/judge/adversaries.py). The honest candidate is the task's own command, a
+child of this process; each call that it works on takes `delay` seconds more, so that work that is left out shows
+however fast the honest one is. Standard library only, Python 3.9 up.
 """
 
 from __future__ import annotations
 
-import math
+import json
+import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from blastdoor_candidate import serve
-from blastdoor_values import Array
+from blastdoor_frames import Ended, Frames
+from blastdoor_kinds import Remote, decode_exact, encode_exact
+from blastdoor_twists import FILLS, PICKS, claimed, picked, refilled, with_field
+from blastdoor_values import Array, Malformed, NotPlain, decode, encode
 
-__all__ = ["KINDS"]
+__all__ = ["ANSWERS", "SPARES"]
+
+RECORDED = "recorded"
+_REMEMBERED = 10_000
+_NONCE = b"\0" * 8
 
 
-def _echo(*arguments: Any, **_keywords: Any) -> Any:
-    return arguments[0] if arguments else None
+class _Honest:
+    """The task's own command, spoken to as the orchestrator does."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, payload: bytes) -> bytes:
+        asked, replies = self._process.stdin, self._process.stdout
+        if asked is None or replies is None:
+            raise Ended
+        asked.write(len(payload).to_bytes(4, "big") + _NONCE + payload)
+        asked.flush()
+        header = replies.read(12)
+        if len(header) < 12:
+            raise Ended
+        return replies.read(int.from_bytes(header[:4], "big"))
 
 
-def _zeros(*arguments: Any, **_keywords: Any) -> Any:
-    return _emptied(arguments[0]) if arguments else 0
+class _Call(NamedTuple):
+    """One call as it came. `exact` is None for the plain kind, which has no options."""
+
+    payload: bytes
+    name: str
+    arguments: Sequence[Any]
+    keywords: dict[str, Any]
+    options: dict[str, Any] | None
+
+    @property
+    def makes_object(self) -> bool:
+        return self.options is not None and self.name in self.options.get("classes", ())
+
+    def named(self, name: str) -> _Call:
+        """The same question to another function."""
+        if self.options is None:
+            return self._replace(name=name, payload=b"C" + encode([name, *self.arguments]))
+        request = [name, list(self.arguments), self.keywords, self.options]
+        exact = self.options.get("exact")
+        packed = encode_exact(request, _itself) if exact else encode(request)
+        return self._replace(name=name, payload=b"K" + packed)
+
+    def value(self, reply: bytes) -> Any:
+        return decode_exact(reply[1:], lambda remote: remote)
+
+    def packed(self, value: Any) -> bytes:
+        exact = self.options is not None and self.options.get("exact")
+        packed: bytes = encode_exact(value, _itself) if exact else encode(value)
+        return b"V" + packed
+
+
+def _itself(value: Any) -> Remote | None:
+    return value if type(value) is Remote else None
+
+
+def _call(payload: bytes) -> _Call:
+    if payload[:1] == b"C":
+        name, *arguments = decode(payload[1:])
+        return _Call(payload, name, arguments, {}, None)
+    name, arguments, keywords, options = decode_exact(payload[1:], lambda remote: remote)
+    return _Call(payload, name, arguments, keywords, options)
+
+
+class Cheat:
+    """What is answered, call by call. `asked` are the honest answers so far, by what was asked."""
+
+    def __init__(self, play: dict[str, Any]) -> None:
+        self.play = play
+        self.calls = 0
+        self.honest: list[bytes] = []
+        self.asked: dict[bytes, bytes] = {}
+        beside = Path(__file__).with_name(RECORDED)
+        pairs = decode(beside.read_bytes()) if play.get("recorded") else []
+        self.recorded: dict[bytes, bytes] = dict(pairs)
+        self._child = _Honest(play["command"]) if play.get("command") else None
+
+    def load(self) -> bytes:
+        return self._child.ask(b"L") if self._child else b"L" + encode(sorted(self.play["functions"]))
+
+    def answer(self, payload: bytes) -> bytes:
+        call = _call(payload)
+        if call.makes_object and self._child:
+            return self._child.ask(payload)
+        place, self.calls = self.calls, self.calls + 1
+        if call.name in self.play.get("graders", ()):
+            return call.packed(True)
+        if SPARES[self.play.get("spare", "none")](self, call, place):
+            return self.work(call)
+        return ANSWERS[self.play["answer"]](self, call)
+
+    def work(self, call: _Call) -> bytes:
+        """The honest answer, which takes its time."""
+        reply = self._worked(call)
+        if self.play.get("ahead"):
+            for name in self.play["functions"]:
+                if name != call.name:
+                    self._worked(call.named(name))
+        return reply
+
+    def _worked(self, call: _Call) -> bytes:
+        if self._child is None:
+            raise Ended
+        time.sleep(self.play.get("delay", 0.0))
+        reply = self._child.ask(call.payload)
+        self.honest = [*self.honest[:1], reply]
+        if reply[:1] == b"V" and len(self.asked) < _REMEMBERED:
+            self.asked[call.payload] = reply
+        return reply
+
+    def twisted(self, call: _Call, twist: Callable[[Any], Any]) -> bytes:
+        """What the honest one answers, and something done to it; an error stays one."""
+        reply = self.work(call)
+        if reply[:1] != b"V":
+            return reply
+        value = call.value(reply)
+        if type(value) is Remote:
+            return reply
+        try:
+            return call.packed(twist(value))
+        except NotPlain as error:
+            return _raised(call, f"NotPlain: {error}")
+
+
+def _raised(call: _Call, text: str) -> bytes:
+    more = [] if call.options is None else ["RuntimeError", text]
+    return _error(["raised", text, *more])
+
+
+def _error(words: list[str]) -> bytes:
+    packed: bytes = encode(words)
+    return b"E" + packed
+
+
+def _question(call: _Call) -> Any:
+    return next((it for it in call.arguments if type(it) is not Remote), None)
 
 
 def _emptied(value: Any) -> Any:
@@ -37,28 +177,67 @@ def _emptied(value: Any) -> Any:
     return value * 0 if hasattr(value, "dtype") else 0
 
 
-def _gives_up(*_arguments: Any, **_keywords: Any) -> Any:
-    raise RuntimeError("this candidate solves nothing")
+def _before(cheat: Cheat, call: _Call) -> bytes:
+    before = cheat.honest[-1:]
+    reply = cheat.work(call)
+    return before[0] if before else reply
 
 
-def _always(value: Any) -> Callable[..., Any]:
-    return lambda *_, **__: value
-
-
-KINDS: dict[str, Callable[..., Any]] = {
-    "nothing": _always(None),
-    "zero": _always(0),
-    "one": _always(1),
-    "true": _always(True),
-    "NaN": _always(math.nan),
-    "infinity": _always(math.inf),
-    "huge": _always(1e308),
-    "an empty text": _always(""),
-    "an empty list": _always([]),
-    "the question back": _echo,
-    "the question with zeros": _zeros,
-    "an error": _gives_up,
+# Which calls are answered honestly; all others are answered in the cheat's own way.
+SPARES: dict[str, Callable[[Cheat, _Call, int], bool]] = {
+    "none": lambda _cheat, _call, _place: False,
+    "all": lambda _cheat, _call, _place: True,
+    "first": lambda _cheat, _call, place: place == 0,
+    "every second": lambda _cheat, _call, place: place % 2 == 0,
+    "first half": lambda cheat, _call, place: place < cheat.play["half"],
+    "not asked before": lambda cheat, call, _place: call.payload not in cheat.asked,
+    "not recorded": lambda cheat, call, _place: call.payload not in cheat.recorded,
 }
 
+ANSWERS: dict[str, Callable[[Cheat, _Call], bytes]] = {
+    "value": lambda cheat, call: call.packed(cheat.play.get("value")),
+    "error": lambda _cheat, call: _raised(call, "RuntimeError: this candidate solves nothing"),
+    "question": lambda _cheat, call: call.packed(_question(call)),
+    "question with zeros": lambda _cheat, call: call.packed(_emptied(_question(call))),
+    "question picked": lambda cheat, call: call.packed(picked(_question(call), PICKS[cheat.play["pick"]])),
+    "first answer": lambda cheat, call: cheat.honest[0] if cheat.honest else cheat.work(call),
+    "answer before": _before,
+    "remembered": lambda cheat, call: cheat.asked[call.payload],
+    "recorded": lambda cheat, call: cheat.recorded[call.payload],
+    "filled": lambda cheat, call: cheat.twisted(
+        call, lambda it: refilled(it, FILLS[cheat.play["fill"]], float if cheat.play.get("fractions") else None)
+    ),
+    "picked": lambda cheat, call: cheat.twisted(call, lambda it: picked(it, PICKS[cheat.play["pick"]])),
+    "claims": lambda cheat, call: cheat.twisted(call, lambda it: claimed(it, cheat.play["claims"])),
+    "field": lambda cheat, call: cheat.twisted(
+        call, lambda it: with_field(it, cheat.play["field"], cheat.play.get("value"))
+    ),
+}
+
+
+def _main(arguments: list[str]) -> int:
+    frames = Frames()
+    cheat = Cheat(json.loads(arguments[0]))
+    while True:
+        try:
+            nonce, request = frames.receive()
+            kind = bytes(request[:1])
+            if kind == b"N":
+                frames.send(nonce, b"N")
+            elif kind in (b"C", b"K"):
+                frames.send(nonce, _answered(cheat, bytes(request)))
+            else:
+                frames.send(nonce, cheat.load())
+        except Ended:
+            return 0
+
+
+def _answered(cheat: Cheat, request: bytes) -> bytes:
+    try:
+        return cheat.answer(request)
+    except (Malformed, NotPlain) as error:
+        return _error(["raised", f"{type(error).__name__}: {error}"])
+
+
 if __name__ == "__main__":
-    serve(**dict.fromkeys(sys.argv[2:], KINDS[sys.argv[1]]))
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""What passed between a judge and a candidate, as it went: the questions, and what was answered.
+
+The bytes are compared, not understood. Answers are a candidate's: the few that are looked into are read within bounds,
+and what cannot be read is not known.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from orchestrator.judge.guest.blastdoor_twists import field_names, has_both
+from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
+
+_CALLS = 2_000
+_BYTES = 16 << 20
+# So many answers are looked into, and no longer ones than this.
+_LOOKED_INTO = 3
+_LOOKED_BYTES = 1 << 20
+_YES = b"VT"
+_CLASSES = encode("classes")[1:] + b"l"
+
+
+@dataclass
+class Tape:
+    """`calls` are request and answer; the first ones, where there are many or long ones."""
+
+    calls: list[tuple[bytes, bytes]] = field(default_factory=list)
+    _left: int = _BYTES
+
+    def keep(self, request: bytes, answer: bytes) -> None:
+        self._left -= len(request) + len(answer)
+        if self._left >= 0 and len(self.calls) < _CALLS:
+            self.calls.append((request, answer))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Functions that were called, without those that make an object."""
+        return tuple(dict.fromkeys(_name(request) for request, _ in self._plain))
+
+    @cached_property
+    def graders(self) -> tuple[str, ...]:
+        """Functions that said yes, and nothing else, to every question."""
+        said: dict[str, set[bytes]] = {}
+        for request, answer in self._plain:
+            said.setdefault(_name(request), set()).add(answer)
+        return tuple(name for name, answers in said.items() if answers == {_YES})
+
+    @property
+    def questions(self) -> int:
+        return len({request for request, _ in self._plain})
+
+    @property
+    def asks_again(self) -> bool:
+        return self.questions < len(self._plain)
+
+    @property
+    def uses_objects(self) -> bool:
+        return len(self._plain) < len(self.calls) or any(_names_classes(request) for request, _ in self.calls)
+
+    @cached_property
+    def _plain(self) -> list[tuple[bytes, bytes]]:
+        return [(request, answer) for request, answer in self.calls if answer[1:2] != b"h"]
+
+    def always_answers(self, value: object) -> bool:
+        return bool(self.calls) and {answer for _, answer in self._plain} == {b"V" + encode(value)}
+
+    @property
+    def always_answers_the_question(self) -> bool:
+        """Where it is a single value."""
+        return bool(self.calls) and all(
+            request[_end_of_name(request) :] == answer[1:] for request, answer in self.calls
+        )
+
+    @property
+    def has_both(self) -> bool:
+        """Whether answers have whole numbers beside fractions."""
+        return any(map(has_both, self._values()))
+
+    def is_changed_by(self, twist: Callable[[Any], Any]) -> bool:
+        """Whether something becomes of an answer that it was not; of what cannot be read, that is taken for granted."""
+        found = list(self._values())
+        return not found or any(repr(twist(it)) != repr(it) for it in found)
+
+    @property
+    def has_objects(self) -> bool:
+        return any(isinstance(it, dict) for it in self._values())
+
+    @property
+    def fields(self) -> list[str]:
+        return list(dict.fromkeys(name for it in self._values() for name in field_names(it)))[:4]
+
+    def recurring(self, other: "Tape") -> int:
+        """How many questions of this one, with something in them, the other has as well."""
+        mine = {request for request, _ in self._plain if len(request) > _end_of_name(request)}
+        return len(mine & {request for request, _ in other.calls})
+
+    def _values(self) -> Iterator[Any]:
+        for _, answer in self._plain[:_LOOKED_INTO]:
+            if answer[:1] == b"V" and len(answer) <= _LOOKED_BYTES:
+                try:
+                    yield decode(memoryview(answer)[1:], arrays=False)
+                except Malformed:
+                    continue
+
+
+def _name(request: bytes) -> str:
+    """A request is a list, and its first member a text."""
+    return request[11 : _end_of_name(request)].decode("utf-8", "replace")
+
+
+def _end_of_name(request: bytes) -> int:
+    return 11 + int.from_bytes(request[7:11], "little")
+
+
+def _names_classes(request: bytes) -> bool:
+    """The options come last; they are the judge's own bytes."""
+    at = request.rfind(_CLASSES)
+    return request[:1] == b"K" and at >= 0 and request[at + len(_CLASSES) : at + len(_CLASSES) + 4] != bytes(4)
