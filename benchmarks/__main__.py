@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from benchmarks import (
     allocation,
+    audit,
     campaign,
     certify,
     channels,
@@ -81,6 +82,7 @@ def main() -> int:
         "channels": channels.measure,
         "meta": lambda: meta.measure(chosen.seeds or 40),
         "populations": lambda: populations.measure(chosen.seeds or 20),
+        "audit": audit.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

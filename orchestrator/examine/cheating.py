@@ -1,14 +1,18 @@
 """Cheats put before the judge: none that solves nothing may come out better than the honest baseline."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from orchestrator.change import Refusal
 from orchestrator.domain.metric import Ranking
 from orchestrator.examine.findings import Findings, Section, Sign
-from orchestrator.judge.cheats import Oracle, oracles
+from orchestrator.judge.adversaries import Adversary, Oracle, oracles
+from orchestrator.judge.cheats import Recording
 from orchestrator.judge.data import Judgement
+from orchestrator.judge.rewriting import MOST_BYTES
 from orchestrator.loop.rehearsal import Rehearsal, judged
 from orchestrator.loop.workbench import Parts
 from orchestrator.text import short
@@ -38,10 +42,18 @@ class Tried:
 
 @dataclass(frozen=True)
 class Bar:
-    """What a cheat must not pass: the best of all runs of the baseline, by more than they differ among themselves."""
+    """What a cheat must not pass: the best of all runs of the baseline, by more than they differ among themselves.
+
+    `margins` is how much a metric must differ at least, where that is known from elsewhere.
+    """
 
     ranking: Ranking
     runs: Sequence[Mapping[str, float]]
+    margins: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_noisy(self) -> bool:
+        return max(self._spreads()) > 0
 
     def passed(self, values: Mapping[str, float]) -> bool:
         return all(self.ranking.better(values, run) for run in self.runs) and not self._within_noise(values)
@@ -49,21 +61,67 @@ class Bar:
     def _within_noise(self, values: Mapping[str, float]) -> bool:
         for metric in self.ranking.metrics:
             known = [metric.merit(run[metric.name]) for run in self.runs]
-            if metric.merit(values[metric.name]) - max(known) > max(known) - min(known):
+            least = max(max(known) - min(known), self.margins.get(metric.name, 0.0))
+            if metric.merit(values[metric.name]) - max(known) > least:
                 return False
-        return max(self._spreads()) > 0
+        return self.is_noisy or any(self.margins.values())
+
+    def is_alike(self, values: Mapping[str, float]) -> bool:
+        """Whether these are the baseline's own figures, as near as its runs were to each other."""
+        return all(self._is_near(values[metric.name], metric.name) for metric in self.ranking.metrics)
+
+    def _is_near(self, value: float, name: str) -> bool:
+        low, high = min(run[name] for run in self.runs), max(run[name] for run in self.runs)
+        if low == high and not self.margins.get(name):
+            return math.isclose(value, low, rel_tol=1e-9, abs_tol=0.0)
+        off = max(high - low, self.margins.get(name, 0.0))
+        return low - off <= value <= high + off
 
     def _spreads(self) -> list[float]:
         of_each = [[run[metric.name] for run in self.runs] for metric in self.ranking.metrics]
         return [max(values) - min(values) for values in of_each]
 
 
-async def try_cheats(parts: Parts, runs: Sequence[Rehearsal], findings: Findings, width: int) -> list[Tried]:
-    """Every oracle, some at a time. Raises Unavailable when the engine fails."""
-    baseline = runs[0].outputs
-    bar = bar_of(parts, runs)
-    made = oracles(baseline, parts.ranking.metrics)
-    return await some_at_a_time(made, lambda oracle: _try(parts, oracle, baseline, bar), findings, width)
+class Outputs:
+    """Tries adversaries where the judge is given what a candidate left."""
+
+    def __init__(self, parts: Parts, runs: Sequence[Rehearsal]) -> None:
+        self._parts = parts
+        self._baseline = runs[0].outputs
+        self.bar = bar_of(parts, runs)
+
+    def ways(self, rows: Sequence[Adversary], most: int | None) -> list[Oracle]:
+        return oracles(Recording(self._baseline, self._parts.ranking.metrics, _inputs(self._parts)), rows, most)
+
+    async def attempt(self, oracle: Oracle) -> Tried:
+        """Raises Unavailable when the engine fails."""
+        parts = self._parts
+        outputs = parts.judge_mode.for_judge(parts.task, oracle.outputs)
+        if not outputs:
+            return Tried(oracle, Fate.KEPT_OUT, "invalid: it left no output")
+        if outputs == self._baseline:
+            return Tried(oracle, Fate.KEPT_OUT, "only outputs that the task names are taken")
+        return fate_of(parts, oracle, await judged(parts, outputs), self.bar)
+
+
+def _inputs(parts: Parts) -> dict[str, bytes]:
+    """What a candidate can read and not change: the task's own files, as far as they are small."""
+    snapshot = parts.jobs.snapshot
+    found: dict[str, bytes] = {}
+    for name, path in snapshot.inputs.items():
+        files = sorted(it for it in path.rglob("*") if it.is_file()) if path.is_dir() else [path]
+        found |= {f"{name}/{it.name}": it.read_bytes() for it in files[:20] if it.stat().st_size <= MOST_BYTES}
+    fixed = {path: file.data for path, file in snapshot.tree.items() if not may_be_changed(parts, path)}
+    return {**found, **{path: data for path, data in fixed.items() if len(data) <= MOST_BYTES}}
+
+
+def may_be_changed(parts: Parts, path: str) -> bool:
+    """Whether a candidate may have other bytes there."""
+    try:
+        parts.task.policy().check(path)
+    except Refusal:
+        return False
+    return True
 
 
 def bar_of(parts: Parts, runs: Sequence[Rehearsal]) -> Bar:
@@ -73,6 +131,8 @@ def bar_of(parts: Parts, runs: Sequence[Rehearsal]) -> Bar:
 async def some_at_a_time(
     made: Sequence[Oracle], attempt: Callable[[Oracle], Awaitable[Tried]], findings: Findings, width: int
 ) -> list[Tried]:
+    if not made:
+        return []
     places = asyncio.Semaphore(max(1, width))
     done = 0
 
@@ -91,15 +151,6 @@ async def some_at_a_time(
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-
-
-async def _try(parts: Parts, oracle: Oracle, baseline: Mapping[str, bytes], bar: Bar) -> Tried:
-    outputs = parts.judge_mode.for_judge(parts.task, oracle.outputs)
-    if not outputs:
-        return Tried(oracle, Fate.KEPT_OUT, "invalid: it left no output")
-    if outputs == baseline:
-        return Tried(oracle, Fate.KEPT_OUT, "only outputs that the task names are taken")
-    return fate_of(parts, oracle, await judged(parts, outputs), bar)
 
 
 def fate_of(
@@ -126,22 +177,29 @@ def last_words(judgement: Judgement) -> str:
 
 def tell_cheats(tried: Sequence[Tried], findings: Findings) -> None:
     """Those that fail, together by their fate; those that win, one by one."""
+    for sign, text, advice, told in group_by_fate([one for one in tried if one.fate is not Fate.WON]):
+        findings.add(Section.CHEATS, sign, text, advice, facts={"cheats": told})
+    for one in tried:
+        if one.fate is Fate.WON:
+            _tell_win(one, findings)
+
+
+def group_by_fate(tried: Sequence[Tried]) -> Iterator[tuple[Sign, str, str, list[dict[str, str]]]]:
+    """Sign, text, advice and facts of those that met the same fate."""
     for fate in Fate:
         group = [one for one in tried if one.fate is fate]
         if not group:
-            continue
-        if fate is Fate.WON:
-            for one in group:
-                _tell_win(one, findings)
             continue
         text = f"{fate}: {'; '.join(one.oracle.name for one in group)}"
         told = [{"name": one.oracle.name, "code": one.code, "said": one.said} for one in group]
         if fate is Fate.CRASHED:
             text += f" ({group[0].code}; {group[0].said})"
             advice = "candidates pay for it and nothing is lost, but a judge that says valid = false tells them why"
-            findings.add(Section.CHEATS, Sign.NOTE, text, advice, facts={"cheats": told})
+            yield Sign.NOTE, text, advice, told
+        elif fate is Fate.WON:
+            yield Sign.NOTE, f"by chance, and not again: {'; '.join(one.oracle.name for one in group)}", "", told
         else:
-            findings.add(Section.CHEATS, Sign.OK, text, facts={"cheats": told})
+            yield Sign.OK, text, "", told
 
 
 def _tell_win(one: Tried, findings: Findings) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.change import File, Tree
 from orchestrator.domain.verdict import Mode, Verdict
-from orchestrator.examine.answering import try_answers
-from orchestrator.examine.cheating import bar_of, tell_cheats, try_cheats
+from orchestrator.examine.cheating import Fate, tell_cheats
 from orchestrator.examine.dependence import tell_dependence, try_wrecks
+from orchestrator.examine.facing import face
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
 from orchestrator.judge.unsafe import unsafe_loaders
@@ -45,14 +45,27 @@ async def make_or_tell(making: Awaitable[Parts], findings: Findings) -> Parts | 
 async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
     """The baseline, so many times; then the cheaper target, every guard, and a look around in its chamber."""
     tell_images(parts, findings)
-    findings.doing(f"the baseline: run 1 of {runs}")
-    done = [await rehearse(parts)]
-    if not tell_first(parts, done[0], findings):
+    done = await make_runs(parts, runs, findings)
+    if not done:
         return Checkup()
-    for number in range(2, runs + 1):
+    tuned = await _check_tuning(parts, findings) if parts.task.tune else None
+    if parts.task.heldout:
+        await _check_heldout(parts, done[0], findings)
+    for spec in parts.task.guards:
+        await _check_guard(parts, spec, done[0], findings)
+    return Checkup(tuple(done), await _search_for_gold(parts, done, findings), tuned)
+
+
+async def make_runs(parts: Parts, runs: int, findings: Findings, *, again: bool = False) -> list[Rehearsal]:
+    """The baseline, so many times; nothing where one of them does not score. `again`: it was told of before."""
+    done: list[Rehearsal] = []
+    for number in range(1, runs + 1):
         findings.doing(f"the baseline: run {number} of {runs}")
         done.append(await rehearse(parts))
-        if not done[-1].scored:
+        if number == 1 and not again:
+            if not tell_first(parts, done[0], findings):
+                return []
+        elif not done[-1].scored:
             findings.add(
                 Section.WIRING,
                 Sign.FAIL,
@@ -60,13 +73,8 @@ async def check_wiring(parts: Parts, runs: int, findings: Findings) -> Checkup:
                 "a task that fails now and then fails honest candidates too",
                 log=done[-1].log,
             )
-            return Checkup()
-    tuned = await _check_tuning(parts, findings) if parts.task.tune else None
-    if parts.task.heldout:
-        await _check_heldout(parts, done[0], findings)
-    for spec in parts.task.guards:
-        await _check_guard(parts, spec, done[0], findings)
-    return Checkup(tuple(done), await _search_for_gold(parts, done, findings), tuned)
+            return []
+    return done
 
 
 def tell_images(parts: Parts, findings: Findings) -> None:
@@ -234,10 +242,15 @@ async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheat
     elif cheats and never_called(found.runs[0]):
         findings.add(Section.CHEATS, Sign.NOTE, "not tried: the judge calls nobody")
     elif cheats:
-        trying = try_answers if parts.tier.terms.calls else try_cheats
-        tried = await trying(parts, found.runs, findings, width)
-        tell_cheats(tried, findings)
-        tell_dependence(bar_of(parts, found.runs), tried, found.runs[0].outputs, findings)
+        seen = await face(parts, found.runs, findings, width, quick=True)
+        if parts.tier.terms.calls and all(one.fate is Fate.KEPT_OUT for one in seen.tried):
+            text = f"not tried: they do not run in the candidate's image ({seen.tried[0].code})"
+            findings.add(
+                Section.CHEATS, Sign.WARN, text, "they are Python programs; give the image python3 to try them"
+            )
+        else:
+            tell_cheats(seen.tried, findings)
+            tell_dependence(seen.bar, seen.tried, found.runs[0].outputs, findings)
     else:
         findings.add(Section.CHEATS, Sign.WARN, "not tried, as you said", "try them once before a long campaign")
     check_code(parts, findings)

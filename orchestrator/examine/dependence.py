@@ -7,9 +7,8 @@ and so does one that scores them otherwise than the baseline: a few that come ou
 import math
 from collections.abc import Mapping, Sequence
 
-from orchestrator.change import File, Refusal, Tree
-from orchestrator.examine.answering import RAISES
-from orchestrator.examine.cheating import Bar, Fate, Tried, bar_of
+from orchestrator.change import File, Tree
+from orchestrator.examine.cheating import Bar, Fate, Tried, bar_of, may_be_changed
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.loop.workbench import Parts
@@ -26,21 +25,25 @@ _LOOK = (
 )
 
 
-def tell_dependence(bar: Bar, tried: Sequence[Tried], baseline: Mapping[str, bytes], findings: Findings) -> None:
-    """A row where the cheats that have nothing of the baseline's outputs get its score; none where all is well."""
+def tell_dependence(bar: Bar, tried: Sequence[Tried], baseline: Mapping[str, bytes], findings: Findings) -> bool:
+    """A row where the cheats that have nothing of the baseline's outputs get its score; none where all is well. Whether
+    it is a failure.
+    """
     judged = [one for one in tried if one.fate is not Fate.KEPT_OUT and _is_other(one, baseline)]
     scored = [one for one in judged if one.values is not None]
-    alike = [one for one in scored if one.values is not None and is_alike(bar, one.values)]
-    enough = len(judged) if not _is_noisy(bar) else math.ceil(_NEARLY_ALL * len(judged))
+    alike = [one for one in scored if one.values is not None and bar.is_alike(one.values)]
+    enough = len(judged) if not bar.is_noisy else math.ceil(_NEARLY_ALL * len(judged))
     told = {"cheats": [{"name": one.oracle.name, "code": one.code, "said": one.said} for one in alike]}
     if len(judged) >= _FEWEST and len(scored) == len(judged) and len(alike) >= enough:
         count = "every cheat" if len(alike) == len(judged) else f"{len(alike)} of {len(judged)} cheats"
         text = f"the judge gives {count} {_score_of(bar)}: it does not depend on the candidate"
         findings.add(Section.CHEATS, Sign.FAIL, text, _LOOK, facts=told)
-    elif len(alike) >= _MANY and len(alike) == len(scored):
+        return True
+    if len(alike) >= _MANY and len(alike) == len(scored):
         text = f"the judge gives {_score_of(bar)} to every cheat that it takes, {len(alike)} of {len(judged)}"
         advice = f"see that it looks at more than the form: {_LOOK}"
         findings.add(Section.CHEATS, Sign.WARN, text, advice, facts=told)
+    return False
 
 
 async def try_wrecks(parts: Parts, runs: Sequence[Rehearsal], findings: Findings) -> None:
@@ -52,7 +55,7 @@ async def try_wrecks(parts: Parts, runs: Sequence[Rehearsal], findings: Findings
     for done, (word, data) in enumerate(_WRECKS.items()):
         findings.doing(f"the candidate {word}: {done + 1} of {len(_WRECKS)}")
         run = await rehearse(parts, tree=_wrecked(parts, data))
-        alike.append(run.scored and run.verdict is not None and is_alike(bar, run.verdict.metrics))
+        alike.append(run.scored and run.verdict is not None and bar.is_alike(run.verdict.metrics))
     if all(alike):
         text = f"with every editable file {' or '.join(_WRECKS)}, the judge gives {_score_of(bar)}"
         text += ": it does not depend on the candidate"
@@ -62,41 +65,20 @@ async def try_wrecks(parts: Parts, runs: Sequence[Rehearsal], findings: Findings
         findings.add(Section.CHEATS, Sign.OK, text)
 
 
-def is_alike(bar: Bar, values: Mapping[str, float]) -> bool:
-    """Whether these are the baseline's own figures, as near as its runs were to each other."""
-    return all(_is_near(values[metric.name], [run[metric.name] for run in bar.runs]) for metric in bar.ranking.metrics)
-
-
-def _is_near(value: float, known: Sequence[float]) -> bool:
-    low, high = min(known), max(known)
-    if low == high:
-        return math.isclose(value, low, rel_tol=1e-9, abs_tol=0.0)
-    return 2 * low - high <= value <= 2 * high - low
-
-
-def _is_noisy(bar: Bar) -> bool:
-    return any(len({run[metric.name] for run in bar.runs}) > 1 for metric in bar.ranking.metrics)
-
-
 def _is_other(one: Tried, baseline: Mapping[str, bytes]) -> bool:
     """Whether nothing of the baseline is left in a cheat. One that raises an error has no answer to look at."""
-    if one.oracle.name == RAISES:
+    if one.oracle.play is not None and (one.oracle.play.needs_honest or one.oracle.play.answer == "error"):
         return False
     return not any(one.oracle.outputs.get(name) == data for name, data in baseline.items())
 
 
 def _score_of(bar: Bar) -> str:
     figures = ", ".join(f"{metric.name} = {bar.runs[0][metric.name]:.6g}" for metric in bar.ranking.metrics)
-    return f"the baseline's score{', as near as its noise tells' * _is_noisy(bar)} ({figures})"
+    return f"the baseline's score{', as near as its noise tells' * bar.is_noisy} ({figures})"
 
 
 def _wrecked(parts: Parts, data: bytes) -> Tree:
-    def may_be_changed(path: str) -> bool:
-        try:
-            parts.task.policy().check(path)
-        except Refusal:
-            return False
-        return True
-
     tree = parts.jobs.snapshot.tree
-    return Tree({path: File(data, file.executable) if may_be_changed(path) else file for path, file in tree.items()})
+    return Tree(
+        {path: File(data, file.executable) if may_be_changed(parts, path) else file for path, file in tree.items()}
+    )

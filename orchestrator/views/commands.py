@@ -31,6 +31,7 @@ COMMANDS = {
     "guards": Place("running.guards", "Show the guards that NODE inherits, from the root down."),
     "shell": Place("running.shell", "Open a shell in a fresh chamber with NODE's files."),
     "check": Place("judging.check", "Check TASK before you search with it."),
+    "audit": Place("judging.audit", "Try to cheat the judge of TASK before a search does."),
     "gate": Place("judging.gate", "Judge one untrusted change to TASK."),
     "status": Place("campaign.status", "Show where a campaign stands."),
     "chart": Place("campaign.pictures:chart_command", "Plot every node of a run as a dot: score over order."),

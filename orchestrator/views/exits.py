@@ -15,12 +15,12 @@ class Exit(IntEnum):
 MEANINGS = {
     Exit.OK: (
         "all is well: a rule stopped the campaign, the task is ready, the score stands, every row holds,"
-        " every attack was blocked"
+        " every attack was blocked, the judge held"
     ),
     Exit.NOT_GOOD: (
         "the answer is no: too many attempts in a row ended free, the task is not ready, the score does not stand,"
-        " a guard does not pass, the chain is broken, an attack succeeded; or the reader of our output closed it before"
-        " the end"
+        " a guard does not pass, the chain is broken, an attack succeeded, a judge can be cheated; or the reader of our"
+        " output closed it before the end"
     ),
     Exit.BAD_INPUT: "bad input, or our own policy refused: the line says what to change",
     Exit.NO_ENGINE: (

@@ -16,6 +16,7 @@ from orchestrator.domain import figures
 from orchestrator.examine.checkup import check_judge, check_wiring, make_or_tell
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import check_gold
+from orchestrator.loop.workbench import Parts
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import FILE, Task, TaskError, load_task
@@ -63,7 +64,7 @@ def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, as_js
     """
     loaded = load_task(task)
     options = resolve(flags_of(given), loaded, settings)
-    view = _View(open_screen(), quiet=as_json)
+    view = RowsView(open_screen(), quiet=as_json)
     findings = Findings(view.row, view.doing)
 
     async def work() -> None:
@@ -109,10 +110,13 @@ async def examine(
     tell_noise(parts.ranking, parts.certify, found.runs, findings)
     tell_cost(parts, found, expected, findings)
     tell_profile(parts, found, expected, findings)
-    at_once = parts.judge_mode.limits_of_judging(task)
-    width = min(_CHEATS_AT_ONCE, site.home.ceiling(task.judge.limits if site.judging else at_once))
-    await check_judge(parts, found, findings, cheats=cheats, width=width)
+    await check_judge(parts, found, findings, cheats=cheats, width=cheats_at_once(parts, task, site))
     check_gold(parts, found, findings)
+
+
+def cheats_at_once(parts: Parts, task: Task, site: Site) -> int:
+    at_once = parts.judge_mode.limits_of_judging(task)
+    return min(_CHEATS_AT_ONCE, site.home.ceiling(task.judge.limits if site.judging else at_once))
 
 
 def _check_models(task: Task, options: Options, settings: Settings, findings: Findings) -> None:
@@ -149,7 +153,7 @@ def record_of(task: Task, findings: Findings) -> dict[str, Any]:
     return {"task": task.name, "good": findings.good, "rows": rows}
 
 
-class _View:
+class RowsView:
     """Rows as they come, each section under its name; what takes a while is said on stderr and wiped off again."""
 
     def __init__(self, screen: Screen, *, quiet: bool) -> None:
@@ -159,7 +163,7 @@ class _View:
         console = Console(stderr=True, markup=False, highlight=False)
         self._status = Status("", console=console) if console.is_terminal and not quiet else None
 
-    def __enter__(self) -> "_View":
+    def __enter__(self) -> "RowsView":
         if self._status:
             self._status.start()
         return self
@@ -190,6 +194,9 @@ class _View:
         else:
             rest = f", with {told[0]}" if told else ""
             self._screen.line(Text(f"\nready to be searched{rest}", "bold yellow" if warnings else "bold green"))
+
+    def say(self, text: str, style: str) -> None:
+        self._screen.line(Text(text, style))
 
     @contextmanager
     def _without_status(self) -> Iterator[None]:

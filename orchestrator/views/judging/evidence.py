@@ -54,6 +54,7 @@ def evidence(report: Report) -> dict[str, Any]:
         "posture": _posture(report),
         "images": [_image(packages) for packages in seen.images] if seen else [],
         "ledger": {"seq": report.head.seq, "hash": report.head.hash} if report.head else None,
+        **({"audit": dict(report.audit)} if report.audit else {}),
     }
 
 

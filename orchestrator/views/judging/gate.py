@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from orchestrator.views.campaign.opening import json_option, json_text, print_js
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, say, site_options
+from orchestrator.views.judging.audit_record import read_audit
 from orchestrator.views.judging.evidence import evidence, evidence_text, seal
 from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
@@ -96,6 +97,7 @@ class _Seen:
 @click.option("--markdown", type=_file, help="Write a summary in Markdown.")
 @click.option("--sarif", type=_file, help="Write a SARIF 2.1.0 report.")
 @click.option("--evidence", type=_file, help="Write the evidence that a reviewer signs, as JSON.")
+@click.option("--audit", "audit_file", type=_file, help="Put the audit.json of `audit` into the evidence.")
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the ledger in this new folder.")
 @site_options()
 @json_option
@@ -107,6 +109,7 @@ def command(
     task: Path,
     source: str,
     must_improve: bool,
+    audit_file: Path | None,
     keep: Path | None,
     as_json: bool,
     **given: Any,
@@ -128,7 +131,9 @@ def command(
         chosen = site_of_campaign(task, How.START, place, settings)
         return open_site(settings, chosen, (lambda _: None) if as_json else say)
 
+    audited = read_audit(audit_file, snapshot(load_task(task), task)) if audit_file else None
     report = asyncio.run(gate(task, change, settings, open_chosen, place=place, must_improve=must_improve, keep=keep))
+    report = replace(report, audit=audited)
     for name, make in _FORMS.items():
         if path := files[name]:
             _write(path, make(report))

@@ -12,7 +12,10 @@ from orchestrator.ledger import Head
 
 @dataclass(frozen=True)
 class Report:
-    """`folder` is the workspace as the reader's repository names it; `metrics` are those that the task declares."""
+    """`folder` is the workspace as the reader's repository names it; `metrics` are those that the task declares.
+
+    `audit` is what became of adversaries before this judge, where somebody says.
+    """
 
     task: str
     gated: Gated
@@ -29,6 +32,7 @@ class Report:
     tier: Tier | None = None
     witness: Witness | None = None
     head: Head | None = None
+    audit: Mapping[str, object] | None = None
 
     @property
     def accepted(self) -> bool:

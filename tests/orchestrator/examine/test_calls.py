@@ -15,7 +15,10 @@ from orchestrator.examine.checkup import _what_it_did
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
 from orchestrator.examine.replay import replay
-from orchestrator.judge.helpers import CHEAT_ANSWERS, GUEST
+from orchestrator.judge.adversaries import players, rows_of
+from orchestrator.judge.guest.blastdoor_values import encode
+from orchestrator.judge.helpers import GUEST
+from orchestrator.judge.tape import Tape
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task
@@ -66,7 +69,16 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     fates = {text.partition(":")[0] for text in texts(findings, Section.CHEATS, Sign.OK)}
     assert fates == {"no solution", "no better than the baseline"}
     told = [cheat for row in findings.rows if row.section is Section.CHEATS for cheat in row.facts["cheats"]]  # type: ignore[attr-defined]
-    assert {cheat["name"] for cheat in told} == {f"answers {kind}" for kind in CHEAT_ANSWERS}
+    tried = {cheat["name"].partition(":")[0] for cheat in told}
+    assert tried <= {row.name for row in rows_of(calls=True, quick=True)}
+    assert {
+        "answers nothing",
+        "answers true",
+        "answers an error",
+        "NaN",
+        "remembers",
+        "right once, then nothing",
+    } <= tried
     assert texts(findings, Section.GOLD, Sign.OK)[-1].startswith(
         "a canary put beside it is not in the candidate's files"
     )
@@ -90,10 +102,15 @@ async def test_cheats_that_do_not_run(tmp_path: Path) -> None:
 
 
 def test_the_cheats_are_those_of_the_guest() -> None:
-    """What is asked for is what the program in the chamber knows."""
-    look = "import json, blastdoor_cheat; print(json.dumps(list(blastdoor_cheat.KINDS)))"
+    """What the table asks for is what the program in the chamber knows, and all of that is asked for."""
+    look = "import json, blastdoor_cheat as it; print(json.dumps([list(it.ANSWERS), list(it.SPARES)]))"
     told = subprocess.run([sys.executable, "-c", look], cwd=GUEST, capture_output=True, check=True)
-    assert tuple(json.loads(told.stdout)) == CHEAT_ANSWERS
+    answers, spares = map(set, json.loads(told.stdout))
+    call = b"C" + encode(["f", [1]])
+    tape = Tape([(call, b"V" + encode({"a": 1, "b": [0.5]})), (b"C" + encode(["is_f", 1]), b"VT"), (call, b"VN")])
+    plays = [it.play for it in players(tape, rows_of(calls=True)) if it.play]
+    assert {it.answer for it in plays} == answers
+    assert {it.spare for it in plays} == spares
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from orchestrator.examine.dependence import tell_dependence
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import copies_of_gold
 from orchestrator.examine.probes import _measured
-from orchestrator.judge.cheats import Oracle
+from orchestrator.judge.adversaries import Oracle
 from orchestrator.loop.backstop import walls_of_search
 from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.money import worst_of_search

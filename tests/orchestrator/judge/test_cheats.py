@@ -5,7 +5,7 @@ import math
 import pickle
 import struct
 import unittest.mock
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.metric import Goal, Metric
-from orchestrator.judge.cheats import Oracle, oracles
+from orchestrator.judge.adversaries import Oracle, rows_of
+from orchestrator.judge.adversaries import oracles as oracles_of
+from orchestrator.judge.cheats import Recording
 from orchestrator.judge.contract import ResultRefused, parse_result
+from orchestrator.judge.guest.blastdoor_twists import FILLS, PICKS
 from orchestrator.judge.rewriting import Array, Json, Opaque, Table, npy_bytes, opened
 from tests.orchestrator.judge.judges import Chamber
 
@@ -58,6 +61,14 @@ json.dump({"score": score}, open(os.environ["BLASTDOOR_RESULT_PATH"], "w"))
 """
 
 
+def oracles(
+    baseline: Mapping[str, bytes], metrics: Sequence[Metric] = (Metric(),), *, quick: bool = False
+) -> list[Oracle]:
+    return oracles_of(
+        Recording(baseline, metrics, {"given.json": b"[1, 2]"}), rows_of(calls=False, quick=quick), 1 if quick else None
+    )
+
+
 def names(found: list[Oracle]) -> list[str]:
     return [oracle.name for oracle in found]
 
@@ -82,7 +93,7 @@ def winners(tmp_path: Path, code: str) -> set[str]:
     baseline = scored(honest, code, PACKING)
     assert baseline == pytest.approx(0.4)
     won = set()
-    for place, oracle in enumerate(oracles(PACKING)):
+    for place, oracle in enumerate(oracles(PACKING, quick=True)):
         folder = tmp_path / str(place)
         folder.mkdir()
         score = scored(folder, code, oracle.outputs)
@@ -128,7 +139,8 @@ def test_the_set_is_what_was_promised() -> None:
     wanted = {
         "no output", "empty files", "result beside", "result instead", "score in the output", "planted modules", "NaN",
         "infinity", "huge", "an integer of 401 digits", "zeros", "ones", "texts for numbers", "cut in half",
-        "every row twice", "nested deeply",
+        "every row twice", "nested deeply", "empty lists", "only one item: only the last", "code for data",
+        "the input copied", "one figure alone: count = 0", "what another task wants: labels", "nothing for numbers",
     }  # fmt: skip
     assert wanted <= set(names(made))
     assert len(set(names(made))) == len(made)
@@ -190,12 +202,26 @@ def test_arrays_hold_what_they_can() -> None:
     assert opened(half).refilled(lambda _old, _place: 1e308)[-2:] == struct.pack("<e", 65504)
 
 
-def test_doubled() -> None:
-    """Every row twice, in the file's own form."""
-    assert json.loads(opened(b'{"a": [1, [2]], "b": 3}').doubled()) == {"a": [1, [2], 1, [2]], "b": 3}
-    assert opened(b"x,y\n1,2\n").doubled() == b"x,y\n1,2\n1,2\n"
-    assert opened(b'{"a": 1}\n{"a": 2}').doubled() == b'{"a": 1}\n{"a": 2}\n{"a": 1}\n{"a": 2}'
-    assert opened(ARRAY).doubled() == npy_bytes("<f8", (4, 2), struct.pack("<8d", *(0.5, 1.5, 2.5, 3.5) * 2))
+def test_rows_are_picked() -> None:
+    """Every row twice, only the last, none: in the file's own form, and with what names the columns."""
+    twice, last, none = (PICKS[name] for name in ("all twice", "only the last", "none"))
+    assert json.loads(opened(b'{"a": [1, [2]], "b": 3}').picked(twice)) == {"a": [1, [2], 1, [2]], "b": 3}
+    assert opened(b"x,y\n1,2\n").picked(twice) == b"x,y\n1,2\n1,2\n"
+    assert opened(b'{"a": 1}\n{"a": 2}').picked(twice) == b'{"a": 1}\n{"a": 2}\n{"a": 1}\n{"a": 2}'
+    assert opened(ARRAY).picked(twice) == npy_bytes("<f8", (4, 2), struct.pack("<8d", *(0.5, 1.5, 2.5, 3.5) * 2))
+    assert opened(ARRAY).picked(last) == npy_bytes("<f8", (1, 2), struct.pack("<2d", 2.5, 3.5))
+    assert json.loads(opened(b'{"a": 1, "b": 2}').picked(last)) == {"b": 2}
+    assert opened(b"x,y\n1,2\n3,4\n").picked(none) == b"x,y\n"
+    assert opened(b"one line\nanother\n").picked(last) == b"another\n"
+
+
+def test_what_is_not_changed_stays_as_it_was_spelt() -> None:
+    """A file in another spelling is no cheat, and would score as the baseline does."""
+    spelt = b'{ "name": "a",  "tags": ["x"] }'
+    assert opened(spelt).refilled(FILLS["NaN"]) == spelt
+    assert opened(spelt).picked(PICKS["only the first"]) == spelt
+    assert opened(b"[0.5]\n").picked(PICKS["reversed"]) == b"[0.5]\n"
+    assert opened(b"a,b\r\n1,2.0\r\n").picked(PICKS["reversed"]) == b"a,b\r\n1,2.0\r\n"
 
 
 def test_t25_a_pickle_that_equals_everything() -> None:
