@@ -28,7 +28,7 @@ _MODES_END = "<!-- The end of the modes. -->"
 
 _GROUPS = {
     "set up": ("up", "down", "images"),
-    "start": ("init", "import", "discover", "check", "run", "resume", "combine", "ab"),
+    "start": ("init", "import", "discover", "check", "audit", "run", "resume", "combine", "ab"),
     "look": ("watch", "serve", "status", "chart", "tree", "show", "diff", "logs", "report", "stalls", "credit"),
     "steer": ("pause", "steer", "accept", "decline", "inject", "requeue", "release", "cancel", "guards"),
     "use": ("replay", "minimise", "shell", "apply", "export", "playbook", "ledger"),

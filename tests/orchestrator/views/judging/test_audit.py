@@ -10,11 +10,15 @@ import click
 import pytest
 from click.testing import Result
 
+from orchestrator.examine.audit import AuditReport
+from orchestrator.examine.findings import Findings
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import TaskError
+from orchestrator.task import TaskError, load_task
+from orchestrator.task.snapshot import snapshot
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging import audit
+from orchestrator.views.judging.audit_record import read_audit, record
 from orchestrator.views.judging.model_cheats import ask_for_cheats
 from orchestrator.wiring.site import Site
 from tests.clicking import runner
@@ -73,6 +77,28 @@ def test_bad_input(tmp_path: Path, blastdoor_audit: Audit) -> None:
     assert isinstance(blastdoor_audit(str(tmp_path)).exception, TaskError)
     listed = blastdoor_audit("--list")
     assert "learnt by heart (relay): draw questions from candidate.rng()" in listed.output
+
+
+def test_the_evidence_of_a_gate(tmp_path: Path) -> None:
+    """What was found about this very judge can be signed with the rest; a report about another, or none, is refused."""
+    folder = NO_RANGE(tmp_path / "task", fixed=True)
+    task = load_task(folder)
+    taken = snapshot(task, folder)
+    path = tmp_path / "audit.json"
+    path.write_text(json.dumps(record(task, taken, AuditReport(held=40, tried=41), Findings())))
+    assert {**read_audit(path, taken), "sha256": ""} == {
+        "good": True,
+        "held": 40,
+        "tried": 41,
+        "holes": [],
+        "sha256": "",
+    }
+    NO_RANGE(folder, fixed=False)
+    with pytest.raises(click.UsageError, match="is about another task, judge or gold"):
+        read_audit(path, snapshot(task, folder))
+    path.write_text("[]")
+    with pytest.raises(click.UsageError, match="is no report of an audit"):
+        read_audit(path, taken)
 
 
 LEAKY = JUDGE.replace("publish(-sum", "publish(9.0 if len(values) > 3 else -sum").replace(
