@@ -17,7 +17,7 @@ from orchestrator.task import TaskError
 
 _APT = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
 _PIP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?((==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!]+,?)*")
-_SEPARATOR = re.compile(r"&&|\|\|?|;|\n")
+_SEPARATOR = re.compile(r"&&|\|\|?|;|\n|(?<![<>])&(?!>)")
 # Options of installers that take the next word with them.
 _WITH_VALUE = {"-t", "-i", "--index-url", "--extra-index-url", "--python", "-p", "-c", "-r", "--target", "--prefix"}
 _TIDYING = ("rm", "mkdir", "true", "echo", "export", "set", "chmod")

@@ -156,7 +156,7 @@ class _Task:
         given: dict[str, object] = {"root": self.root, "workdir": self.recipe.workdir}
         given |= {"metric": self.metric} if self.metric != _METRIC else {}
         given |= {"shared": self.script} if self.tests.why_shared else {}
-        env = {**self.recipe.env, **_texts(section(section(self.config, "verifier"), "env"))}
+        env = _variables(self.recipe, self.config)
         given |= {"env": env} if env else {}
         return _DRIVER.format(arguments=", ".join(f"{name}={it!r}" for name, it in given.items()))
 
@@ -172,7 +172,7 @@ def read(request: ImportRequest) -> Imported:
     workdir = section(config, "environment").get("workdir")
     recipe.workdir = normpath(workdir) if isinstance(workdir, str) and workdir.startswith("/") else recipe.workdir
     root = _root(recipe.workdir, source)
-    tests = read_tests(source, root)
+    tests = read_tests(source, root, _variables(recipe, config))
     if tests.outside:
         raise TaskError(
             f"{source.folder}: {tests.outside}, and what a candidate can write is {root} alone: a chamber's own files"
@@ -269,6 +269,11 @@ def _table(values: dict[str, str]) -> str:
 
 def _texts(table: dict[str, Any]) -> dict[str, str]:
     return {str(name): it for name, it in table.items() if isinstance(it, str)}
+
+
+def _variables(recipe: Recipe, config: dict[str, Any]) -> dict[str, str]:
+    """What the tests get."""
+    return {**recipe.env, **_texts(section(section(config, "verifier"), "env"))}
 
 
 def _mapped(it: _Task) -> list[str]:

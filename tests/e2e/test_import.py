@@ -69,7 +69,7 @@ async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
 SCRIPT = """#!/bin/bash
 apt-get update
 source $HOME/.local/bin/env
-uvx -p 3.13 python -m test_outputs /tests > /logs/verifier/reward.txt
+uvx -p 3.13 python /tests/test_outputs.py > /logs/verifier/reward.txt
 """
 CHECKS = """
 import json, os
@@ -101,9 +101,7 @@ async def test_tests_of_harbor_judge_what_was_left(
     """They find files and paths as they know them, and where they only look, nothing that a candidate left is run."""
     changed = {
         "environment/Dockerfile": "FROM debian:12\nWORKDIR /app\nCOPY data data\n",
-        "tests/test.sh": SCRIPT
-        if mode == "data"
-        else SCRIPT.replace("-m test_outputs /tests", "/tests/test_outputs.py"),
+        "tests/test.sh": SCRIPT,
         "tests/test_outputs.py": CHECKS.format(more=more),
         "solution/solve.sh": solve,
     }

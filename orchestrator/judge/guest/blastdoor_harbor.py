@@ -31,6 +31,7 @@ __all__ = ["Broken", "judge"]
 SCRATCH = Path("/work/tmp")
 REWARD = "reward"
 _NOTES = 1000
+_SETTINGS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _NOTHING = "#!/bin/sh\nexit 0\n"
 # Takes off what says where a tool comes from, and starts the tool that is in the image.
 _UVX = """#!/bin/sh
@@ -105,10 +106,13 @@ def _environment(given: Mapping[str, str], *, shared: bool) -> dict[str, str]:
     (home / ".local" / "bin").mkdir(parents=True, exist_ok=True)
     (home / ".local" / "bin" / "env").write_text("")
     own = {"PATH": f"{stand_ins}:{os.environ.get('PATH', '/usr/bin:/bin')}", "HOME": str(home), "TEST_DIR": "/tests"}
-    if not shared:
-        # What a candidate left lies in the tests' working folder, and no module is to be found there.
-        own |= {"PYTHONSAFEPATH": "1", "PYTHONPATH": "/tests", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
-    return {**os.environ, **own, **given}
+    if shared:
+        return {**os.environ, **own, **given}
+    # What a candidate left lies in the tests' working folder: no module, conftest or setting is to be found there.
+    settings = next((f"/tests/{name}" for name in _SETTINGS if Path("/tests", name).is_file()), os.devnull)
+    options = f"-p no:cacheprovider -c {settings} --rootdir=/tests --confcutdir=/tests"
+    own |= {"PYTHONSAFEPATH": "1", "PYTHONPATH": "/tests", "PYTEST_ADDOPTS": options}
+    return {**os.environ, **given, **own}
 
 
 def _reward(folder: Path) -> dict[str, float]:

@@ -55,12 +55,12 @@ def test_the_reference_solution_only_where_it_is_asked_for(tmp_path: Path) -> No
     [
         ("imports subprocess", "tests/test_outputs.py", "import subprocess\n" + CHECKS),
         ("imports importlib", "tests/test_outputs.py", "from importlib import import_module\n" + CHECKS),
-        ("calls os.system", "tests/test_outputs.py", "import os\nos.system('/app/run')\n" + CHECKS),
+        ("uses os.system", "tests/test_outputs.py", "import os\nos.system('/app/run')\n" + CHECKS),
         ("imports app", "tests/test_outputs.py", "from app.main import solve\n" + CHECKS),
         ("imports socket", "tests/test_outputs.py", "import socket\n" + CHECKS),
         ("changes where modules", "tests/test_outputs.py", "import sys\nsys.path.insert(0, '/app')\n" + CHECKS),
-        ("unpickles", "tests/test_outputs.py", "import pickle\npickle.load(open('/app/x', 'rb'))\n" + CHECKS),
-        ("calls exec", "tests/test_outputs.py", "exec(open('/app/x').read())\n" + CHECKS),
+        ("imports pickle", "tests/test_outputs.py", "import pickle\npickle.load(open('/app/x', 'rb'))\n" + CHECKS),
+        ("uses exec", "tests/test_outputs.py", "exec(open('/app/x').read())\n" + CHECKS),
         ("starts node", "tests/test.sh", SCRIPT + "node /app/main.js\n"),
         ("starts /app/run", "tests/test.sh", SCRIPT + "/app/run\n"),
         ("starts if python3 /app/x.py", "tests/test.sh", SCRIPT + "if python3 /app/x.py; then echo 1; fi\n"),
@@ -68,10 +68,12 @@ def test_the_reference_solution_only_where_it_is_asked_for(tmp_path: Path) -> No
         ("sets PYTHONPATH", "tests/test.sh", SCRIPT + "PYTHONPATH=/app pytest /tests/test_outputs.py\n"),
         ("starts uvx", "tests/test.sh", SCRIPT.replace("/tests/test_outputs.py", "/app")),
         ("starts /app/run within", "tests/test.sh", SCRIPT + 'echo "$(/app/run)" > /logs/verifier/reward.txt\n'),
-        ("starts /app/run within", "tests/test.sh", SCRIPT + "SCORE=`/app/run`\n"),
+        ("starts /app/run within", "tests/test.sh", SCRIPT + "SCORE=$(/app/run)\n"),
+        ("not read: '`'", "tests/test.sh", SCRIPT + "SCORE=`/app/run`\n"),
         ("reads commands", "tests/test.sh", SCRIPT + "source /app/env\n"),
         ("sets export PATH", "tests/test.sh", SCRIPT + "export PATH=/app/bin:$PATH\n"),
         ("may run anything", "tests/more.sh", "/app/run\n"),
+        ("the tests get PYTHONPATH", "environment/Dockerfile", DOCKERFILE + "ENV PYTHONPATH=/app\n"),
     ],
 )
 def test_tests_that_run_what_a_candidate_wrote(tmp_path: Path, why: str, name: str, text: str) -> None:
@@ -82,6 +84,103 @@ def test_tests_that_run_what_a_candidate_wrote(tmp_path: Path, why: str, name: s
     assert why in found.findings[0]
     assert "tier shared" in found.findings[0]
     assert set(task.image.pip) >= {"numpy==2.2.6", "pytest==8.4.1"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "import asyncio\nasyncio.create_subprocess_exec('python3', '/app/main.py')",
+        "from os import system as run",
+        "import os\nf = os.system\nf('/app/run')",
+        "import os\ngetattr(os, 'sys' + 'tem')('/app/run')",
+        "import os as o\no.system('/app/run')",
+        "import pathlib\npathlib.os.system('/app/run')",
+        "import pytest\npytest.main(['/app/tests'])",
+        "import unittest\nunittest.TestLoader().discover('/app')",
+        "import site\nsite.addsitedir('/app')",
+        "import torch\ntorch.load('/app/x.pt')",
+        "import numpy as np\nf = np.load\nf('/app/x.npy', allow_pickle=True)",
+        "import pandas as pd\npd.DataFrame().query(open('/app/x').read())",
+        "import ctypes",
+        "import runpy",
+        "import sympy",
+        "pytest_plugins = ['app']",
+        "def pytest_collect_file(path): ...",
+        "def test_x(pytester): ...",
+        "().__class__.__base__.__subclasses__()",
+    ],
+)
+def test_python_that_is_not_known_to_only_read(tmp_path: Path, lines: str) -> None:
+    """Whatever may start a program or load code, by whatever name, costs the tier."""
+    found = imported(tmp_path, {"tests/test_outputs.py": f"{lines}\n{CHECKS}"})
+    assert "tests/test_outputs.py:" in found.findings[0]
+    assert "tier shared" in found.findings[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sleep 1 & /app/server",
+        "uv tool run pytest /app/tests",
+        "uv tool install /app/x",
+        "cd /app; export PATH=bin:$PATH; grep x y",
+        "PATH=$(pwd)/bin",
+        "PATH+=:/app/bin",
+        "cat /app/x | python3 - /tests/y",
+        'python3 -c "import solution" /tests/x',
+        "python3 -m solution /tests/x",
+        "python3 /tests/../app/x.py",
+        "pytest /tests/$(cat /app/x)",
+        "pytest /tests/x.py -p solution",
+        "pytest -c /app/pytest.ini /tests/x.py",
+        "pytest --rootdir /app /tests/x.py",
+        "/app/bin/pytest /tests/x.py",
+        "echo a#b; /app/run",
+        "echo 1 # said\n/app/run",
+        "f() { /app/run; }; f",
+        "for x in 1; do /app/run; done",
+        "bash <<EOF\n/app/run\nEOF",
+        "diff <(/app/run) /tests/expected",
+        "SCORE=$(cat /app/score); echo $((SCORE * 2))",
+        'SCORE=$(cat /app/score); if [[ "$SCORE" -eq 1 ]]; then echo 1; fi',
+        "SCORE=$(cat /app/score); if [ $SCORE -eq 1 ]; then echo 1; fi",
+        "cat /app/x > /tests/test_outputs.py",
+        "cat /app/x | tee /tests/conftest.py",
+        "TEST_DIR=/app; pytest $TEST_DIR/x.py",
+        "HOME=/app; source $HOME/.local/bin/env",
+        "eval $(cat /app/x)",
+        "trap /app/run EXIT",
+        "curl -L x.org; sh",
+        "python3 -m pip install --no-build-isolation /app",
+        "pip install -e .",
+        "echo 'not ended",
+    ],
+)
+def test_a_script_that_is_not_known_to_only_look(tmp_path: Path, line: str) -> None:
+    """A line that is not understood, or that lets the candidate steer what is started, costs the tier."""
+    found = imported(tmp_path, {"tests/test.sh": f"{SCRIPT}\n{line}\n"})
+    assert "tests/test.sh " in found.findings[0]
+    assert "tier shared" in found.findings[0]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tests/test.sh": SCRIPT.replace("uvx", 'export PATH="$HOME/.local/bin:$PATH"\nuvx')},
+        {"tests/test.sh": SCRIPT.replace("uvx", "cd /app\nset -euo pipefail\nuvx")},
+        {"tests/test.sh": SCRIPT.replace("uvx", 'if [ "$PWD" = "/" ]; then\n  echo "no"; exit 1\nfi\nuvx')},
+        {"tests/test.sh": "python3 -u /tests/test_outputs.py /app/sum.txt > /logs/verifier/reward.txt 2>&1\n"},
+        {"tests/test.sh": "pytest $TEST_DIR/test_outputs.py -rA -v || echo 0 | tee /logs/verifier/reward.txt\n"},
+        {"tests/test.sh": 'N=$(grep -c x /app/a)\n[ "$N" -eq 1 ] && echo 1 > /logs/verifier/reward.txt\n'},
+        {"tests/test_outputs.py": "import os, json, csv\nimport numpy as np\nfrom os.path import exists\n" + CHECKS},
+        {"tests/test_outputs.py": "import os\nassert os.path.exists('/app/x')\nre = __file__\n" + CHECKS},
+        {"environment/Dockerfile": DOCKERFILE + "ENV PYTHONUNBUFFERED=1\n"},
+    ],
+)
+def test_tests_that_only_look(tmp_path: Path, changed: dict[str, str | None]) -> None:
+    """What ordinary tests have does not cost the tier."""
+    found = imported(tmp_path, changed)
+    assert "tier data" in found.findings[0], found.findings
 
 
 @pytest.mark.parametrize(
