@@ -12,6 +12,7 @@ from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.source import Source
 from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, mentions, survey
 from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
+from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.task import TaskError
 
 _REGION = "EVOLVE-BLOCK"
@@ -165,14 +166,26 @@ class Found:
         if self.way is Way.STARTED:
             lines.append(
                 f"{self.evaluator} starts programs: each takes some hundredths of a second more than there, and what"
-                " lies in its working folder, or is named to it, goes along and can be read by the candidate"
+                " lies in its working folder, or is named to it, goes along and can be read by the candidate; what a"
+                " program leaves replaces no file of the evaluator's"
             )
+            lines += self._unpickled()
         others = [word for word in self.seen.starts if word != "python" and word not in self.tools]
         if others:
             lines.append(
                 f"{self.evaluator} starts {', '.join(others)}: it must be in the judge's image ([judge.image])"
             )
         return lines
+
+    def _unpickled(self) -> list[str]:
+        """Files that a program leaves come back under names of its choice, and a pickle needs no name of its own."""
+        python = {name: self.source.read(name) for name in sorted(self.judge_needs.files) if name.endswith(".py")}
+        return [
+            f"{it.path}:{it.line} {it.what}: of a file that the program left, that is the candidate's code beside the"
+            " answers, and the tier relay does not hold"
+            for it in unsafe_loaders(python)
+            if "unpickles" in it.what or "executes" in it.what
+        ][:3]
 
 
 @dataclass(frozen=True)

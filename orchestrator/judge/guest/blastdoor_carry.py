@@ -6,11 +6,12 @@ and that could be started. A stand-in takes its command line, its input and the 
 waits, and brings back what came out (blastdoor_programs is the other side). Whatever starts it, a subprocess, a shell
 or another Python, with whatever time-out, finds a program like any other.
 
-Nothing that comes back is run here, or can be imported here.
+Nothing that comes back is run here, or can be imported here, and none of it replaces a file of the evaluator's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -34,8 +35,14 @@ sys.path.insert(0, {here!r})
 carry({name!r}, {folder!r})
 """
 _SETTINGS = "carrying.json"
-# What a Python of the judge's would load, were it found beside a script.
-_CODE = (".py", ".pyc", ".pyd", ".pth", ".so", ".egg", ".whl", ".zip")
+# What a Python or a shell of the judge's would load, unpickle, or take for settings, were it found beside a script.
+_CODE = (
+    ".py", ".pyc", ".pyd", ".pth", ".so", ".egg", ".whl", ".zip", ".sh", ".bash",
+    ".pkl", ".pickle", ".joblib", ".npy", ".npz", ".ini", ".cfg", ".toml",
+)  # fmt: skip
+_SETTING_NAMES = ("matplotlibrc",)
+# Options after which, or in which, a command line names what is to be written.
+_OUTPUT = ("-o", "--out", "--output", "--output-file")
 # Programs in these languages can be started by what every image has, so their text stays where it is.
 _SCRIPTS = ("", ".py", ".sh", ".bash", ".pl", ".awk")
 # So many answers in a row that came before their time: nobody waits for anything there.
@@ -78,10 +85,13 @@ class Carried:
         self._scratch, self._kept, self._program = (
             Path(settings[name]).resolve() for name in ("scratch", "kept", "program")
         )
+        self._outputs = set(_outputs(argv, cwd))
         self.roots = [cwd] if cwd == self._scratch or self._scratch in cwd.parents else []
         self.named: list[Path] = []
+        self._words: set[Path] = set()
         for word in argv[1:]:
             path = (cwd / (word.rpartition("=")[2] if word.startswith("-") else word)).resolve()
+            self._words.add(path)
             if path in (cwd, self._program) or self._is_kept(path):
                 continue
             folder = path if path.is_dir() else path.parent
@@ -113,16 +123,48 @@ class Carried:
             if path.is_file() and path != self._program and not self._is_kept(path):
                 yield path
 
-    def bring_back(self, left: Mapping[Any, Any]) -> None:
-        """Write what a program left, as far as it is where the call had been. All of it is a stranger's word."""
+    def bring_back(self, left: Mapping[Any, Any]) -> list[str]:
+        """Write what a program left, as far as it is where the call had been. All of it is a stranger's word. Gives
+        the names of files that stay as they were, since they are the evaluator's.
+        """
+        refused: list[str] = []
         for name, data in left.items():
-            if type(name) is str and (data is None or type(data) is bytes) and self._may_be_written(name):
-                path = Path(name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-                with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-                    file.write(_stand_in(name, self._kept).encode() if data is None else data)
-                path.chmod(0o700 if data is None else 0o600)
+            if not (type(name) is str and (data is None or type(data) is bytes) and self._may_be_written(name)):
+                continue
+            path = Path(name)
+            if not self._is_theirs(path):
+                refused.append(path.name)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            written = _stand_in(name, self._kept).encode() if data is None else data
+            with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+                file.write(written)
+            path.chmod(0o700 if data is None else 0o600)
+            self._note(path).parent.mkdir(exist_ok=True)
+            self._note(path).write_text(hashlib.sha256(written).hexdigest())
+        return refused
+
+    def _is_theirs(self, path: Path) -> bool:
+        """Whether a program may write it: it is new, or as an earlier call left it, or the command line says that it
+        is an output, or it is empty and the command line names it. Else a candidate would write the answers that it is
+        compared with.
+        """
+        if not path.exists():
+            return True
+        if not path.is_file():
+            return False
+        if path in self._outputs:
+            return True
+        data = path.read_bytes()
+        if not data and path in self._words:
+            return True
+        note = self._note(path)
+        return note.is_file() and note.read_text() == hashlib.sha256(data).hexdigest()
+
+    def _note(self, path: Path) -> Path:
+        """Where it is noted what an earlier call left at this path."""
+        return self._kept / "brought" / hashlib.sha256(str(path).encode()).hexdigest()
 
     def _may_be_written(self, name: str) -> bool:
         path = Path(name)
@@ -131,7 +173,19 @@ class Carried:
         inside = path in self.named or any(root in path.parents for root in self.roots)
         if not inside or self._scratch not in path.parents or path.suffix.lower() in _CODE:
             return False
+        if path.name in _SETTING_NAMES:
+            return False
         return not any(part.startswith(".") for part in path.relative_to(self._scratch).parts)
+
+
+def _outputs(argv: Sequence[str], cwd: Path) -> Iterator[Path]:
+    """What a command line says that it writes."""
+    for at, word in enumerate(argv[1:], start=1):
+        option, is_set, value = word.partition("=")
+        if word in _OUTPUT and at + 1 < len(argv):
+            yield (cwd / argv[at + 1]).resolve()
+        elif is_set and option in _OUTPUT:
+            yield (cwd / value).resolve()
 
 
 def run_elsewhere(ask: Ask, argv: Sequence[str], folder: Path) -> int:
@@ -149,10 +203,12 @@ def run_elsewhere(ask: Ask, argv: Sequence[str], folder: Path) -> int:
         return 126
     request.update(program=settings["program"], roots=[*map(str, carried.roots)], named=[*map(str, carried.named)])
     ended = _ended(ask, request)
-    carried.bring_back(ended["files"])
+    refused = carried.bring_back(ended["files"])
     for stream, name in ((sys.stdout, "stdout"), (sys.stderr, "stderr")):
         stream.buffer.write(ended[name])
         stream.buffer.flush()
+    if refused:
+        sys.stderr.write(f"{argv[0]}: changed files that are not its own, and they stay: {', '.join(refused[:5])}\n")
     code = int(ended["code"])
     if -64 < code < 0:  # it was ended by a signal, and so is the stand-in
         if -code not in (signal.SIGKILL, signal.SIGSTOP):

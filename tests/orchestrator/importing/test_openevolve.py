@@ -386,6 +386,15 @@ def test_a_python_program_that_is_started(tmp_path: Path) -> None:
     assert "tools=[]" in found.files["judge/judge.py"].decode()
 
 
+def test_an_evaluator_that_unpickles_what_a_program_leaves(tmp_path: Path) -> None:
+    """No name keeps a pickle out, so the import says where the tier does not hold."""
+    evaluator = "import pickle\n" + STARTS.format(word="sys.executable") + "A = pickle.load(open('x', 'rb'))\n"
+    found = imported(tmp_path, evaluator__py=evaluator)
+    assert any("unpickles" in line and "the tier relay does not hold" in line for line in found.findings)
+    without = read(ImportRequest(write(tmp_path / "other", evaluator__py=STARTS.format(word="sys.executable")), "it"))
+    assert not any("unpickles" in line for line in without.findings)
+
+
 def test_a_file_that_is_only_read(tmp_path: Path) -> None:
     """It is harvested as bytes, and judged after its chamber is gone."""
     found = imported(tmp_path, initial_program__py=None, initial_program__txt="Be brief.", evaluator__py=READS)

@@ -71,6 +71,14 @@ HOSTILE = [
     "work/numpy.py",
     "work/x.so",
     "work/x.PTH",
+    "work/in.txt",
+    "work/cache.pkl",
+    "work/x.joblib",
+    "work/x.npy",
+    "work/pytest.ini",
+    "work/conftest.py",
+    "work/pyproject.toml",
+    "work/run.sh",
     "work/.profile",
     ".local/lib/x",
     "ours/tools/cargo",
@@ -85,7 +93,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_must_not_come_back(guest: ModuleType, places: dict[str, Any], name: str) -> None:
-    """Nothing outside of where the call was, nothing that a Python would load, nothing over a link."""
+    """Nothing outside of where the call was, nothing that a Python would load or take for settings, nothing over a
+    link, and nothing over a file of the evaluator's.
+    """
     scratch = places["scratch"].resolve()
     (scratch / "work/link").symlink_to(scratch.parent / "judge")
     (scratch / "work/file-link").symlink_to(scratch.parent / "judge/gold.txt")
@@ -110,6 +120,35 @@ def test_what_comes_back(guest: ModuleType, places: dict[str, Any]) -> None:
     assert (work / "out/new.txt").stat().st_mode & 0o111 == 0
     assert "carry(" in (work / "built").read_text()
     assert f"{work}/built" not in carried(guest, places, "work").files()
+
+
+def test_answers_of_the_evaluator_stay(guest: ModuleType, places: dict[str, Any]) -> None:
+    """A candidate does not write what it is compared with, even where the command line names it as an input."""
+    work = (places["scratch"] / "work").resolve()
+    (work / "expected.json").write_text("42")
+    call = carried(guest, places, "work", "in.txt", "expected.json")
+    evil = {f"{work}/expected.json": b"0", f"{work}/in.txt": None, f"{work}/new.json": b"0"}
+    assert call.bring_back(evil) == ["expected.json", "in.txt"]
+    assert [(work / name).read_text() for name in ("expected.json", "in.txt", "new.json")] == ["42", "40", "0"]
+
+
+@pytest.mark.parametrize("words", [["-o", "out.txt"], ["--output=out.txt"]])
+def test_an_output_that_the_command_line_names(guest: ModuleType, places: dict[str, Any], words: list[str]) -> None:
+    work = (places["scratch"] / "work").resolve()
+    (work / "out.txt").write_text("before")
+    carried(guest, places, "work", *words).bring_back({f"{work}/out.txt": b"after"})
+    assert (work / "out.txt").read_text() == "after"
+
+
+def test_what_a_program_may_write_again(guest: ModuleType, places: dict[str, Any]) -> None:
+    """An empty file that it was named, and what it left itself; not once the evaluator has written it."""
+    work = (places["scratch"] / "work").resolve()
+    (work / "made.txt").touch()
+    assert not carried(guest, places, "work", "made.txt").bring_back({f"{work}/made.txt": b"1", f"{work}/b": b"1"})
+    assert not carried(guest, places, "work").bring_back({f"{work}/made.txt": b"2", f"{work}/b": None})
+    assert (work / "made.txt").read_text() == "2"
+    (work / "made.txt").write_text("the evaluator's")
+    assert carried(guest, places, "work").bring_back({f"{work}/made.txt": b"3"}) == ["made.txt"]
 
 
 @pytest.mark.parametrize("answer", [None, True, {"code": 0}, {"code": "0", "stdout": b"", "stderr": b"", "files": {}}])
