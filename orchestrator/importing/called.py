@@ -143,11 +143,10 @@ def driver_text(module: str, way: Way, *, evaluator: str, **given: object) -> st
 _RULE = re.compile(r'\n\[certify\][^\n]*\nrule = "noisy"\n')
 
 
-def with_rule(task: str, why_noisy: str) -> str:
-    """The text of a task with another certify rule: "noisy" for a reason, or the default where there is none."""
-    task = _RULE.sub("", task)
-    rule = f'[certify] # {shown(why_noisy, 200)}\nrule = "noisy"\n\n' if why_noisy else ""
-    return task.replace("\n[search]", f"\n{rule}[search]", 1)
+def with_noisy_rule(task: str, why: str) -> str:
+    """The text of a task with the certify rule "noisy" for this reason, whatever it said before."""
+    rule = f'[certify] # {shown(why, 200)}\nrule = "noisy"\n\n'
+    return _RULE.sub("", task).replace("\n[search]", f"\n{rule}[search]", 1)
 
 
 def toml_text(text: str) -> str:

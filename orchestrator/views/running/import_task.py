@@ -14,7 +14,7 @@ from orchestrator.choices import IMPORTERS
 from orchestrator.domain.tier import Tier
 from orchestrator.examine.baseline import score_twice
 from orchestrator.importing import Imported, ImportRequest, write_task
-from orchestrator.importing.called import with_rule
+from orchestrator.importing.called import with_noisy_rule
 from orchestrator.loop.workbench import Parts
 from orchestrator.registry import ChoiceError, told
 from orchestrator.run_options import Flags
@@ -95,7 +95,9 @@ def _read(system: str, request: ImportRequest) -> Imported:
 
 
 async def _measured(imported: Imported, folder: Path, settings: Settings) -> str:
-    """What two runs of the baseline say of its noise; the task's rule follows them."""
+    """What two runs of the baseline say of its noise. They may add the rule, and never take it away: a coarse score of
+    an evaluator that draws is the same twice by chance.
+    """
     task = load_task(folder)
     options = resolve(Flags(), task, settings)
 
@@ -109,8 +111,10 @@ async def _measured(imported: Imported, folder: Path, settings: Settings) -> str
         return f"certify.rule is by reading: {shown(runs.why, 300)}"
     one, other = runs.scores
     why = f"two runs of the baseline gave {one!r} and {other!r}"
-    text = with_rule(imported.files[FILE].decode(), why if runs.noisy else "")
-    (folder / FILE).write_text(text)
+    if runs.noisy:
+        (folder / FILE).write_text(with_noisy_rule(imported.files[FILE].decode(), why))
+    elif task.certify.rule == "noisy":
+        return f'certify.rule stays "noisy", by reading, though {why}'
     return f'certify.rule is "{load_task(folder).certify.rule}": {why}'
 
 

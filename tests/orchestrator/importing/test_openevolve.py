@@ -11,7 +11,7 @@ from click.testing import Result
 from orchestrator.choices import IMPORTERS
 from orchestrator.examine.baseline import TwoRuns
 from orchestrator.importing import Imported, ImportRequest, write_task
-from orchestrator.importing.called import with_rule
+from orchestrator.importing.called import with_noisy_rule
 from orchestrator.importing.openevolve import read
 from orchestrator.importing.source import Source
 from orchestrator.task import Task, TaskError, load_task
@@ -404,27 +404,30 @@ def test_a_file_that_is_only_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "rule", "line"),
+    ("runs", "draws", "rule", "line"),
     [
-        (TwoRuns((1.5, 1.5)), "strict", 'certify.rule is "strict": two runs of the baseline gave 1.5 and 1.5'),
-        (TwoRuns((1.5, 1.25)), "noisy", 'certify.rule is "noisy": two runs of the baseline gave 1.5 and 1.25'),
+        (TwoRuns((1.5, 1.5)), False, "strict", 'certify.rule is "strict": two runs of the baseline gave 1.5 and 1.5'),
+        (TwoRuns((1.5, 1.5)), True, "noisy", 'certify.rule stays "noisy", by reading, though two runs'),
+        (TwoRuns((1.5, 1.25)), False, "noisy", 'certify.rule is "noisy": two runs of the baseline gave 1.5 and 1.25'),
+        (TwoRuns((1.5, 1.25)), True, "noisy", 'certify.rule is "noisy": two runs of the baseline gave 1.5 and 1.25'),
         (
             TwoRuns(why="no chamber could be had (no engine)"),
+            True,
             "noisy",
             "certify.rule is by reading: no chamber could be",
         ),
     ],
 )
-def test_the_noise_rule_follows_two_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: TwoRuns, rule: str, line: str
+def test_two_runs_may_add_the_noise_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: TwoRuns, draws: bool, rule: str, line: str
 ) -> None:
-    """What was read gives way to what was measured, and stays where nothing could be."""
+    """They never take it away: an evaluator that draws may give the same coarse score twice."""
 
     async def scored(_: object) -> TwoRuns:
         return runs
 
     monkeypatch.setattr("orchestrator.views.running.import_task.score_twice", scored)
-    source = write(tmp_path / "there", evaluator__py="import random\nrandom.random()\n" + EVALUATOR)
+    source = write(tmp_path / "there", evaluator__py="import random\nrandom.random()\n" * draws + EVALUATOR)
     ran = command("openevolve", "--measure", source, tmp_path / "here")
     assert ran.exit_code == 0, ran.output
     assert line in ran.output
@@ -435,9 +438,8 @@ def test_the_noise_rule_follows_two_runs(
 def test_a_rule_is_written_once() -> None:
     """Whatever the task said before."""
     text = 'a = 1\n\n[certify] # once\nrule = "noisy"\n\n[search]\n'
-    assert with_rule(text, "") == "a = 1\n\n[search]\n"
-    assert with_rule(text, "twice\n[x]").count("[certify]") == 1
-    assert "\n[x]" not in with_rule(text, "twice\n[x]")
+    assert with_noisy_rule(text, "twice\n[x]").count("[certify]") == 1
+    assert "\n[x]" not in with_noisy_rule(text, "twice\n[x]")
 
 
 def test_constants_that_an_evaluator_reads(tmp_path: Path) -> None:
