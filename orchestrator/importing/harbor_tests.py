@@ -116,9 +116,11 @@ def _reason(command: Command, found: Tests) -> str:
 
 def _sets(name: str, value: str) -> bool:
     """Whether it steers what is loaded; the folder that installers of tools use is our own."""
-    own = name == "PATH" and _INSTALLED_PATH.fullmatch(value)
-    own = own or (name == "TEST_DIR" and value in ("/tests", "${TEST_DIR:-/tests}"))
-    return _steers(name) and not own
+    if name == "PATH":
+        return not _INSTALLED_PATH.fullmatch(value)
+    if name == "TEST_DIR":
+        return value not in ("/tests", "${TEST_DIR:-/tests}")
+    return _steers(name)
 
 
 def _started(words: list[str], command: Command, found: Tests, said: str) -> str:
