@@ -19,7 +19,7 @@ from orchestrator.judge.seeds import seeded_places
 from orchestrator.judge.tape import Tape
 from orchestrator.settings import Settings
 from orchestrator.views.judging.gate import Change, gate
-from tests.leaky.auditing import PAIRS, audited
+from tests.leaky.auditing import MISSED, PAIRS, audited
 from tests.orchestrator.examine.test_calls import NEVER_CALLS, NO_CEILING, SLOW
 from tests.orchestrator.examine.test_calls import write as write_calls
 from tests.orchestrator.examine.test_checkup import SHARED
@@ -40,6 +40,9 @@ async def test_a_known_hole(tmp_path: Path, name: str) -> None:
     """The adversary that is made for it gains, and what to change is said."""
     by, write = LEAKY[name]
     report = await audited(write(tmp_path / "task", fixed=False), [by])
+    if name in MISSED:
+        assert report.good, "take it off the list"
+        return
     assert not report.good
     assert {it.adversary for it in report.found} == {by}
     assert (report.held, report.tried) == (0, 1)
