@@ -13,6 +13,7 @@ import os
 import shutil
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -63,7 +64,8 @@ class Images:
         self.folder = folder
         self._host = host
         self._known: dict[tuple[str, str], tuple[Rootfs, float]] = {}
-        self._turn = asyncio.Lock()
+        self._turns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._engines_turn = asyncio.Lock()
         self._engine: Engine | None = None
 
     async def image(self, name: str, realm: str = "") -> Rootfs:
@@ -71,7 +73,7 @@ class Images:
         known, until = self._known.get((name, realm), (None, 0.0))
         if known and time.monotonic() < until:
             return known
-        async with self._turn:
+        async with self._turns[name, realm]:
             known, until = self._known.get((name, realm), (None, 0.0))
             if not known or time.monotonic() >= until:
                 id_ = await self.id_of(name)
@@ -141,6 +143,10 @@ class Images:
         known = self._named(name)
         if known and not known.of_engine:
             return known.id
+        async with self._engines_turn:  # who asks for what was loaded does not wait for an engine that hangs
+            return await self._engines(name, known)
+
+    async def _engines(self, name: str, known: Named | None) -> str:
         try:
             engine = await self._asked()
         except Unavailable as error:

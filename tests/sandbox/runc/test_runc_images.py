@@ -250,6 +250,29 @@ async def test_an_engine_is_needed_once(
     assert EngineWithOne.saves == 1
 
 
+async def test_loaded_images_do_not_wait_for_an_engine(
+    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes a connection and says nothing keeps those waiting who need it, and nobody else."""
+    engine = EngineWithOne(saved(tmp_path / "image", one))
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def hangs(_: str) -> dict[str, Any]:
+        asked.set()
+        await answers.wait()
+        raise Unavailable("it was asked for too long")
+
+    monkeypatch.setattr(engine, "image", hangs)
+    monkeypatch.setattr("sandbox.backends.docker.engine.Engine", engine)
+    id_ = images.load(tmp_path / "image", NAME)
+    waiting = asyncio.create_task(images.image("engines:latest"))
+    await asked.wait()
+    assert (await asyncio.wait_for(images.image(NAME), 30)).id == id_
+    answers.set()
+    with pytest.raises(Unavailable):
+        await waiting
+
+
 async def test_no_room_for_an_image(
     images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
