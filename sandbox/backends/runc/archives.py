@@ -6,6 +6,7 @@ Everything is found by its digest, and compared with it: a file that was cut sho
 import gzip
 import hashlib
 import json
+import platform
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from sandbox.errors import Refused
 
 _CHUNK = 1 << 20
 _MOST_JSON = 16 << 20
+# By the image's names, which are those of Go.
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 
 
@@ -40,6 +43,7 @@ class Archive:
 
     def unpack(self, root: Root) -> None:
         """Every layer in turn. Raises Refused for one that is not what the image's settings say."""
+        self._refuse_foreign()
         wanted = self.image.settings.get("rootfs", {}).get("diff_ids", [])
         if len(wanted) != len(self.image.layers) or not wanted:
             raise Refused(f"{self._place.name} names no layers, or other ones than it has; save the image again")
@@ -51,6 +55,19 @@ class Archive:
                     pass
                 if hashed.digest != digest:
                     raise Refused(f"a layer in {self._place.name} is not what its image names; save the image again")
+
+    def _refuse_foreign(self) -> None:
+        """Its programs would not start, which looks like an outage then."""
+        machine = platform.machine()
+        ours = ("linux", _ARCHITECTURES.get(machine, machine))
+        theirs = tuple(
+            self.image.settings.get(name, own) for name, own in zip(("os", "architecture"), ours, strict=True)
+        )
+        if theirs != ours:
+            raise Refused(
+                f"the image is for {'/'.join(map(str, theirs))}, and this machine is {'/'.join(ours)}; "
+                "save or build it for this platform"
+            )
 
     def _read(self) -> Image:
         if self._has("manifest.json"):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.answers import fields, needed, text
 from sandbox.backends.runc.archives import open_archive
-from sandbox.backends.runc.layers import Root
+from sandbox.backends.runc.layers import DEFAULT_PATH, Root
 from sandbox.backends.runc.trees import copied_tree, remove_tree
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.posture import image_objections
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ASKED_S = 5.0
 _MAKING = ".making-"
+_PATH = "PATH="
 # An image that is saved and unpacked lies there twice for a while.
 _COPIES = 2
 
@@ -81,7 +82,7 @@ class Images:
                 if objections := image_objections(settings):
                     raise Refused(f"the image {name} is refused: {objections[0]}")
                 folder = await asyncio.to_thread(self._copy, id_, realm) if realm else self._place(id_)
-                known = Rootfs(id_, folder, tuple(map(str, settings.get("Env") or ())))
+                known = Rootfs(id_, folder, _environment(settings))
                 self._known[name, realm] = (known, time.monotonic() + ASKED_S)
             return known
 
@@ -198,7 +199,7 @@ class Images:
             root.folder.mkdir()
             root.folder.chmod(0o755)
             unpack(root)
-            root.finish()
+            root.finish(next(it for it in _environment(settings) if it.startswith(_PATH)).removeprefix(_PATH))
             os.sync()  # a folder under its last name is whole, also after a power cut
             self._write(self._record(id_), {"config": dict(settings), "files": id_})
             self._take(root.folder, self._roots / id_)
@@ -304,6 +305,11 @@ class Images:
         draft = file.with_name(f".{uuid.uuid4().hex}")
         draft.write_text(json.dumps(record), "utf-8")
         draft.replace(file)
+
+
+def _environment(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    found = tuple(map(str, settings.get("Env") or ()))
+    return found if any(it.startswith(_PATH) for it in found) else (_PATH + DEFAULT_PATH, *found)
 
 
 def _opened(folder: Path) -> int:

@@ -18,7 +18,8 @@ from sandbox.errors import Refused
 # Made beforehand, for a runtime would make them in the folder that all chambers share.
 MOUNT_POINTS = ("proc", "sys", "dev", "work", "tmp", "inputs")
 PROGRAMS = ("sh", "head", "tar")
-_PROGRAM_FOLDERS = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin")
+# What an engine gives an image that sets none.
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _HOPS = 40
 _CHUNK = 1 << 20
@@ -43,8 +44,8 @@ class Root:
         except tarfile.TarError as error:
             raise Refused(f"a layer of the image is no archive ({error}); save the image again") from error
 
-    def finish(self) -> None:
-        """Raises Refused for a folder that is no root of a chamber."""
+    def finish(self, search_path: str = DEFAULT_PATH) -> None:
+        """Raises Refused for a folder that is no root of a chamber; its programs are searched as a chamber would."""
         for name in MOUNT_POINTS:
             place = self.folder / name
             if place.is_symlink() or (place.exists() and not place.is_dir()):
@@ -52,8 +53,11 @@ class Root:
             if not place.exists():
                 _new_folder(place)
         for program in PROGRAMS:
-            if not any(self.has_file(f"{folder}/{program}") for folder in _PROGRAM_FOLDERS):
-                raise Refused(f"the image has no {program}, and no chamber starts without sh, head and tar")
+            if not any(self.has_file(f"{folder}/{program}") for folder in search_path.split(":")):
+                raise Refused(
+                    f"the image has no {program} on its PATH ({search_path[:200]}), and no chamber starts without sh, "
+                    "head and tar; take another image"
+                )
 
     def has_file(self, path: str) -> bool:
         """Whether a program in a chamber would find a file there."""

@@ -9,7 +9,9 @@ import json
 import os
 import shutil
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
+from platform import machine
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,13 +25,18 @@ NAME = "own:latest"
 PROGRAMS = [(entry(f"bin/{name}", mode=0o755), b"x") for name in ("sh", "head", "tar")]
 
 
+HERE = {"os": "linux", "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine(), machine())}
+
+
 def digest(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def settings(*layers: bytes, env: tuple[str, ...] = ("PATH=/bin",), **more: Any) -> bytes:
+def settings(
+    *layers: bytes, env: tuple[str, ...] = ("PATH=/bin",), platform: Mapping[str, str] = HERE, **more: Any
+) -> bytes:
     found = {"config": {"Env": list(env), **more}, "rootfs": {"type": "layers", "diff_ids": [*map(digest, layers)]}}
-    return json.dumps(found).encode()
+    return json.dumps({**found, **platform}).encode()
 
 
 def saved(place: Path, *layers: bytes, config: bytes | None = None) -> Path:
@@ -94,6 +101,29 @@ def test_hostile_settings(images: Images, tmp_path: Path, one: bytes, changes: A
     images.load(saved(tmp_path / "image", one, config=settings(one, **changes)), NAME)
     with pytest.raises(Refused, match=r"LD_PRELOAD|/keep"):
         asyncio.run(images.image(NAME))
+
+
+@pytest.mark.parametrize(
+    "platform", [{"os": "windows", "architecture": HERE["architecture"]}, {"architecture": "s390x"}]
+)
+def test_image_for_another_machine(images: Images, tmp_path: Path, one: bytes, platform: dict[str, str]) -> None:
+    """Told when it is loaded: nothing of it could start, which would look like an outage."""
+    with pytest.raises(Refused, match=r"is for (windows|linux/s390x).*for this platform"):
+        images.load(saved(tmp_path / "image", one, config=settings(one, platform=platform)), NAME)
+    assert not images.loaded()
+
+
+async def test_image_without_a_path(images: Images, tmp_path: Path, one: bytes) -> None:
+    """It gets what an engine gives it, else the runtime finds no sh."""
+    images.load(saved(tmp_path / "image", one, config=settings(one, env=("LANG=C",))), NAME)
+    path, *others = (await images.image(NAME)).environment
+    assert path.startswith("PATH=/usr/local/sbin:")
+    assert others == ["LANG=C"]
+
+
+def test_path_without_our_programs(images: Images, tmp_path: Path, one: bytes) -> None:
+    with pytest.raises(Refused, match=r"no sh on its PATH \(/opt\)"):
+        images.load(saved(tmp_path / "image", one, config=settings(one, env=("PATH=/opt",))), NAME)
 
 
 def test_a_changed_layer_is_refused(images: Images, tmp_path: Path, one: bytes) -> None:
