@@ -6,7 +6,6 @@ realms share no file, and with it no cache of the host: each realm has a copy of
 
 import asyncio
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -21,9 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox.answers import fields, needed, text
+from sandbox.backends.runc import staging
 from sandbox.backends.runc.archives import open_archive
 from sandbox.backends.runc.layers import DEFAULT_PATH, Root
-from sandbox.backends.runc.trees import copied_tree, remove_tree
+from sandbox.backends.runc.trees import copied_tree
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.posture import image_objections
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from sandbox.backends.docker.engine import Engine
 
 ASKED_S = 5.0
-_MAKING = ".making-"
 _PATH = "PATH="
 # An image that is saved and unpacked lies there twice for a while.
 _COPIES = 2
@@ -119,22 +118,8 @@ class Images:
         return self._settings(id_)
 
     def sweep(self) -> list[str]:
-        """Remove what processes that died had begun to unpack; one that still works at it holds a lock."""
-        removed = []
-        for place in self._roots.glob(f"{_MAKING}*"):
-            try:
-                descriptor = _opened(place)
-            except FileNotFoundError:
-                continue  # its owner has just ended its work, or somebody else sweeps, too
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(place)
-                removed.append(place.name)
-            except BlockingIOError:
-                continue
-            finally:
-                os.close(descriptor)
-        return removed
+        """Remove what processes that died had begun to unpack."""
+        return staging.sweep(self._roots)
 
     async def id_of(self, name: str) -> str:
         """Unpacked, when it was not yet. Raises Refused for an image that is not there.
@@ -161,8 +146,8 @@ class Images:
         id_ = needed(record, "Id").removeprefix("sha256:")
         if not self._record(id_).exists() or not self._place(id_).is_dir():
             await asyncio.to_thread(self._refuse_without_room, int(text(record, "Size") or 0))
-            with self._writing(), self._made() as staging:
-                archive = staging / "image.tar"
+            with self._writing(), staging.made(self._roots) as folder:
+                archive = folder / "image.tar"
                 await engine.save_image(needed(record, "Id"), archive)
                 await asyncio.to_thread(self._unpack_saved, archive, id_, fields(record, "Config"))
         if known != Named(name, id_, of_engine=True):
@@ -194,8 +179,8 @@ class Images:
             self._publish(id_, settings, opened.unpack)
 
     def _publish(self, id_: str, settings: Mapping[str, Any], unpack: Callable[[Root], None]) -> None:
-        with self._made() as staging:
-            root = Root(staging / "root")
+        with staging.made(self._roots) as folder:
+            root = Root(folder / "root")
             root.folder.mkdir()
             root.folder.chmod(0o755)
             unpack(root)
@@ -207,10 +192,10 @@ class Images:
     def _copy(self, id_: str, realm: str) -> Path:
         place = self._roots / f"{self._files(id_)}.{realm}"
         if not place.is_dir():
-            with self._writing(), self._made() as staging:
-                copied_tree(self._place(id_), staging / "root")
+            with self._writing(), staging.made(self._roots) as folder:
+                copied_tree(self._place(id_), folder / "root")
                 os.sync()
-                self._take(staging / "root", place)
+                self._take(folder / "root", place)
         return place
 
     def _take(self, made: Path, place: Path) -> None:
@@ -219,31 +204,6 @@ class Images:
         except OSError:
             if not place.is_dir():  # somebody else was first with the same image
                 raise
-
-    @contextmanager
-    def _made(self) -> Iterator[Path]:
-        """A folder for what is not whole yet, locked for as long as we are at it."""
-        self._roots.mkdir(mode=0o700, parents=True, exist_ok=True)
-        staging, descriptor = self._locked()
-        try:
-            yield staging
-        finally:
-            remove_tree(staging)
-            os.close(descriptor)
-
-    def _locked(self) -> tuple[Path, int]:
-        """A sweep of somebody else may come between a folder and its lock: then there is another one."""
-        while True:
-            staging = self._roots / f"{_MAKING}{uuid.uuid4().hex}"
-            staging.mkdir(mode=0o700)
-            try:
-                descriptor = _opened(staging)
-            except FileNotFoundError:
-                continue
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if staging.exists():
-                return staging, descriptor
-            os.close(descriptor)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -310,10 +270,6 @@ class Images:
 def _environment(settings: Mapping[str, Any]) -> tuple[str, ...]:
     found = tuple(map(str, settings.get("Env") or ()))
     return found if any(it.startswith(_PATH) for it in found) else (_PATH + DEFAULT_PATH, *found)
-
-
-def _opened(folder: Path) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def _named(file: Path) -> Named | None:

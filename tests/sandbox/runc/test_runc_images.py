@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from sandbox.backends.runc.images import Images
+from sandbox.backends.runc.staging import made
 from sandbox.errors import Refused, Unavailable
 from tests.sandbox.runc.test_runc_layers import entry, layer
 
@@ -188,7 +189,7 @@ def test_full_disk(images: Images, tmp_path: Path, one: bytes, monkeypatch: pyte
 
 def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
     """What a process that died began to unpack is removed; what one is at is not."""
-    with images._made() as at_work:
+    with made(images.folder / "roots") as at_work:
         dead = at_work.with_name(".making-dead")
         dead.mkdir()
         (dead / "x").write_text("x")
@@ -207,14 +208,14 @@ def test_sweep_between_a_folder_and_its_lock(images: Images, monkeypatch: pytest
         lock(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with images._made() as at_work:
+    with made(images.folder / "roots") as at_work:
         assert len(swept) == 1
         assert at_work.is_dir()
         assert images.sweep() == []
 
 
 def make(images: Images) -> None:
-    with images._made() as at_work:
+    with made(images.folder / "roots") as at_work:
         assert at_work.is_dir()
 
 
