@@ -62,12 +62,13 @@ class Host(Protocol):
     async def record(self, chamber: str) -> str:
         """All that the host has written down about a chamber."""
 
-    async def working_directory(self, chamber: str) -> str: ...
+    async def working_directory(self, chamber: str) -> str:
+        """Where its first process was told to start, or where the kernel sees it."""
 
     async def image_settings(self, name: str) -> Mapping[str, Any]: ...
 
     async def files_of(self, image: str, realm: str) -> set[str]:
-        """What chambers of a realm read of an image: layers, or folders."""
+        """What chambers of a realm read of an image: layers, or files by their numbers."""
 
     def derived(self, image: str, change: str) -> AbstractAsyncContextManager[str]:
         """An image with one setting changed by an instruction of a Dockerfile, for as long as it is needed."""

@@ -1,10 +1,13 @@
 """The host's view of chambers on one's own machine, for rows that look from outside: an engine's, or a runtime's."""
 
+import asyncio
 import json
+import subprocess
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sandbox.answers import fields, items, text
@@ -12,8 +15,9 @@ from sandbox.attacks.attack import Arena
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.backends.runc.backend import RuncBackend
-from sandbox.backends.runc.estate import owners
+from sandbox.backends.runc.runtime import working_directory
 from sandbox.config import DockerConfig, RuncConfig
+from sandbox.environment import child_environment
 from sandbox.errors import Refused
 from sandbox.posture import FULL, Posture
 
@@ -121,30 +125,35 @@ class RuncHost:
         return (estate.folder / id_).exists() or estate.cgroups.exists(estate.group(id_))
 
     async def answers(self) -> None:
-        """Other owners are seen, and who lives of them: what a machine that is choked would not let us."""
-        owners(self.config.folder)
+        """A process is started: what a machine that is choked does late, or not at all."""
+        await asyncio.to_thread(subprocess.run, ["true"], env=child_environment(), check=True)
 
     async def cpu_seconds(self, chamber: str) -> float:
-        return self.backend.estate.cgroups.cpu_seconds(self.backend.estate.group(chamber.rpartition("-")[2]))
+        estate = self.backend.estate
+        return estate.cgroups.cpu_seconds(estate.group(self._folder(chamber).name))
 
     async def kept_log(self, chamber: str) -> bytes:
         """Whatever the runtime wrote down while the chamber was alive."""
-        return (self.backend.estate.folder / chamber.rpartition("-")[2] / "log").read_bytes()
+        return (self._folder(chamber) / "log").read_bytes()
 
     async def record(self, chamber: str) -> str:
-        return self._spec(chamber)
+        """Every file that we and the runtime wrote, and what the kernel shows of the chamber's first process."""
+        folder = self._folder(chamber)
+        process = Path("/proc") / (folder / "pid").read_text()
+        files = [*sorted(it for it in folder.rglob("*") if it.is_file()), process / "cmdline", process / "environ"]
+        return "\n".join(it.read_bytes().decode("utf-8", "replace") for it in files)
 
     async def working_directory(self, chamber: str) -> str:
-        return text(json.loads(self._spec(chamber)), "process", "cwd")
+        return working_directory(int((self._folder(chamber) / "pid").read_text()))
 
-    def _spec(self, chamber: str) -> str:
-        return (self.backend.estate.folder / chamber.rpartition("-")[2] / "config.json").read_text("utf-8")
+    def _folder(self, chamber: str) -> Path:
+        return self.backend.estate.folder / chamber.rpartition("-")[2]
 
     async def image_settings(self, name: str) -> Mapping[str, Any]:
         return self.backend.images.settings(await self.backend.images.id_of(name))
 
     async def files_of(self, image: str, realm: str) -> set[str]:
-        return {str((await self.backend.images.image(image, realm)).folder)}
+        return await asyncio.to_thread(_numbers, (await self.backend.images.image(image, realm)).folder)
 
     @asynccontextmanager
     async def derived(self, image: str, change: str) -> AsyncIterator[str]:
@@ -156,6 +165,12 @@ class RuncHost:
             yield name
         finally:
             images.forget(name, made)
+
+
+def _numbers(folder: Path) -> set[str]:
+    """Two files with one number are one, whatever their paths say."""
+    found = [it.lstat() for it in folder.rglob("*") if it.is_symlink() or it.is_file()]
+    return {f"{it.st_dev}:{it.st_ino}" for it in found}
 
 
 def _changed(settings: Mapping[str, Any], change: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ async def working_directory(arena: Arena) -> Finding:
         outcome = await cold.run(PLACE, image=name)
     seen = told(outcome)
     inside = seen.get("here") == "/work/src" and seen["first"] in ("/work", "PermissionError")
-    blocked = not accepted and reported == "/" and inside
+    blocked = not accepted and reported in ("/", "/work") and inside
     evidence = f"of {len(wanted)} places accepted: {accepted or 'none'}; the host reports {reported}; inside {seen}"
     return Finding(ran and bool(seen), blocked, str(outcome.ending), evidence[:240])
 

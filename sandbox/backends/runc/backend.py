@@ -19,7 +19,7 @@ from sandbox.backends.runc.estate import Estate
 from sandbox.backends.runc.hold import RuncHold
 from sandbox.backends.runc.images import Images, Rootfs
 from sandbox.backends.runc.link import RuncLink
-from sandbox.backends.runc.runtime import Runtime, find_runtime
+from sandbox.backends.runc.runtime import INSIDE, Runtime, find_runtime, working_directory
 from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
 from sandbox.backends.runc.trees import copied_tree
 from sandbox.errors import Refused, SandboxError, Unavailable
@@ -225,6 +225,10 @@ class RuncBackend:
                 raise Unavailable(f"start: {name} ended as soon as it was made")
             if found := self._limit_differences(cgroups.limits(group), limits):
                 raise Refused(f"the runtime would not hold what was asked for: {'; '.join(found)}")
+            if (place := working_directory(pid)) not in INSIDE:
+                raise Refused(f"{self._runtime.program} started a chamber in {place}; install a newer one")
+        except OSError as error:
+            raise Unavailable(f"start: {name} ended as soon as it was made") from error
         except BaseException:
             os.close(grip)
             raise

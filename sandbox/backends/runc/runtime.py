@@ -23,6 +23,8 @@ PACKAGES = {"runc": "runc", "runsc": "runsc"}
 # mends, which no number shows. This is the oldest whose cgroups of version 2 are complete.
 OLDEST_RUNC = (1, 1, 0)
 OLDEST_RUNSC = 20220101
+# Where a chamber's first process is started, and where it goes from there.
+INSIDE = ("/", "/work")
 _ASK_S = 30.0
 # A runtime lives for some milliseconds: to collect its garbage, or to spread over all processors, is lost work.
 _ENVIRONMENT = {"PATH": SEARCH_PATH, "GOGC": "off", "GOMAXPROCS": "1"}
@@ -123,6 +125,18 @@ def is_too_old(name: str, version: str) -> bool:
         return not numbers or tuple(map(int, numbers.groups())) < OLDEST_RUNC
     day = re.search(r"(20\d{6})", version)
     return not day or int(day[1]) < OLDEST_RUNSC
+
+
+def working_directory(pid: int) -> str:
+    """Where a chamber's first process is, by the kernel: its root, its /work, or a place that is not the chamber's.
+
+    A directory that the runtime inherited leads out of a chamber (CVE-2024-21626). Raises OSError when it is gone.
+    """
+    here = Path(f"/proc/{pid}/cwd")
+    for place in INSIDE:
+        if here.samefile(f"/proc/{pid}/root{place}"):
+            return place
+    return f"{here.readlink()} (neither its root nor its /work)"
 
 
 def _last_error(log: Path) -> str:

@@ -170,6 +170,24 @@ async def test_runtime_that_lets_a_chamber_swap(tmp_path: Path, monkeypatch: pyt
         await backend.close()
 
 
+async def test_runtime_that_starts_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that a runtime inherited may lead out of the chamber: the kernel is asked where it is."""
+    backend = await connected(tmp_path)
+
+    def elsewhere(*words: Any, **more: Any) -> dict[str, Any]:
+        found = spec.oci_spec(*words, **more)
+        found["process"].update(cwd="/usr", args=["sleep", "60"])
+        return found
+
+    monkeypatch.setattr("sandbox.backends.runc.backend.oci_spec", elsewhere)
+    try:
+        with pytest.raises(Refused, match=r"started a chamber in /usr \(neither its root"):
+            await backend.open(TRUE)
+        assert not list((tmp_path / "chambers" / backend.owner).iterdir())
+    finally:
+        await backend.close()
+
+
 async def test_killed_from_outside_is_the_chambers_own_end(tmp_path: Path) -> None:
     """Somebody who kills a chamber's processes on the host leaves no outcome of ours behind it: it failed."""
     backend = await connected(tmp_path)
