@@ -172,14 +172,6 @@ def variable_names() -> list[str]:
     return [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
 
 
-def secret_variables() -> frozenset[str]:
-    """Those that hold keys: no program of others gets them from us."""
-    secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
-    return frozenset(
-        {f"{PREFIX}{name.upper()}" for name in secret} | {it for it, name in _SHARED.items() if name in secret}
-    )
-
-
 def unknown_variables() -> list[str]:
     """Variables that look like settings and are none: a typo must not be taken for the default."""
     ours = (name for name in os.environ if name.upper().startswith(PREFIX))

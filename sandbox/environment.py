@@ -13,7 +13,7 @@ PROXIES = tuple(
     for name in ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
     for written in (name, name.upper())
 )
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 # Where things are, whose they are, and how they are written. Every process gets these.
 BASIC = (
@@ -21,8 +21,8 @@ BASIC = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "LD_LIBRARY_PATH"),
 )
 DOCKER = ("DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
-MODAL = ("MODAL_*", *PROXIES, *_CERTIFICATES)
-PIP = ("PIP_*", "NETRC", *PROXIES, *_CERTIFICATES)
+MODAL = ("MODAL_*", *PROXIES, *CERTIFICATES)
+PIP = ("PIP_*", "NETRC", *PROXIES, *CERTIFICATES)
 # Its own, and those by which the clouds that we rent from know an account. Whole families are not allowed: keys of
 # models are named AWS_BEARER_TOKEN_BEDROCK and GOOGLE_API_KEY.
 SKYPILOT = (
@@ -33,7 +33,7 @@ SKYPILOT = (
     *("AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
     *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"),
     *PROXIES,
-    *_CERTIFICATES,
+    *CERTIFICATES,
 )
 
 

@@ -50,8 +50,9 @@ class NotifierContext:
 class Notifier(Protocol):
     """One target. It is made, called and closed in a process of its own; what it raises is told once, at the end.
 
-    Its factory takes a NotifierContext. It may have `topics`, the topics that it gets where nobody says which, and
-    `check(where)`, which raises ValueError with one line before the campaign begins.
+    Its factory takes a NotifierContext. It may have `topics`, the topics that it gets where nobody says which,
+    `variables`, names of the environment that it needs (`MLFLOW_*`), and `check(where)`, which raises ValueError with
+    one line before the campaign begins.
     """
 
     def tell(self, news: News) -> None: ...

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from orchestrator.notify.base import USUAL, News, NotifierContext
 from orchestrator.notify.retrying import Again, retried
+from sandbox.environment import child_environment
 
 TIMEOUT_S = 30.0
 
@@ -44,7 +45,7 @@ class Command:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env={**os.environ, "BLASTDOOR_TOPIC": news.topic},
+            env=child_environment(BLASTDOOR_TOPIC=news.topic),
         ) as process:
             try:
                 process.communicate(news.model_dump_json().encode() + b"\n", timeout=TIMEOUT_S)

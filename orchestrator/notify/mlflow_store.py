@@ -16,6 +16,7 @@ class Mlflow:
     """`where` is a tracking address as MLflow writes it: sqlite:///runs.db, http://host:5000."""
 
     topics: ClassVar = frozenset({Topic.ATTEMPT, Topic.CHAMPION, Topic.STOPPED})
+    variables: ClassVar = ("MLFLOW_*",)
 
     def __init__(self, context: NotifierContext) -> None:
         # It would tell its makers how it is used.

@@ -6,16 +6,16 @@ None of that may be in the clock of a trial, so they get an interpreter of their
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import IO, cast
 
 from orchestrator.notify.base import News, NotifierContext
 from orchestrator.notify.target import Target
+from sandbox.environment import CERTIFICATES, PROXIES, child_environment
 
 # News that nobody has taken yet; what comes on top is counted and dropped.
 WAITING_MOST = 10_000
@@ -26,10 +26,7 @@ GRACE_S = 10.0
 class Post:
     """Raises nothing once it stands: what goes wrong is in `faults`, one line each, after it was closed."""
 
-    def __init__(
-        self, targets: Sequence[Target], campaign: str, task: str, run: int, *, without: frozenset[str] = frozenset()
-    ) -> None:
-        """`without` names variables that notifiers do not get: the keys of others."""
+    def __init__(self, targets: Sequence[Target], campaign: str, task: str, run: int) -> None:
         self._queue: queue.Queue[bytes | None] = queue.Queue(WAITING_MOST)
         self._dropped = 0
         self._faults: list[str] = []
@@ -38,7 +35,7 @@ class Post:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_environment(os.environ, without),
+            env=child_environment({*PROXIES, *CERTIFICATES, *(name for it in targets for name in it.variables)}),
             start_new_session=True,  # Ctrl-C is for the campaign, which then tells that it stopped
         )
         to_worker, from_worker = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
@@ -87,7 +84,3 @@ class Post:
         with pipe:
             for line in pipe:
                 self._faults.append(line.decode("utf-8", "replace").strip())
-
-
-def _environment(own: Mapping[str, str], without: frozenset[str]) -> dict[str, str]:
-    return {name: value for name, value in own.items() if name.upper() not in without}

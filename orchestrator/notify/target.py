@@ -19,6 +19,7 @@ class Target:
     name: str
     where: str = field(repr=False)
     topics: frozenset[Topic]
+    variables: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -35,7 +36,7 @@ class Target:
         if check:
             check(where.strip())
         asked = _topics(topics) if colon else frozenset(getattr(factory, "topics", USUAL))
-        return cls(name.strip(), where.strip(), asked)
+        return cls(name.strip(), where.strip(), asked, tuple(getattr(factory, "variables", ())))
 
 
 def _topics(text: str) -> frozenset[Topic]:

@@ -12,6 +12,7 @@ class Wandb:
     """`where` is a folder. Nothing is sent to anybody. A session is a run of its own there: offline, none can go on."""
 
     topics: ClassVar = frozenset({Topic.ATTEMPT, Topic.CHAMPION, Topic.STOPPED})
+    variables: ClassVar = ("WANDB_*",)
 
     def __init__(self, context: NotifierContext) -> None:
         # It would send its own faults to its makers.

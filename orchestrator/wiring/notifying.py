@@ -9,7 +9,7 @@ from orchestrator.notify.post import Post
 from orchestrator.notify.reporter import Reporter
 from orchestrator.notify.target import Target
 from orchestrator.registry import told
-from orchestrator.settings import Settings, secret_variables
+from orchestrator.settings import Settings
 from orchestrator.wiring.opening import Opened
 from orchestrator.wiring.resuming import CannotOpen
 
@@ -34,7 +34,7 @@ async def notifying(opened: Opened, settings: Settings, say: Say = lambda _: Non
     book = opened.bench.book
     campaign = book.state.campaign
     reporter = Reporter(book.state, book.accounts, opened.options["wall"])
-    post = Post(targets, campaign.id, campaign.name, campaign.run, without=secret_variables())
+    post = Post(targets, campaign.id, campaign.name, campaign.run)
     faults: list[str] = []
 
     def on_event(event: e.Event, at: str) -> None:

@@ -9,11 +9,13 @@ import pytest
 from orchestrator.choices import BACKENDS
 
 ROOT = Path(__file__).parents[2]
-# The machine is where one's own engine is installed and started: there "docker" is a program.
+# The machine is where one's own engine is installed and started: there "docker" is a program. Hosts are what attacks
+# look at from outside: an engine's, or a runtime's.
 HOMES = (
     "orchestrator/choices.py",
     "orchestrator/machine/",
     "orchestrator/wiring/backends/",
+    "sandbox/attacks/hosts.py",
     "sandbox/backends/",
     "sandbox/config/",
 )
@@ -24,36 +26,40 @@ ASKING = ("isinstance", "issubclass", "cast")
 BEGINNING = ("startswith", "endswith", "removeprefix", "get")
 
 
-def branches(code: str) -> list[int]:
+# In the sandbox these are names of runtimes, which an engine has, too.
+RUNTIMES = ("runc", "runsc")
+
+
+def branches(code: str, names: tuple[str, ...] = NAMES) -> list[int]:
     """The lines that ask for a backend by its name or by its class."""
-    if not any(name in code for name in (*NAMES, *CLASSES)):
+    if not any(name in code for name in (*names, *CLASSES)):
         return []
-    return sorted({getattr(node, "lineno", 0) for node in ast.walk(ast.parse(code)) if any(_asks(node))})
+    return sorted({getattr(node, "lineno", 0) for node in ast.walk(ast.parse(code)) if any(_asks(node, names))})
 
 
-def _asks(node: ast.AST) -> Iterator[bool]:
+def _asks(node: ast.AST, names: tuple[str, ...]) -> Iterator[bool]:
     match node:
         case ast.Compare():
-            yield from (_is_named(part) for side in (node.left, *node.comparators) for part in ast.walk(side))
+            yield from (_is_named(part, names) for side in (node.left, *node.comparators) for part in ast.walk(side))
             yield from (_is_class(side) for side in (node.left, *node.comparators))
         case ast.Dict():
-            yield from (_is_named(part) for key in node.keys if key for part in ast.walk(key))
+            yield from (_is_named(part, names) for key in node.keys if key for part in ast.walk(key))
         case ast.Subscript():
-            yield _is_named(node.slice)
+            yield _is_named(node.slice, names)
         case ast.MatchValue():
-            yield _is_named(node.value)
+            yield _is_named(node.value, names)
         case ast.MatchClass():
             yield _is_class(node.cls)
         case ast.Call(func=ast.Name(id=name)) if name in ASKING:
             yield from (_is_class(part) for word in node.args for part in ast.walk(word))
         case ast.Call(func=ast.Attribute(attr=name)) if name in BEGINNING:
-            yield from (_is_named(part) for word in node.args for part in ast.walk(word))
+            yield from (_is_named(part, names) for word in node.args for part in ast.walk(word))
 
 
-def _is_named(node: ast.AST) -> bool:
+def _is_named(node: ast.AST, names: tuple[str, ...]) -> bool:
     """`skypilot`, and what the name of a site begins with: `skypilot/`."""
     text = node.value if isinstance(node, ast.Constant) else None
-    return isinstance(text, str) and text.partition("/")[0] in NAMES
+    return isinstance(text, str) and text.partition("/")[0] in names
 
 
 def _is_class(node: ast.AST) -> bool:
@@ -72,7 +78,16 @@ def _files() -> list[str]:
 def test_nobody_asks_which_backend_it_is() -> None:
     """Outside the backends' homes there is no branch on a name, and no question for a class."""
     assert len(_files()) > 300
-    found = {name: lines for name in _files() if (lines := branches((ROOT / name).read_text(encoding="utf-8")))}
+    sandboxed = tuple(name for name in NAMES if name not in RUNTIMES)
+    found = {
+        name: lines
+        for name in _files()
+        if (
+            lines := branches(
+                (ROOT / name).read_text(encoding="utf-8"), sandboxed if name.startswith("sandbox/") else NAMES
+            )
+        )
+    }
     assert found == {}
 
 

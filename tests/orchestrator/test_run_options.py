@@ -34,7 +34,9 @@ from orchestrator.wiring.options import Options
 OF_ANOTHER_MEANING = {
     ("ab", "--arms"),  # the two sides of a comparison
     ("attack", "--runtime"),  # of several, one after the other
+    ("audit", "--proposer"),  # who is asked for cheats
     ("chart", "--width"),  # of a picture
+    ("discover", "--wall"),  # of the repository's own tests
     ("doctor", "--runtime"),
     ("exec", "--gpu"),  # a limit of one chamber
     ("exec", "--wall"),

@@ -14,6 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.environment import child_environment
 from sandbox.errors import Refused, Unavailable
 
 # sbin is not on everybody's path.
@@ -27,7 +28,7 @@ OLDEST_RUNSC = 20220101
 INSIDE = ("/", "/work")
 _ASK_S = 30.0
 # A runtime lives for some milliseconds: to collect its garbage, or to spread over all processors, is lost work.
-_ENVIRONMENT = {"PATH": SEARCH_PATH, "GOGC": "off", "GOMAXPROCS": "1"}
+_ENVIRONMENT = child_environment(PATH=SEARCH_PATH, GOGC="off", GOMAXPROCS="1")
 _LET_IN = 'echo $$ >"$0" && exec "$@"'
 
 
@@ -106,7 +107,7 @@ def find_runtime(name: str, search: str = SEARCH_PATH) -> Runtime:
         raise Refused(f"there is no {name} on this machine; install it (on Debian: apt-get install {PACKAGES[name]})")
     try:
         asked = subprocess.run(
-            [program, "--version"], env={"PATH": SEARCH_PATH}, capture_output=True, timeout=_ASK_S, check=False
+            [program, "--version"], env=_ENVIRONMENT, capture_output=True, timeout=_ASK_S, check=False
         )
         said = asked.stdout.decode("utf-8", "replace")
     except (OSError, subprocess.TimeoutExpired) as error:
