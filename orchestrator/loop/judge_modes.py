@@ -4,6 +4,7 @@ The name, and what a task may ask for with it, is in domain/tier.py. Everybody e
 them it is; Jobs brings it along, since what is beneath this module cannot import it.
 """
 
+import math
 from collections.abc import Mapping
 from contextlib import closing
 
@@ -120,11 +121,11 @@ class JudgeMode:
         """Run and judge for somebody who looks on, and record nothing. Raises Unavailable when the engine fails."""
         return await rehearse_outputs(parts, mode, tree, node)
 
-    async def profile(self, parts: Parts, tree: Tree) -> Profiled:
-        """Run it as a trial is run, with our own module that looks on. Nobody judges what it leaves. Raises what the
-        door does.
+    async def profile(self, parts: Parts, tree: Tree, wall_s: float = math.inf) -> Profiled:
+        """Run it as a trial is run, with our own module that looks on, for no longer than `wall_s`. Nobody judges what
+        it leaves. Raises what the door does.
         """
-        return await profile_outputs(parts, *self.job_of(parts, NODE, Mode.SUBMIT, tree), tree)
+        return await profile_outputs(parts, *self.job_of(parts, NODE, Mode.SUBMIT, tree), tree, wall_s)
 
     async def judge_again(self, parts: Parts, outputs: Mapping[str, bytes]) -> None:
         """Let the judge work once more on the baseline, which left these outputs."""
@@ -237,8 +238,8 @@ class RelayMode(JudgeMode):
     async def rehearse(self, parts: Parts, mode: Mode, tree: Tree, node: str) -> Rehearsal:
         return await rehearse_calls(parts, mode, tree, node)
 
-    async def profile(self, parts: Parts, tree: Tree) -> Profiled:
-        return await profile_calls(parts, NODE, tree)
+    async def profile(self, parts: Parts, tree: Tree, wall_s: float = math.inf) -> Profiled:
+        return await profile_calls(parts, NODE, tree, wall_s)
 
     async def judge_again(self, parts: Parts, outputs: Mapping[str, bytes]) -> None:
         del outputs
@@ -282,9 +283,9 @@ class SharedMode(JudgeMode):
         del task
         return dict(outputs)
 
-    async def profile(self, parts: Parts, tree: Tree) -> Profiled:
+    async def profile(self, parts: Parts, tree: Tree, wall_s: float = math.inf) -> Profiled:
         """Its files are in a folder of their own."""
-        return await profile_outputs(parts, *self.job_of(parts, NODE, Mode.SUBMIT, tree), tree, "candidate")
+        return await profile_outputs(parts, *self.job_of(parts, NODE, Mode.SUBMIT, tree), tree, wall_s, "candidate")
 
     async def judge(self, parts: Parts, outputs: Mapping[str, bytes], mode: Mode, node: str) -> Judgement:
         """The result is among them."""

@@ -5,13 +5,14 @@ one line says so, and the search goes on as it would have.
 """
 
 import asyncio
+import math
 from dataclasses import dataclass
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.profile import Profile
-from orchestrator.domain.records import PROFILE, Phase, Spent
+from orchestrator.domain.records import PROFILE, Phase, Purpose, Spent
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import OUT, SOURCE
@@ -26,6 +27,10 @@ from orchestrator.offload import offload, offload_disk
 from sandbox import Bundle, Job, Refused
 
 _PROCESSES = 32
+# A run that is traced may take so many times as long as the baseline's trial, and so much more.
+_TIMES = 4
+_MORE_S = 60.0
+_RENTED = "chambers are rented here, so it would cost; --hints hot or reached takes one all the same"
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ def is_due(bench: Workbench) -> bool:
 async def take_profile(bench: Workbench) -> None:
     """Run it, and record what came of it. A provider's failure is no reason to wait: it is only a hint."""
     run, tree = bench.state.run, await bench.tree(bench.state.run.root)
-    if why := await offload(_nothing_to_see, bench, tree):
+    if why := _too_dear(bench) or await offload(_nothing_to_see, bench, tree):
         bench.book.record(e.ProfileTaken(run=run.number, why=why))
         return
     hold, amounts = f"{PROFILE}#{run.number}", worst_of_run(bench)
@@ -58,7 +63,7 @@ async def take_profile(bench: Workbench) -> None:
         return
     bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()), e.ProfileIntended(run=run.number))
     try:
-        found = await bench.judge_mode.profile(bench, tree)
+        found = await bench.judge_mode.profile(bench, tree, _wall_s(bench))
     except asyncio.CancelledError:
         end_profile(bench)
         raise
@@ -74,6 +79,16 @@ async def take_profile(bench: Workbench) -> None:
         bench.book.record(e.ProfileTaken(run=run.number, profile=kept, why=why, spent=found.spent), settled)
 
 
+def _too_dear(bench: Workbench) -> str:
+    return _RENTED if bench.hints == "auto" and bench.door.tariff.is_rented else ""
+
+
+def _wall_s(bench: Workbench) -> float:
+    """A trial may be allowed an hour and take a second: a hint is not worth the hour."""
+    trials = [it for it in bench.state.trials_of(bench.state.run.root) if it.purpose is Purpose.SUBMIT and it.ended]
+    return _TIMES * trials[-1].spent.milliseconds / 1000 + _MORE_S if trials else math.inf
+
+
 def _nothing_to_see(bench: Workbench, tree: Tree) -> str:
     """In a thread: files are read."""
     from orchestrator.proposers.operators.files import editable_texts
@@ -83,7 +98,9 @@ def _nothing_to_see(bench: Workbench, tree: Tree) -> str:
     return "" if has else "no editable file is Python"
 
 
-async def profile_outputs(parts: Parts, job: Job, bundle: Bundle, tree: Tree, beneath: str = "") -> Profiled:
+async def profile_outputs(
+    parts: Parts, job: Job, bundle: Bundle, tree: Tree, wall_s: float, beneath: str = ""
+) -> Profiled:
     """Of a job that runs by itself. It may be slower than a trial: what it left until it was ended counts as well."""
     path = [f"{SOURCE}/{HELPERS_FOLDER}", *filter(None, [job.env.get("PYTHONPATH")])]
     told = {
@@ -93,6 +110,7 @@ async def profile_outputs(parts: Parts, job: Job, bundle: Bundle, tree: Tree, be
     }
     limits = job.limits.model_copy(
         update={
+            "wall": min(job.limits.wall, wall_s),
             "output_files": job.limits.output_files + 2 * _PROCESSES,
             "output_bytes": job.limits.output_bytes + _PROCESSES * MOST_BYTES,
         }
@@ -104,9 +122,9 @@ async def profile_outputs(parts: Parts, job: Job, bundle: Bundle, tree: Tree, be
     return Profiled(found, ran.spent, f"the run with it ended as {ran.outcome.ending}" if ran.outcome.why else "")
 
 
-async def profile_calls(parts: Parts, node: str, tree: Tree) -> Profiled:
+async def profile_calls(parts: Parts, node: str, tree: Tree, wall_s: float) -> Profiled:
     """Of a candidate that a judge calls, with that judge."""
-    met = await relayed(parts, node, Mode.SUBMIT, tree, profiled=True)
+    met = await relayed(parts, node, Mode.SUBMIT, tree, profiled_s=wall_s)
     for error in (met.judge.error, met.candidate.error):
         if isinstance(error, NotStarted | BrokeOff | TooLarge):
             raise error

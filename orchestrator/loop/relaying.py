@@ -67,11 +67,11 @@ async def relayed(
     stand_in: StandIn | None = None,
     tape: Tape | None = None,
     *,
-    profiled: bool = False,
+    profiled_s: float | None = None,
 ) -> Met:
     """One meeting of this tree with the judge. Raises Refused for a job that cannot run at all.
 
-    `profiled`: our own module looks on at the candidate's.
+    `profiled_s`: our own module looks on at the candidate's, which has no more time than that.
     """
     job = parts.judge.jobs[mode]
     job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
@@ -80,15 +80,18 @@ async def relayed(
     if stand_in:
         own = own.model_copy(update={"command": stand_in.command, "build": own.build if stand_in.builds else ()})
     bundle = candidate_bundle(tree, stand_in.files if stand_in else None)
-    if profiled:
-        own = own.model_copy(update={"env": {**own.env, "BLASTDOOR_PROFILE_ROOT": SOURCE}})
+    if profiled_s is not None:
+        less_s = max(0.0, wall - profiled_s)
+        limits = own.limits.model_copy(update={"wall": own.limits.wall - less_s})
+        own = own.model_copy(update={"env": {**own.env, "BLASTDOOR_PROFILE_ROOT": SOURCE}, "limits": limits})
+        wall -= less_s
         bundle = together(bundle, bundle_of(profiler(), HELPERS_FOLDER))
     candidate = Seat(parts.door, own, bundle, wall)
     judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
     async with parts.door.turn(own):
         awake = parts.door.awake
         slept, waited = awake.slept, awake.waited()
-        met = await meet(candidate, judge, listener, tape, profiled=profiled)
+        met = await meet(candidate, judge, listener, tape, profiled=profiled_s is not None)
         met.slept_s = max(awake.slept - slept, awake.waited() - waited)
     for part in (met.judge, met.candidate):
         if isinstance(part.error, Refused):

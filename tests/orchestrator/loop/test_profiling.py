@@ -11,8 +11,12 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.judge.profile import FOLDER
 from orchestrator.wiring.beginning import How
-from sandbox import Unavailable
+from sandbox import Job, Unavailable
 from sandbox.backends.fake.backend import Guest
+from sandbox.backends.fake.rent import Rent
+from tests.orchestrator.loop import relay_script
+from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
+from tests.orchestrator.loop.rented import rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import scripted
 from tests.orchestrator.loop.test_operators import Reading, code_task, history
@@ -141,3 +145,52 @@ async def test_run_that_is_under_way_gets_none(tmp_path: Path) -> None:
     async with scripted(folder, Told(), how=How.RESUME) as session:
         await session.run()
         assert not session.of(e.ProfileTaken)
+
+
+@pytest.mark.parametrize(("hints", "runs"), [("auto", 0), ("reached", 1)])
+async def test_rented_chambers_only_where_it_is_said(tmp_path: Path, hints: str, runs: int) -> None:
+    """It costs money there: unless somebody asks for it, there is none, and one line says so."""
+    script = Told()
+    site = rented_site(script, Rent(usd_per_second=0.01))
+    async with scripted(code_task(tmp_path), script, site=site, **flags(hints=hints, attempts=2)) as session:
+        await session.run()
+        [taken] = session.of(e.ProfileTaken)
+        assert script.runs == runs
+        assert ("--hints" in taken.why) == (not runs)
+        assert len(session.of(e.ProfileIntended)) == runs
+        assert session.charged == 2
+
+
+async def test_no_longer_than_it_is_worth(tmp_path: Path) -> None:
+    """A few times what the baseline took, and a minute: a trial may be allowed far more than it takes."""
+    folder, script, walls = code_task(tmp_path), Told(), []
+    task = folder / "blastdoor.toml"
+    task.write_text(task.read_text().replace('wall = "60s"', 'wall = "1h"'))
+
+    async def note(job: Job) -> None:
+        if "BLASTDOOR_PROFILE" in job.env:
+            walls.append(job.limits.wall)
+
+    script.on_open = note
+    async with scripted(folder, script, **flags(attempts=1)) as session:
+        await session.run()
+        took_s = session.bench.state.trials["1-1"].spent.milliseconds / 1000
+        assert took_s < 600
+        assert walls == [pytest.approx(60 + 4 * took_s)]
+
+
+async def test_no_longer_where_the_judge_calls(tmp_path: Path) -> None:
+    """Its chamber is ended sooner by as much as its turns are shorter."""
+    folder, script, walls = write_relay_task(tmp_path), RelayScript(), []
+
+    async def note(job: Job) -> None:
+        if job.command[0] == "trial":
+            walls.append(job.limits.wall)
+
+    script.on_open = note
+    async with scripted(folder, script, {"value": 1}) as session:
+        bench = session.bench
+        tree = bench.jobs.snapshot.tree
+        await bench.judge_mode.profile(bench, tree)
+        await bench.judge_mode.profile(bench, tree, relay_script.WALL_S - 2)
+    assert walls[0] - walls[1] == 2
