@@ -61,10 +61,17 @@ class FileProfile(BaseModel, extra="forbid", frozen=True):
 
 
 class Profile(BaseModel, extra="forbid", frozen=True):
-    """By files of the workspace. `samples` is how many looks the heat is from."""
+    """By files of the workspace. `samples` is how many looks the heat is from. `cut`: not all was told, so that of a
+    file which it does not have nothing is known; else no run loaded that.
+    """
 
     samples: int = 0
     files: dict[str, FileProfile] = Field(default_factory=dict)
+    cut: bool = False
+
+    def tells_of(self, path: str) -> bool:
+        """Whether anything is known of a file, be it that no run loaded it."""
+        return path in self.files or (bool(self.files) and not self.cut)
 
     @property
     def is_timed(self) -> bool:

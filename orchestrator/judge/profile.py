@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StrictBool, ValidationError
 
 from orchestrator.bounded_json import JsonRefused, loads
 from orchestrator.change import Tree
@@ -42,19 +42,28 @@ class _Told(BaseModel, extra="forbid"):
     profile: Literal[1]
     samples: Annotated[int, Field(ge=0, le=2**40)]
     ms: Annotated[int, Field(ge=0, le=_DAY_MS)]
+    cut: StrictBool = False
     files: Annotated[dict[str, _File], Field(max_length=64)]
 
 
-def read_profile(told: Iterable[bytes], tree: Tree) -> Profile:
-    """Of all processes together, for the files of the tree. What cannot be read is left out. Never raises."""
-    read = [found for data in list(told)[:_PROCESSES] if (found := _read(data)) is not None]
-    total = sum(it.ms for it in read)
+def read_profile(told: Iterable[bytes], tree: Tree, *, ended: bool = False) -> Profile:
+    """Of all processes together, for the files of the tree. What cannot be read is left out. Never raises.
+
+    `ended`: the run did not come to its own end. Where something was not told, nothing is called unreached that may
+    have been reached there.
+    """
+    told = list(told)
+    read = [found for data in told[:_PROCESSES] if (found := _read(data)) is not None]
+    total, partial = sum(it.ms for it in read), ended or len(told) > _PROCESSES
     files = {}
     for path, file in tree.items():
         mine = [it.files[path] for it in read if path in it.files]
         if mine:
-            files[path] = _merged(mine, total, file.data.count(b"\n") + 1)
-    return Profile(samples=sum(it.samples for it in read), files=files)
+            merged = _merged(mine, total, file.data.count(b"\n") + 1)
+            untold = partial or any(it.cut and path not in it.files for it in read)
+            files[path] = merged.model_copy(update={"never": ()}) if untold else merged
+    cut = partial or any(it.cut for it in read)
+    return Profile(samples=sum(it.samples for it in read), files=files, cut=cut)
 
 
 def _read(data: bytes) -> _Told | None:

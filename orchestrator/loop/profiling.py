@@ -25,6 +25,7 @@ from orchestrator.loop.relaying import relayed
 from orchestrator.loop.workbench import Parts, Workbench
 from orchestrator.offload import offload, offload_disk
 from sandbox import Bundle, Job, Refused
+from sandbox import Ending as ChamberEnding
 
 _PROCESSES = 32
 # A run that is traced may take so many times as long as the baseline's trial, and so much more.
@@ -118,7 +119,7 @@ async def profile_outputs(
     job = job.model_copy(update={"env": {**job.env, **told}, "limits": limits})
     ran = await parts.door.run(job, together(bundle, bundle_of(profiler(), HELPERS_FOLDER)))
     left = [data for name, data in sorted(ran.outcome.outputs.items()) if name.startswith(f"{FOLDER}/")]
-    found = await offload(read_profile, left, tree)
+    found = await offload(read_profile, left, tree, ended=ran.outcome.ending is not ChamberEnding.COMPLETED)
     return Profiled(found, ran.spent, f"the run with it ended as {ran.outcome.ending}" if ran.outcome.why else "")
 
 

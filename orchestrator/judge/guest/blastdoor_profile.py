@@ -3,7 +3,8 @@ Python 3.9 up.
 
 It comes into the chamber as `sitecustomize`, so that every Python there begins with it. Lines are traced until a
 function has shown nothing new for long; what was not seen of it then is unknown, not unreached. Time is sampled from a
-thread. What it finds is a file of BLASTDOOR_PROFILE for each process, or the answer to a frame of a judge that calls.
+thread. Of very many files, those are told where the time went; that some are missing is told as well. What it finds is
+a file of BLASTDOOR_PROFILE for each process, or the answer to a frame of a judge that calls.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ _FILES = 64
 
 
 class _Seen:
-    """Of one function, or the body of a module. `cut`: it was not traced to the end."""
+    """Of one function, or the body of a module. `path` is empty outside of the workspace. `cut`: it was not traced to
+    the end. It is found by its identity: equal code of two files is the same by value.
+    """
 
-    __slots__ = ("cut", "idle", "lines", "path")
+    __slots__ = ("code", "cut", "idle", "lines", "path")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, code: CodeType, path: str) -> None:
+        self.code = code
         self.path = path
         self.lines: set[int] = set()
         self.idle = 0
@@ -47,7 +51,8 @@ class _Seen:
 
 class _Profile:
     def __init__(self) -> None:
-        self._seen: dict[CodeType, _Seen | None] = {}
+        self._seen: dict[int, _Seen] = {}
+        self._full = False
         self._heat: dict[tuple[str, int], float] = {}
         self._total = 0.0
         self._sampled = 0
@@ -61,17 +66,19 @@ class _Profile:
 
     def called(self, frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
-        if code not in self._seen and len(self._seen) < _CODES:
-            path = _inside(code.co_filename)
-            self._seen[code] = _Seen(path) if path else None
-        seen = self._seen.get(code)
-        if seen is None or seen.cut:
+        seen = self._seen.get(id(code))
+        if seen is None:
+            if len(self._seen) >= _CODES:
+                self._full = True
+                return None
+            seen = self._seen[id(code)] = _Seen(code, _inside(code.co_filename))
+        if not seen.path or seen.cut:
             return None
         seen.lines.add(frame.f_lineno)
         return self._line if event == "call" else None
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Any:
-        seen = self._seen.get(frame.f_code)
+        seen = self._seen.get(id(frame.f_code))
         if seen is None or event != "line":
             return self._line
         if frame.f_lineno in seen.lines:
@@ -99,16 +106,16 @@ class _Profile:
 
     def _count(self, frame: FrameType | None, passed: float) -> None:
         """Once for each function on the stack, at the place where its innermost call is."""
-        met: set[CodeType] = set()
+        met: set[int] = set()
         if frame is not None and frame.f_code in _TRACING:
             return  # this time is ours, not the program's
         for _ in range(_DEEPEST):
             if frame is None:
                 break
             code = frame.f_code
-            seen = self._seen.get(code)
-            if seen is not None and code not in met:
-                met.add(code)
+            seen = self._seen.get(id(code))
+            if seen is not None and seen.path and id(code) not in met:
+                met.add(id(code))
                 place = (seen.path, frame.f_lineno or _line_before(code, frame.f_lasti))
                 self._heat[place] = self._heat.get(place, 0.0) + passed
             frame = frame.f_back
@@ -117,26 +124,45 @@ class _Profile:
             self._sampled += 1
 
     def told(self) -> bytes:
-        files: dict[str, dict[str, Any]] = {}
-        for code, seen in list(self._seen.items()):
-            if seen is None or (seen.path not in files and len(files) >= _FILES):
+        codes = [seen for seen in list(self._seen.values()) if seen.path]
+        paths = self._hottest({seen.path: 0.0 for seen in codes})
+        files: dict[str, dict[str, Any]] = {
+            path: {"reached": set(), "unknown": set(), "never": set(), "heat": []} for path in paths[:_FILES]
+        }
+        for seen in codes:
+            if seen.path not in files:
                 continue
-            of_file = files.setdefault(seen.path, {"reached": set(), "unknown": set(), "never": set(), "heat": []})
+            of_file = files[seen.path]
             of_file["reached"] |= seen.lines
             if seen.cut:
-                of_file["unknown"] |= _own_lines(code) - seen.lines
-            of_file["never"] |= _all_lines(code)
+                of_file["unknown"] |= _own_lines(seen.code) - seen.lines
+            of_file["never"] |= _all_lines(seen.code)
         for (path, line), seconds in list(self._heat.items()):
             if path in files:
                 files[path]["heat"].append([line, round(1000 * seconds)])
                 files[path]["reached"].add(line)
+        full = self._full
         for of_file in files.values():
+            if full:  # a function that was not traced may have run
+                of_file["unknown"] |= of_file["never"]
             of_file["never"] -= of_file["reached"] | of_file["unknown"]
             of_file["heat"] = sorted(of_file["heat"], key=lambda it: -it[1])[:_LINES]
             for name in ("reached", "unknown", "never"):
                 of_file[name] = _ranges(of_file[name])
-        total = round(1000 * self._total)
-        return json.dumps({"profile": 1, "samples": self._sampled, "ms": total, "files": files}).encode()
+        found = {
+            "profile": 1,
+            "samples": self._sampled,
+            "ms": round(1000 * self._total),
+            "cut": full or len(paths) > _FILES,
+            "files": files,
+        }
+        return json.dumps(found).encode()
+
+    def _hottest(self, times: dict[str, float]) -> list[str]:
+        """First those where the time went, then in the order in which they were loaded."""
+        for (path, _), seconds in list(self._heat.items()):
+            times[path] = times.get(path, 0.0) + seconds
+        return sorted(times, key=lambda path: -times[path])
 
     def write(self) -> None:
         """Beside, and then in its place: a process may be killed at any moment."""

@@ -192,10 +192,12 @@ class Drawing:
         return reached * target.weight * memory.of_file(told_path(target.path))
 
     def _ground(self, target: Target) -> Ground | None:
-        """None where nothing is known of a file: there is no profile, it is no Python, or the root has none like it."""
+        """None where nothing is known of a file: there is no profile, it was cut and does not tell of it, it is no
+        Python, or the root has none like it.
+        """
         if target.path not in self._grounds:
             profile, before = self._brief.profile, None
-            if profile and profile.files and is_python(target.path):
+            if profile and profile.tells_of(target.path) and is_python(target.path):
                 before = _file(self._brief, self._brief.parent.partition(".")[0], target.path)
             self._grounds[target.path] = (
                 Ground(profile.files.get(target.path), before, target.data) if profile and before is not None else None

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,15 @@ if __name__ == "__main__":
 TREE = Tree.of({"f.py": b"a = 1\n" * 20, "g.py": b"b = 1\n"})
 
 
+MANY = """import importlib
+import sys
+
+for number in range(80):
+    importlib.import_module(f"m{number}")
+sys.modules["m79"].work()
+"""
+
+
 def told(**changes: Any) -> bytes:
     file = {"reached": [[1, 3]], "unknown": [], "never": [[4, 5]], "heat": [[2, 500]]}
     return json.dumps(
@@ -51,29 +61,80 @@ def told(**changes: Any) -> bytes:
     ).encode()
 
 
+def traced(folder: Path, files: dict[str, str], own: Callable[[str], str] = str) -> list[bytes]:
+    """What each process left of a run of f.py; `own` may change our module."""
+    for name, file in profiler().items():
+        (folder / "own").mkdir(exist_ok=True)
+        (folder / "own" / name).write_text(own(file.data.decode()))
+    (folder / "src").mkdir()
+    for name, text in files.items():
+        (folder / "src" / name).write_text(text)
+    env = {
+        "PYTHONPATH": str(folder / "own"),
+        "BLASTDOOR_PROFILE": str(folder / "out"),
+        "BLASTDOOR_PROFILE_ROOT": str(folder / "src"),
+    }
+    subprocess.run([sys.executable, "f.py"], cwd=folder / "src", env={**os.environ, **env}, check=True)
+    return [it.read_bytes() for it in sorted((folder / "out").glob("*.json"))]
+
+
 def test_what_the_module_sees(tmp_path: Path) -> None:
     """Lines that run, those that never do, where the time goes, and what a forked worker does, which ends in its own
     way.
     """
-    for name, file in profiler().items():
-        (tmp_path / "own").mkdir(exist_ok=True)
-        (tmp_path / "own" / name).write_bytes(file.data)
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "f.py").write_text(PROGRAM)
-    env = {
-        "PYTHONPATH": str(tmp_path / "own"),
-        "BLASTDOOR_PROFILE": str(tmp_path / "out"),
-        "BLASTDOOR_PROFILE_ROOT": str(tmp_path / "src"),
-    }
-    subprocess.run([sys.executable, "f.py"], cwd=tmp_path / "src", env={**os.environ, **env}, check=True)
-    left = [it.read_bytes() for it in sorted((tmp_path / "out").glob("*.json"))]
+    left = traced(tmp_path, {"f.py": PROGRAM})
     assert len(left) == 2
-    found = read_profile(left, Tree.of({"f.py": PROGRAM.encode()})).files["f.py"]
+    whole = read_profile(left, Tree.of({"f.py": PROGRAM.encode()}))
+    assert not whole.cut
+    found = whole.files["f.py"]
     assert found.reaches(5, 6) is False
     assert found.reaches(17, 17) is True
     assert found.reaches(26, 26) is False
     assert found.share(11, 12) > 0.5
     assert found.share(5, 6) == 0
+
+
+def test_more_files_than_are_told(tmp_path: Path) -> None:
+    """Those are kept where the time goes, in whatever order they were loaded, and that others are missing is told."""
+    work = "def work():\n    total = 0\n    for at in range(2_000_000):\n        total += at\n    return total\n"
+    files = {"f.py": MANY, **{f"m{number}.py": work for number in range(80)}}
+    found = read_profile(traced(tmp_path, files), Tree.of({name: text.encode() for name, text in files.items()}))
+    assert found.cut
+    assert len(found.files) == 64
+    assert found.files["m79.py"].share(2, 4) > 0.5
+
+
+def test_more_functions_than_are_traced(tmp_path: Path) -> None:
+    """Of lines that were not seen then, nothing is known."""
+    program = "".join(f"def f{number}():\n    return 1\n\n\nf{number}()\n" for number in range(600))
+    left = traced(tmp_path, {"f.py": program}, lambda own: own.replace("_CODES = 20_000", "_CODES = 500"))
+    found = read_profile(left, Tree.of({"f.py": program.encode()}))
+    assert found.cut
+    assert all(found.files["f.py"].reaches(line, line) is not False for line in range(1, 5 * 600 + 1))
+
+
+def test_what_one_process_could_not_tell() -> None:
+    """A file that one of them left out for want of room may have been reached there; one that it tells of was not."""
+    other = json.dumps({**json.loads(told()), "cut": True, "files": {"g.py": json.loads(told())["files"]["f.py"]}})
+    found = read_profile([told(), other.encode()], TREE)
+    assert found.cut
+    assert found.files["f.py"] == FileProfile(reached=((1, 3),), heat={2: 250})
+    assert read_profile([told(cut=True)], TREE).files == read_profile([told()], TREE).files
+
+
+@pytest.mark.parametrize("many", [32, 33])
+def test_more_processes_than_are_read(many: int) -> None:
+    """What the others reached is not known, so nothing is called unreached."""
+    found = read_profile([told()] * many, TREE)
+    assert found.cut == (many == 33)
+    assert (found.files["f.py"].reaches(4, 5) is not False) == found.cut
+
+
+def test_run_that_was_ended() -> None:
+    """It might have come to the rest."""
+    found = read_profile([told()], TREE, ended=True)
+    assert found.cut
+    assert found.files["f.py"] == FileProfile(reached=((1, 3),), heat={2: 500})
 
 
 @pytest.mark.parametrize(
@@ -86,6 +147,8 @@ def test_what_the_module_sees(tmp_path: Path) -> None:
         b'{"profile": 2, "samples": 1, "ms": 1, "files": {}}',
         told(more=1),
         told(samples=-1),
+        told(cut="yes"),
+        told(cut=1),
         told(ms=10**12),
         told(file={"reached": [[1, 10**9]]}),
         told(file={"reached": [[1, 20], [1, 20]]}),

@@ -27,12 +27,14 @@ def f(x):
 PROFILE = FileProfile(reached=((1, 1), (4, 4), (10, 15)), never=((5, 7),), heat={12: 100, 13: 800, 14: 10})
 
 
-async def drawn(profile: Profile | None, *, hot: bool = False, count: int = 120) -> list[str]:
+async def drawn(
+    profile: Profile | None, *, hot: bool = False, count: int = 120, files: tuple[str, ...] = ("f.py",)
+) -> list[str]:
     found = []
     for number in range(1, count + 1):
-        tree = Tree.of({"f.py": SOURCE})
+        tree = Tree.of(dict.fromkeys(files, SOURCE))
         brief = Brief(f"1.{number}", "1", number, 7, tree, past=Remembered(tree), profile=profile, hot=hot)
-        [proposal] = await Operators(Policy(editable=("f.py",))).propose(brief)
+        [proposal] = await Operators(Policy(editable=files)).propose(brief)
         found.append(proposal.description)
     return found
 
@@ -72,6 +74,17 @@ def test_lines_that_moved() -> None:
     start = now.index(b"    for at")
     assert ground.heat(start, now.index(b"    return x")) == 1.0
     assert ground.heat(0, 5) == 0.0
+
+
+async def test_file_that_is_not_told() -> None:
+    """A profile that was cut knows nothing of it, so it is drawn as often as without one; else no run loaded it."""
+    told = {"f.py": PROFILE}
+    whole, cut = (Profile(samples=100, files=told, cut=cut) for cut in (False, True))
+    seldom, often, blind = [
+        sum("of g.py" in it for it in await drawn(profile, files=("f.py", "g.py"))) for profile in (whole, cut, None)
+    ]
+    assert seldom < blind / 4
+    assert often > blind / 2
 
 
 def test_file_that_no_run_loaded() -> None:
