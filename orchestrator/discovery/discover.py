@@ -1,5 +1,7 @@
 """From a repository to a ranked list of what could be searched for: profiled, recorded and asked again in chambers."""
 
+import asyncio
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -84,7 +86,8 @@ class _Discovery:
         if report is None:
             self.note(f"{suite.name} did not come to an end: {seen.why}")
             return
-        profile = read_profile(report, self.repository)
+        # A stranger's report may be long, and others use this loop.
+        profile = await asyncio.to_thread(read_profile, report, self.repository)
         if not suite.is_tests:
             if report.get("code") != 0:
                 self.note(f"{suite.name} fails: {seen.why}")
@@ -146,6 +149,7 @@ class _Discovery:
         module = self.repository.module_of(path)
         self.doing(f"{name} once more")
         plan = {"module": module, "function": name, "calls": CALLS, "seconds": _REPLAY_S, "work": self.work_s}
+        plan["seed"] = secrets.randbits(128)
         pool = _pool_of(await self.laboratory.guest(("blastdoor_replay",), plan, calls=calls))
         if isinstance(pool, str):
             self.note(f"{path}::{name}: {pool}")
@@ -219,4 +223,5 @@ def _pool_of(seen: Seen) -> Pool | str:
         return "it gives the same answer to all: what it does cannot be seen in that"
     if not times or not min(times):
         return "asked again, its calls could not be timed"
-    return Pool(seen.outcome.outputs.get("pool.bin", b""), int(number_of(report.get("recorded"))), count, times)
+    recorded, made = (int(number_of(report.get(name))) for name in ("recorded", "made"))
+    return Pool(seen.outcome.outputs.get("pool.bin", b""), recorded, count, times, made)

@@ -27,13 +27,14 @@ def spread_of(times: Sequence[float]) -> float:
 @dataclass(frozen=True)
 class Pool:
     """Questions with known answers: so many were recorded, so many there are now; `totals` are the seconds that all of
-    them took, each time.
+    them took, each time; so many were `made` of the recorded ones.
     """
 
     data: bytes
     recorded: int
     count: int
     totals: tuple[float, ...]
+    made: int
 
     @property
     def seconds(self) -> float:
@@ -103,6 +104,11 @@ class FunctionTarget:
     @property
     def doubts(self) -> list[str]:
         found = []
+        if self.pool.made < self.pool.batches - 1:
+            found.append(
+                "too few new questions could be made, so those of the tests are timed, too: a table of their answers"
+                " would gain"
+            )
         if self.pool.repeat > 1:
             found.append(
                 f"its calls are short, so each question is asked {self.pool.repeat} times in one judging: a cache of"

@@ -6,9 +6,11 @@ Python 3.9 up.
     judge(calls="gold/calls.bin", batches=8)
 
 The file is a list of calls as values (blastdoor_kinds): arguments, keywords, whether it answered, the answer or the
-name of its error, and the seconds that it took when it was recorded. Every judging deals all of them into `batches`,
-each with about as much work, in an order of its own; the first is not timed. So no question comes twice, and what a
-candidate keeps of an answer is of no use, unless `repeat` says that each is asked so many times at once.
+name of its error, the seconds that it took when it was recorded, and whether the question was made from others. The
+questions that were not are known to all who have the tests: they are the first batch, which is not timed. Every judging
+deals the made ones into the other batches, each with about as much work, in an order of its own. So no question comes
+twice, and what a candidate keeps of an answer is of no use, unless `repeat` says that each is asked so many times at
+once. Where too few were made, all are dealt alike.
 """
 
 from __future__ import annotations
@@ -45,7 +47,13 @@ class _Deal:
         self._batches = batches
         self._repeat = repeat
         self._rng = rng
-        self._left: list[list[int]] = []
+        made = [at for at, it in enumerate(known) if len(it) > 5 and it[5] is True]
+        enough = len(made) >= batches - 1
+        self._timed = made if enough else list(range(len(known)))
+        first = sorted({*range(len(known))}.difference(made))
+        self._left: list[list[int]] = [first] if enough and first else []
+        # The first batch is not one of those that are dealt.
+        self._apart = len(self._left)
         self._asked: list[int] = []
 
     def question(self, rng: random.Random) -> Sequence[Any]:
@@ -57,11 +65,11 @@ class _Deal:
 
     def _dealt(self) -> list[list[int]]:
         """The slow ones are spread first, so that every batch has as much work as another."""
-        order = sorted(range(len(self._known)), key=lambda at: (-self._known[at][4], self._rng.random()))
-        batches: list[list[int]] = [[] for _ in range(self._batches)]
-        for first in range(0, len(order), self._batches):
+        order = sorted(self._timed, key=lambda at: (-self._known[at][4], self._rng.random()))
+        batches: list[list[int]] = [[] for _ in range(self._batches - self._apart)]
+        for first in range(0, len(order), len(batches)):
             row = self._rng.sample(batches, len(batches))
-            for batch, at in zip(row, order[first : first + self._batches]):  # noqa: B905  # the last row is shorter
+            for batch, at in zip(row, order[first : first + len(batches)]):  # noqa: B905  # the last row is shorter
                 batch += [at] * self._repeat
         for batch in batches:
             self._rng.shuffle(batch)

@@ -44,6 +44,20 @@ async def test_tests_become_a_task(tmp_path: Path) -> None:
     _check_task(folder, target)
 
 
+async def test_nobody_knows_the_questions_before(tmp_path: Path) -> None:
+    """Who has the repository and our own code cannot make the same ones: each time they are others."""
+    there = repository(tmp_path / "there", UNITTEST)
+    made = []
+    for _ in range(2):
+        found = await discover(there, laboratory(there), lambda _: None, work_s=0.01)
+        target = function(found, "top")
+        calls = decoded(target.pool.data)
+        made.append([it[:2] for it in calls if it[5]])
+        assert len(made[-1]) == target.pool.made
+    assert made[0]
+    assert made[0] != made[1]
+
+
 def _check_target(target: FunctionTarget) -> None:
     assert target.module == "words"
     assert target.editable[0] == "words.py::top"

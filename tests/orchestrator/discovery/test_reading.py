@@ -183,7 +183,7 @@ def test_short_calls_are_doubted() -> None:
     """Where a question must be asked again and again to be timed, that is said, and ranks lower."""
 
     def target(seconds: float) -> FunctionTarget:
-        return FunctionTarget("m", "f", "m.py", 0.5, 9, ("m.py::f",), (), Pool(b"", 10, 100, (seconds,)))
+        return FunctionTarget("m", "f", "m.py", 0.5, 9, ("m.py::f",), (), Pool(b"", 10, 100, (seconds,), 90))
 
     assert not target(1.0).doubts
     assert target(1.0).pool.repeat == 1
