@@ -4,7 +4,6 @@ Names come from its own declarations, where they are names of the package index,
 guessed. Files of others are parsed within bounds and give nothing where they cannot be read.
 """
 
-import ast
 import configparser
 import re
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.discovery.repository import Repository, imported
+from orchestrator.discovery.repository import Repository
 from orchestrator.importing.packages import KNOWN, parse_requirement
 from orchestrator.task import TaskError
 
@@ -33,6 +32,7 @@ _MORE = {
     "typing_extensions": "typing-extensions",
 }
 _MOST = 60
+_LINE_CHARACTERS = 4096
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ def packages_of(repository: Repository, given: Mapping[str, str]) -> Packages:
         repository.code,
         repository.tests,
         repository.benchmarks,
-        [it for it in repository.trees if "conftest" in it],
+        [it for it in repository.facts if "conftest" in it],
     ]
-    tops = {it for names in asked for name in names for it in imported(repository.trees[name])}
+    tops = {it for names in asked for name in names for it in repository.facts[name].imports}
     unknown = []
-    for top in sorted(tops - own - set(sys.stdlib_module_names) - {_stem(it) for it in repository.trees}):
+    for top in sorted(tops - own - set(sys.stdlib_module_names) - {_stem(it) for it in repository.facts}):
         if not any(_alike(top, it) for it in wanted):
             package = given.get(top) or for_tests.get(_normal(top)) or KNOWN.get(top) or _MORE.get(top)
             unknown += [] if package else [top]
@@ -73,7 +73,7 @@ def packages_of(repository: Repository, given: Mapping[str, str]) -> Packages:
 
 def _beneath(repository: Repository, root: str) -> Iterator[str]:
     prefix = "" if root == "." else f"{root}/"
-    return (name.removeprefix(prefix) for name in repository.trees if name.startswith(prefix))
+    return (name.removeprefix(prefix) for name in repository.facts if name.startswith(prefix))
 
 
 def _stem(path: str) -> str:
@@ -95,8 +95,8 @@ def _declared(repository: Repository) -> Iterator[tuple[str, str, str]]:
     said = [
         *(_of_project(_toml(repository)) if "pyproject.toml" in names else ()),
         *(_of_metadata(_text(repository, "PKG-INFO")) if "PKG-INFO" in names else ()),
-        *(_of_config(_text(repository, "setup.cfg")) if "setup.cfg" in names else ()),
-        *(_of_setup(repository.trees["setup.py"]) if "setup.py" in repository.trees else ()),
+        *(_of_config(_short_lines(repository, "setup.cfg")) if "setup.cfg" in names else ()),
+        *(repository.facts["setup.py"].requires if "setup.py" in repository.facts else ()),
         *_of_requirements(repository),
     ]
     for line, group in said[:1000]:
@@ -112,6 +112,18 @@ def _declared(repository: Repository) -> Iterator[tuple[str, str, str]]:
 
 def _text(repository: Repository, name: str) -> str:
     return repository.files[name][: 1 << 20].decode("utf-8", "replace")
+
+
+def _short_lines(repository: Repository, name: str) -> str:
+    """Without rows of spaces, on which configparser works with the square of their length. Raises TaskError for a line
+    that no person wrote.
+    """
+    text = _text(repository, name)
+    if any(len(line) > _LINE_CHARACTERS for line in text.split("\n")):
+        raise TaskError(
+            f"{repository.source.folder / name}: has a line of more than {_LINE_CHARACTERS} characters; break it"
+        )
+    return re.sub(r"(?<=\S)[^\S\n]+", " ", text)
 
 
 def _toml(repository: Repository) -> dict[str, Any]:
@@ -156,17 +168,6 @@ def _of_config(text: str) -> Iterator[tuple[str, str]]:
     if parser.has_section("options.extras_require"):
         for name, lines in parser.items("options.extras_require"):
             yield from ((line.strip(), name) for line in lines.splitlines())
-
-
-def _of_setup(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Lists that stand in the call of setup(); what is calculated there is not known."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg in ("install_requires", "tests_require"):
-            elements = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else []
-            group = "" if node.arg == "install_requires" else "test"
-            yield from (
-                (it.value, group) for it in elements if isinstance(it, ast.Constant) and isinstance(it.value, str)
-            )
 
 
 def _of_requirements(repository: Repository) -> Iterator[tuple[str, str]]:

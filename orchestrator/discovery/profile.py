@@ -3,8 +3,9 @@ its files do not define are dropped, and what is no number counts as none.
 """
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from orchestrator.discovery.repository import Definition, Repository
 from orchestrator.text import short
 
 _MOST_FAILED = 200
+_MOST_ROWS = 50_000
+_MOST_EDGES = 500_000
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,10 @@ class Profile:
 
 def read_profile(report: Mapping[str, Any], repository: Repository) -> Profile:
     rows = report.get("rows")
-    known = {path: repository.definitions(path) for path in repository.code}
+    known = {path: _Lines(repository.definitions(path)) for path in repository.code}
     found: dict[Definition, Spot] = {}
     owners: dict[int, Definition] = {}
-    for number, row in enumerate(rows if isinstance(rows, list) else ()):
+    for number, row in enumerate(rows[:_MOST_ROWS] if isinstance(rows, list) else ()):
         owner = _owner(row, known)
         if owner is not None:
             owners[number] = owner
@@ -76,13 +79,23 @@ def read_profile(report: Mapping[str, Any], repository: Repository) -> Profile:
     )
 
 
-def _owner(row: object, known: Mapping[str, list[Definition]]) -> Definition | None:
+class _Lines:
+    """The definitions of a file, by line."""
+
+    def __init__(self, definitions: Sequence[Definition]) -> None:
+        self._definitions = definitions
+        self._lines = [it.line for it in definitions]
+
+    def at(self, line: int) -> Definition | None:
+        number = bisect_right(self._lines, line) - 1
+        return self._definitions[number] if number >= 0 and line <= self._definitions[number].end else None
+
+
+def _owner(row: object, known: Mapping[str, _Lines]) -> Definition | None:
     """The definition that a row is of: itself, or the one that it lies in, as comprehensions and inner functions do."""
     if not isinstance(row, list) or len(row) != 6 or not isinstance(row[0], str) or row[0] not in known:
         return None
-    line = int(number_of(row[1]))
-    around = [it for it in known[row[0]] if it.line <= line <= it.end]
-    return min(around, key=lambda it: it.end - it.line, default=None)
+    return known[row[0]].at(int(number_of(row[1])))
 
 
 def _with(spot: Spot, row: list[Any]) -> Spot:
@@ -108,7 +121,7 @@ def number_of(value: object) -> float:
 
 
 def _pairs(edges: object) -> Iterator[tuple[int, int]]:
-    flat = [it for it in edges if isinstance(it, int)] if isinstance(edges, list) else []
+    flat = [it for it in edges[: 2 * _MOST_EDGES] if isinstance(it, int)] if isinstance(edges, list) else []
     return zip(flat[::2], flat[1::2], strict=False)
 
 

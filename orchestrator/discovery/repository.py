@@ -11,7 +11,9 @@ from orchestrator.importing.source import Source
 from orchestrator.python_source import parse_python
 from orchestrator.task import TaskError
 
-MAX_PYTHON_BYTES = 1 << 20
+# CPython's tree of a file takes up to a thousand times its size, so only small files are read, and one at a time.
+_MAX_PYTHON_FILE = 256 << 10
+_MAX_PYTHON_BYTES = 8 << 20
 _MAX_FILE_BYTES = 4 << 20
 _MAX_BYTES = 40 << 20
 _SHOWN_PARAMETERS = 200
@@ -58,6 +60,31 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What is kept of a Python file. `starts`: it has a `__main__`; `bare_tests`: tests that are functions of a module;
+    `requires`: what it gives to setup(), each with its group.
+    """
+
+    imports: frozenset[str]
+    starts: bool
+    bare_tests: bool
+    parameters: tuple[Parameter, ...]
+    definitions: tuple[Definition, ...]
+    requires: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, path: str, tree: ast.Module) -> "Facts":
+        return cls(
+            frozenset(_imported(tree)),
+            any(isinstance(node, ast.If) and "__main__" in ast.dump(node.test) for node in tree.body),
+            any(isinstance(node, ast.FunctionDef) and node.name.startswith("test") for node in tree.body),
+            tuple(it for it, _ in zip(_parameters(path, tree), range(_SHOWN_PARAMETERS), strict=False)),
+            tuple(_definitions(path, tree.body, "", plain=True)),
+            tuple(_requires(tree)) if path == "setup.py" else (),
+        )
+
+
+@dataclass(frozen=True)
 class Repository:
     """`names` are the files that chambers get; `left_out` those that are too large for that."""
 
@@ -83,36 +110,41 @@ class Repository:
         return {name: self.source.read(name) for name in self.names}
 
     @cached_property
-    def trees(self) -> dict[str, ast.Module]:
-        """Every Python file that can be read."""
-        small = {name: data for name, data in self.files.items() if name.endswith(".py")}
-        parsed = {name: parse_python(data) for name, data in small.items() if len(data) <= MAX_PYTHON_BYTES}
-        return {name: tree for name, tree in parsed.items() if tree is not None}
+    def facts(self) -> dict[str, Facts]:
+        """Of every Python file that can be read, up to so many bytes of them together."""
+        found: dict[str, Facts] = {}
+        left = _MAX_PYTHON_BYTES
+        for name, data in self.files.items():
+            if name.endswith(".py") and len(data) <= min(left, _MAX_PYTHON_FILE):
+                left -= len(data)
+                if tree := parse_python(data):
+                    found[name] = Facts.of(name, tree)
+        return found
 
     @property
     def unreadable(self) -> list[str]:
-        return [name for name in self.names if name.endswith(".py") and name not in self.trees]
+        return [name for name in self.names if name.endswith(".py") and name not in self.facts]
 
     @cached_property
     def tests(self) -> tuple[str, ...]:
-        return tuple(name for name in self.trees if _TEST.fullmatch(PurePosixPath(name).name))
+        return tuple(name for name in self.facts if _TEST.fullmatch(PurePosixPath(name).name))
 
     @cached_property
     def benchmarks(self) -> tuple[str, ...]:
         """Python programs that say in their name that they take times."""
         return tuple(
-            name for name in self.trees if _BENCH.search(name) and name not in self.tests and self._starts(name)
+            name for name in self.facts if _BENCH.search(name) and name not in self.tests and self._starts(name)
         )
 
     @cached_property
     def scripts(self) -> tuple[str, ...]:
-        rest = set(self.trees) - set(self.tests) - set(self.benchmarks)
-        return tuple(name for name in self.trees if name in rest and self._starts(name))
+        rest = set(self.facts) - set(self.tests) - set(self.benchmarks)
+        return tuple(name for name in self.facts if name in rest and self._starts(name))
 
     @cached_property
     def code(self) -> tuple[str, ...]:
         """Python files that may be made better: none that tests, measures or documents."""
-        return tuple(name for name in self.trees if self._is_code(name))
+        return tuple(name for name in self.facts if self._is_code(name))
 
     @property
     def other_languages(self) -> list[str]:
@@ -121,7 +153,7 @@ class Repository:
     @cached_property
     def roots(self) -> tuple[str, ...]:
         """Where its modules are imported from."""
-        return ("src", ".") if any(name.startswith("src/") for name in self.trees) else (".",)
+        return ("src", ".") if any(name.startswith("src/") for name in self.facts) else (".",)
 
     def module_of(self, path: str) -> str:
         """The name by which tests import this file."""
@@ -131,15 +163,16 @@ class Repository:
     @cached_property
     def uses_pytest(self) -> bool:
         """Whether its tests need pytest: they import it, or are functions of their own."""
-        return any("pytest" in imported(self.trees[name]) or _has_bare_tests(self.trees[name]) for name in self.tests)
+        return any("pytest" in it.imports or it.bare_tests for it in map(self.facts.__getitem__, self.tests))
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        found = (it for name in self.code for it in _parameters(name, self.trees[name]))
+        found = (it for name in self.code for it in self.facts[name].parameters)
         return tuple(it for it, _ in zip(found, range(_SHOWN_PARAMETERS), strict=False))
 
-    def definitions(self, path: str) -> list[Definition]:
-        return list(_definitions(path, self.trees[path].body, "", plain=True))
+    def definitions(self, path: str) -> tuple[Definition, ...]:
+        """In the order of their lines; none lies in another."""
+        return self.facts[path].definitions
 
     def _is_code(self, name: str) -> bool:
         parts = name.split("/")
@@ -148,10 +181,10 @@ class Repository:
         return not (beside or special or name in self.tests or _BENCH.search(name))
 
     def _starts(self, name: str) -> bool:
-        return any(isinstance(node, ast.If) and "__main__" in ast.dump(node.test) for node in self.trees[name].body)
+        return self.facts[name].starts
 
 
-def imported(tree: ast.Module) -> set[str]:
+def _imported(tree: ast.Module) -> set[str]:
     """The modules that it imports, by the first part of their names."""
     found = set[str]()
     for node in ast.walk(tree):
@@ -160,10 +193,6 @@ def imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.partition(".")[0])
     return found
-
-
-def _has_bare_tests(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.FunctionDef) and node.name.startswith("test") for node in tree.body)
 
 
 def _definitions(path: str, body: list[ast.stmt], within: str, *, plain: bool) -> Iterator[Definition]:
@@ -175,6 +204,17 @@ def _definitions(path: str, body: list[ast.stmt], within: str, *, plain: bool) -
             yield Definition(path, f"{within}{node.name}", line, ends, is_plain)
         elif isinstance(node, ast.ClassDef):
             yield from _definitions(path, node.body, f"{within}{node.name}.", plain=False)
+
+
+def _requires(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Lists that stand in the call of setup(); what is calculated there is not known."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in ("install_requires", "tests_require"):
+            elements = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else []
+            group = "" if node.arg == "install_requires" else "test"
+            yield from (
+                (it.value, group) for it in elements if isinstance(it, ast.Constant) and isinstance(it.value, str)
+            )
 
 
 def _parameters(path: str, tree: ast.Module) -> Iterator[Parameter]:
