@@ -30,7 +30,7 @@ from orchestrator.views.running.import_task import name_of, package_pair
 from orchestrator.wiring.laboratory import open_laboratory
 from orchestrator.wiring.options import resolve_site
 from orchestrator.wiring.site import Site
-from orchestrator.wiring.sites import open_site
+from orchestrator.wiring.sites import open_site, refuse_paid
 
 _MEMORY_MIB = 1024
 _CHECKED_RUNS = 3
@@ -89,14 +89,15 @@ def command(
     if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):
         raise click.UsageError(f"{into}: exists and is not an empty folder; name a new one")
     asked = _Asked(target, into, wall, not no_check, as_json)
+    choice = resolve_site(flags_of(given), settings)
     try:
+        refuse_paid(settings, choice, "discover")
         found = Repository.of(Source.of(repository))
         _refuse_nothing(found)
         named = packages_of(found, dict(map(package_pair, packages)))
     except TaskError as error:
         raise click.UsageError(str(error)) from None
     named = Packages(tuple(it for it in named.names if not _is_named(it, left_out)), named.unknown)
-    choice = resolve_site(flags_of(given), settings)
 
     async def work() -> int:
         async with open_site(settings, choice, say) as site:
@@ -108,7 +109,7 @@ def command(
 def _refuse_nothing(repository: Repository) -> None:
     """What can be said before a chamber is opened."""
     folder = repository.source.folder
-    if repository.trees:
+    if repository.facts:
         if not (repository.tests or repository.benchmarks or repository.scripts):
             raise TaskError(
                 f"{folder}: has no tests, benchmarks or scripts to run; write one that calls what should be faster"
@@ -116,7 +117,7 @@ def _refuse_nothing(repository: Repository) -> None:
         return
     if repository.unreadable:
         path = folder / repository.unreadable[0]
-        raise TaskError(f"{path}: has a syntax error, and no other Python file can be read; mend it")
+        raise TaskError(f"{path}: has a syntax error or is too large, and no other Python file can be read; mend it")
     others = f" ({', '.join(repository.other_languages)} is not looked at yet)" if repository.other_languages else ""
     raise TaskError(f"{folder}: has no Python{others}; write a task that runs its benchmark: blastdoor init")
 
@@ -200,6 +201,7 @@ def _record(repository: Repository, named: Packages, found: Found) -> dict[str, 
         "tests": len(repository.tests),
         "benchmarks": list(repository.benchmarks),
         "scripts": list(repository.scripts),
+        "not_read": repository.unreadable,
         "parameters": [str(it) for it in repository.parameters],
         "packages": list(named.names),
         "unknown_imports": list(named.unknown),
@@ -233,6 +235,8 @@ def _tell(repository: Repository, named: Packages, found: Found) -> None:
         click.echo(f"The tests pass in {found.guard.seconds:.1f} s and guard every candidate.")
     for note in found.notes:
         click.echo(f"note: {shown(note, 400)}")
+    if repository.unreadable:
+        click.echo(f"note: Python that was not read (syntax, or size): {shown(', '.join(repository.unreadable), 200)}")
     if named.unknown:
         click.echo(f"note: imports that no declaration and no table has: {', '.join(named.unknown[:8])}; see --package")
     for number, it in enumerate(found.targets, 1):

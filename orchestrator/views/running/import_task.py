@@ -23,9 +23,9 @@ from orchestrator.task import FILE, TaskError, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.sections.material import typed
-from orchestrator.wiring.options import resolve
+from orchestrator.wiring.options import resolve, resolve_site
 from orchestrator.wiring.parts import make_parts
-from orchestrator.wiring.sites import open_site
+from orchestrator.wiring.sites import open_site, refuse_paid
 
 
 @click.command("import")
@@ -61,6 +61,8 @@ def command(
     try:
         request = ImportRequest(source=source, name=name_of(folder), packages=dict(map(package_pair, packages)), **said)
         imported = _read(system, request)
+        if measure:
+            refuse_paid(settings, resolve_site(Flags(), settings), "import --measure")
         tier = write_task(imported, folder)
     except TaskError as error:
         raise click.UsageError(str(error)) from None

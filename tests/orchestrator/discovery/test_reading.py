@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.discovery import declared
 from orchestrator.discovery.chambers import Laboratory, Seen
 from orchestrator.discovery.declared import packages_of
 from orchestrator.discovery.discover import discover as look
@@ -69,6 +70,35 @@ def test_settings_that_are_no_toml(tmp_path: Path, bomb: str) -> None:
     """One line, whatever the parser does with it."""
     with pytest.raises(TaskError, match="is not TOML that can be read"):
         packages_of(repository(tmp_path, {"pyproject.toml": bomb, "a.py": ""}), {})
+
+
+def test_a_line_without_end(tmp_path: Path) -> None:
+    """configparser works on a row of spaces with the square of its length: none reaches it."""
+    with pytest.raises(TaskError, match="more than 4096 characters"):
+        packages_of(repository(tmp_path, {"setup.cfg": f"[options]\na{' ' * 8000}b\n", "a.py": ""}), {})
+    rows = f"[options]\na{' ' * 4000}b =\n    attrs{chr(9) * 50}>= 22\n"
+    assert declared._short_lines(repository(tmp_path, {"setup.cfg": rows}), "setup.cfg") == (
+        "[options]\na b =\n    attrs >= 22\n"
+    )
+
+
+def test_python_that_takes_too_much_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree takes up to a thousand times the size of its file: large files are told and not read, nor too many."""
+    found = repository(tmp_path, {"a.py": "a\n" * 200_000, "b.py": "B = 1\n", "c.py": "C = 1\n"})
+    assert found.unreadable == ["a.py"]
+    monkeypatch.setattr("orchestrator.discovery.repository._MAX_PYTHON_BYTES", 8)
+    assert repository(tmp_path, {}).unreadable == ["a.py", "c.py"]
+
+
+def test_rows_of_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each belongs to the definition that its line lies in, and no more than so many are looked at."""
+    text = "def one():\n    return [\n        1\n    ]\n\nX = 1\n\n@dec\ndef two():\n    pass\n"
+    there = repository(tmp_path, {"a.py": text})
+    rows = [["a.py", line, "x", 1, 0.1, 0.1] for line in (0, 1, 3, 4, 6, 8, 10, 11)]
+    profile = read_profile({"rows": rows}, there)
+    assert [(it.definition.name, round(it.own_s, 6)) for it in profile.spots] == [("one", 0.3), ("two", 0.2)]
+    monkeypatch.setattr("orchestrator.discovery.profile._MOST_ROWS", 2)
+    assert [it.definition.name for it in read_profile({"rows": rows}, there).spots] == ["one"]
 
 
 def test_kinds_of_files(tmp_path: Path) -> None:
@@ -195,7 +225,7 @@ def test_short_calls_are_doubted() -> None:
     ("files", "told"),
     [
         ({}, "has no files to look at"),
-        ({"a.py": "def broken(:\n"}, "has a syntax error, and no other Python file can be read"),
+        ({"a.py": "def broken(:\n"}, "has a syntax error or is too large, and no other Python file can be read"),
         ({"a.py": "X = 1\n"}, "has no tests, benchmarks or scripts to run"),
         ({"main.go": "package main\n"}, "has no Python (Go is not looked at yet)"),
         ({"a.py": "", "pyproject.toml": "x = ["}, "is not TOML that can be read"),
@@ -210,6 +240,12 @@ def test_nothing_to_look_at(tmp_path: Path, files: dict[str, str], told: str) ->
     code, output = discover(str(there), "--target", "1", "--into", str(tmp_path / "task"))
     assert (code, told in output) == (2, True), output
     assert not (tmp_path / "task").exists()
+
+
+def test_no_money_is_spent_untold(tmp_path: Path) -> None:
+    """Looking at a repository has no budget, so what is rented is refused before anything is opened."""
+    code, output = discover(str(write(tmp_path, UNITTEST)), "--backend", "modal")
+    assert (code, "discover has no budget, and chambers of modal cost money" in output) == (2, True), output
 
 
 def test_flags_that_do_not_fit(tmp_path: Path) -> None:

@@ -435,6 +435,16 @@ def test_two_runs_may_add_the_noise_rule(
     assert load_task(tmp_path / "here").certify.rule == rule
 
 
+def test_measuring_spends_no_money_untold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no budget, so what is rented is refused, and nothing is written."""
+    monkeypatch.setenv("BLASTDOOR_BACKEND", "modal")
+    source = write(tmp_path / "there")
+    ran = command("openevolve", "--measure", source, tmp_path / "here")
+    assert (ran.exit_code, "import --measure has no budget" in ran.stderr) == (2, True), ran.output
+    assert not (tmp_path / "here").exists()
+    assert command("openevolve", source, tmp_path / "here").exit_code == 0
+
+
 def test_a_rule_is_written_once() -> None:
     """Whatever the task said before."""
     text = 'a = 1\n\n[certify] # once\nrule = "noisy"\n\n[search]\n'
