@@ -238,7 +238,10 @@ class Flags(UserOptions):
     seed: Annotated[
         int | None,
         Option(
-            "Seed of the search; at width 1, the same seed gives the same campaign.", Number(), Scope.RUN, default=0
+            "Seed of the search; at width 1 and with hints off, the same seed gives the same campaign.",
+            Number(),
+            Scope.RUN,
+            default=0,
         ),
     ] = None
     depth: Annotated[int | None, Option("Number of steps in a branch.", _ONE_OR_MORE, Scope.RUN)] = None

@@ -31,8 +31,8 @@ class Ground:
         return UNREACHED if old and self._profile.reaches(*old) is False else 1.0
 
     def heat(self, start: int, end: int) -> float:
-        """The share of the time between two bytes; nothing where that is not much. In steps of a factor of two, so that
-        the same campaign does not go another way for a hair.
+        """The share of the time between two bytes; nothing where that is not much. In steps of a factor of two: most of
+        what two clocks measure differently is the same then, and what is near an edge is not.
         """
         old = self._old(line_of(self._now, start), line_of(self._now, max(start, end - 1)))
         share = self._profile.share(*old) if self._profile and old else 0.0

@@ -116,6 +116,19 @@ async def test_nothing_to_see(tmp_path: Path) -> None:
         assert not session.of(e.ProfileTaken)
 
 
+@pytest.mark.parametrize(("hints", "part"), [("hot", True), ("off", False)])
+async def test_profiles_that_differ_by_a_hair(tmp_path: Path, hints: str, part: bool) -> None:
+    """The same seed gives the same campaign where hints are off. Else it may part: times are measured."""
+    found = []
+    for share in (124, 126):
+        file = {**TOLD, "heat": [[1, share]]}
+        told = json.dumps({"profile": 1, "samples": 50, "ms": 1000, "files": {"solve.py": file}}).encode()
+        async with scripted(code_task(tmp_path / str(share)), Told(told=told), **flags(hints=hints)) as session:
+            await session.run()
+            found.append(history(session.bench.state))
+    assert (found[0] != found[1]) == part
+
+
 @pytest.mark.usefixtures("on_disk")
 @pytest.mark.parametrize("kind", [e.ProfileIntended, e.ProfileTaken])
 async def test_killed_around_it(tmp_path: Path, kind: type[e.Event]) -> None:
