@@ -57,6 +57,7 @@ class CallingDoor(Door):
             return await super().run(job, bundle, listener, overseer, talk)
         calling = _Calling(self, job, await offload(self.members))
         async with self.turn(job):
+            slept, waited = self.awake.slept, self.awake.waited()
             try:
                 relayed = job.model_copy(update={"mode": Mode.RELAY})
                 ran = await super().run(relayed, bundle, listener, overseer, calling.hold)
@@ -66,10 +67,14 @@ class CallingDoor(Door):
                 raise
             finally:
                 await calling.close()
+            gone_s = max(self.awake.slept - slept, self.awake.waited() - waited)
+        spent = ran.spent + calling.spent
         if calling.trouble:
-            calling.trouble.spent += ran.spent + calling.spent
+            calling.trouble.spent += spent
             raise calling.trouble
-        return Ran(calling.outcome(ran.outcome), ran.spent + calling.spent)
+        if calling.is_late and gone_s:  # nobody saw whether anybody was
+            raise self._slept_through(gone_s, spent)
+        return Ran(calling.outcome(ran.outcome), spent)
 
     async def run_member(self, seat: MemberSeat, talk: Talk) -> Ran:
         return await super().run(seat.job, seat.bundle, talk=talk)
@@ -108,6 +113,7 @@ class _Member:
         self._started = time.monotonic()
         self.spent = Spent()
         self.over = ""
+        self.is_late = False
         self.trouble: NotStarted | BrokeOff | None = None
         self._life = asyncio.create_task(self._live())
 
@@ -122,8 +128,11 @@ class _Member:
         return answer.result() if answer.done() else _failed(self.over)
 
     async def close(self) -> None:
+        """Raises what nobody foresaw: a fault of ours is not the member's end."""
         self._life.cancel()
         await asyncio.wait({self._life})
+        if not self._life.cancelled():
+            self._life.result()
 
     async def _live(self) -> None:
         job = self._seat.job
@@ -154,6 +163,7 @@ class _Member:
                 payload, answer = await self._asked.get()
                 answer.set_result(await turn.ask(payload))
         except _Late:
+            self.is_late = True
             self.over = f"loading and all calls together took more than {self._seat.wall_s:g} s"
         except ChannelClosed:
             self.over = "its chamber has ended"
@@ -179,6 +189,11 @@ class _Calling:
     def trouble(self) -> NotStarted | BrokeOff | None:
         """A provider that failed a member failed the trial."""
         return next((it.trouble for it in self._open.values() if it.trouble), None)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether any side used up its time."""
+        return self._late or any(it.is_late for it in self._open.values())
 
     async def hold(self, channel: Channel) -> None:
         """Returns in any case."""
@@ -248,9 +263,13 @@ class _Calling:
         return replace(outcome, ending=Ending.FAILED, reason=self._why or "it ended and handed nothing over")
 
     async def close(self) -> None:
+        """All of them, whatever one of them raises."""
         if self._spent is None:
-            await asyncio.gather(*(it.close() for it in self._open.values()))
+            ends = await asyncio.gather(*(it.close() for it in self._open.values()), return_exceptions=True)
             self._spent = sum((it.spent for it in self._open.values()), Spent())
+            for fault in ends:
+                if fault is not None:
+                    raise fault
 
 
 def _failed(why: str) -> bytes:

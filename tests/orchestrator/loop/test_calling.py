@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.judge.guest.blastdoor_values import decode, encode
+from orchestrator.loop.calling import CallingDoor
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from sandbox import Job, Unavailable
@@ -22,6 +23,7 @@ from tests.orchestrator.loop.script import HELD, Script, _params
 from tests.orchestrator.loop.scripted import HELDOUT, Act, Scripted, scripted, write_task
 from tests.orchestrator.loop.scripted import written as written_point
 from tests.orchestrator.loop.test_combining import BUDGET, COMBINE, POINTS, base_stage
+from tests.orchestrator.loop.test_standing_still import sleeps
 
 Known = Mapping[str, Any]
 CODE = COMBINE.replace("diversity = 0\n", 'diversity = 0\nmembers = "code"\nserve = ["serve"]\n')
@@ -49,6 +51,8 @@ class Calling(Script):
     opened: list[Job] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
     begun: list[Any] = field(default_factory=list)
+    when_asleep: Callable[[], None] | None = None
+    slept: bool = False
 
     async def program(self, guest: Guest) -> int:
         if guest.job.command[0] == "serve":
@@ -69,7 +73,7 @@ class Calling(Script):
                 continue
             if does == "dies":
                 raise Died(1)
-            if does == "sleeps":
+            if does == "sleeps" and await self._sleeps():
                 await asyncio.sleep(60)
             if does == "cut":
                 self.world.cut()
@@ -77,6 +81,14 @@ class Calling(Script):
             assert decode(payload[1:])[0] == "f"
             guest.reply(nonce, b"\xff\xff" if does == "babbles" else b"V" + encode(params["value"]))
         return 0
+
+    async def _sleeps(self) -> bool:
+        """Whether it is late; with us, where we fall asleep, and only then."""
+        if self.when_asleep is None:
+            return not self.slept
+        self.when_asleep()
+        self.when_asleep, self.slept = None, True
+        return True
 
     async def _combine(self, guest: Guest) -> int:
         params = _params(guest)
@@ -86,7 +98,7 @@ class Calling(Script):
         self.begun.append(decode(begin[1:]))
         if params.get("then") == "dies":
             raise Died(3)
-        if params.get("then") == "sleeps":
+        if params.get("then") == "sleeps" and await self._sleeps():
             await asyncio.sleep(60)
         total = params["value"]
         for name in params.get("calls", ["1.3"]):
@@ -194,6 +206,50 @@ async def test_hostile_combination(tmp_path: Path, point: Known, ending: Ending,
     assert node.ending is ending
     assert why in node.why
     assert done.bench.book.accounts.used(Account.COMBINATION) == 1
+
+
+async def test_t88_combination_whose_time_passed_in_our_sleep_is_run_again(tmp_path: Path) -> None:
+    """Its own turns took too long by the clock, and nobody saw whether they did: so nobody pays."""
+    folder, script = write_both(tmp_path), Calling()
+    await base_stage(folder)
+    point = {"value": 1, "then": "sleeps"}
+    async with scripted(folder, script, written(point), how=How.COMBINE) as session:
+        script.when_asleep = lambda: sleeps(session, 100)
+        await session.run()
+        (requeued,) = session.of(e.AttemptRequeued)
+        assert requeued.ending is Ending.INTERRUPTED
+        assert "stood still for 100 s" in requeued.why
+        assert session.bench.state.nodes["2.1"].ending is Ending.SCORED
+        assert session.bench.book.accounts.used(Account.COMBINATION) == 1
+        assert not session.bench.book.accounts.holds
+
+
+async def test_t88_member_whose_time_passed_in_our_sleep(tmp_path: Path) -> None:
+    """What a call made of it is wrong, so the whole trial is run again."""
+    folder, script = write_both(tmp_path), Calling()
+    points = [written({"value": 7, "served": "sleeps"}), written({"value": 5}), written({"value": 3})]
+    async with scripted(folder, Script(), *points) as session:
+        await session.run()
+    async with scripted(folder, script, written({"value": 2, "calls": ["1.1"]}), how=How.COMBINE) as session:
+        script.when_asleep = lambda: sleeps(session, 100)
+        await session.run()
+        assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INTERRUPTED]
+        node = session.bench.state.nodes["2.1"]
+        assert node.verdict is not None
+        assert node.verdict.metrics["score"] == 2 + 7
+
+
+async def test_fault_of_ours_beside_a_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not taken for the member's end: it comes out, as everywhere, and no chamber is left."""
+    folder = write_both(tmp_path)
+    await base_stage(folder)
+
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(CallingDoor, "run_member", fail)
+    with pytest.raises(ZeroDivisionError, match="a fault of ours"):
+        await stage(folder, written({"value": 2}))
 
 
 async def test_no_chamber_for_a_member(tmp_path: Path) -> None:
