@@ -75,8 +75,28 @@ def load(settings: Settings, place: Path, name: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise click.UsageError(f"{name!r} is no name of an image; write it like blastdoor-trial:latest")
-    id_ = Images(default_images_folder(), settings.docker_host or default_docker_host()).load(place, name)
+    id_ = _unpacked(settings).load(place, name)
     click.echo(f"{name}  sha256:{id_}")
+
+
+@command.command("prune")
+@click.pass_obj
+def prune(settings: Settings) -> None:
+    """Remove unpacked images that no name stands for, for chambers without a daemon.
+
+    An image that was built or loaded again under its name leaves the old one unpacked. Copies for gold and suites go,
+    too, and are made again when they are needed. What a live process uses stays. A Docker engine's own images are not
+    touched.
+    """
+    removed = _unpacked(settings).prune()
+    for name in removed:
+        click.echo(f"removed  {name}")
+    if not removed:
+        click.echo("nothing to remove")
+
+
+def _unpacked(settings: Settings) -> Images:
+    return Images(default_images_folder(), settings.docker_host or default_docker_host())
 
 
 def _host(settings: Settings) -> Host:

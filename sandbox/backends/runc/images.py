@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -24,6 +25,7 @@ from sandbox.backends.runc import staging
 from sandbox.backends.runc.archives import open_archive
 from sandbox.backends.runc.layers import DEFAULT_PATH, Root
 from sandbox.backends.runc.trees import copied_tree
+from sandbox.backends.runc.uses import Uses
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.posture import image_objections
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 ASKED_S = 5.0
 _PATH = "PATH="
+_ROOT = re.compile(r"[0-9a-f]{64}(\..+)?")
 # An image that is saved and unpacked lies there twice for a while.
 _COPIES = 2
 
@@ -67,6 +70,7 @@ class Images:
         self._turns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._engines_turn = asyncio.Lock()
         self._engine: Engine | None = None
+        self._uses = Uses(folder / "uses")
 
     async def image(self, name: str, realm: str = "") -> Rootfs:
         """Asked again every few seconds. Raises Refused for one that is not there, or must not become a chamber."""
@@ -76,8 +80,8 @@ class Images:
         async with self._turns[name, realm]:
             known, until = self._known.get((name, realm), (None, 0.0))
             if not known or time.monotonic() >= until:
-                id_ = await self.id_of(name)
-                settings = self._settings(id_)
+                id_ = await self._used(name)
+                settings = self.settings(id_)
                 if objections := image_objections(settings):
                     raise Refused(f"the image {name} is refused: {objections[0]}")
                 folder = await asyncio.to_thread(self._copy, id_, realm) if realm else self._place(id_)
@@ -85,13 +89,23 @@ class Images:
                 self._known[name, realm] = (known, time.monotonic() + ASKED_S)
             return known
 
+    async def _used(self, name: str) -> str:
+        """From now on nobody removes it."""
+        while True:
+            id_ = await self.id_of(name)
+            with self._writing():
+                await asyncio.to_thread(self._uses.hold, self._files(id_))
+            if self._place(id_).is_dir():
+                return id_
+
     def load(self, place: Path, name: str) -> str:
         """Take an image from an archive or a layout on disk, and know it by this name from now on. Returns its id."""
         with self._writing(), open_archive(place) as archive:
             id_ = archive.image.digest.removeprefix("sha256:")
-            if not self._place(id_).is_dir():
-                self._publish(id_, fields(archive.image.settings, "config"), archive.unpack)
-            self._name(Named(name, id_))
+            with self._uses.shared(id_):
+                if not self._place(id_).is_dir():
+                    self._publish(id_, fields(archive.image.settings, "config"), archive.unpack)
+                self._name(Named(name, id_))
         return id_
 
     def loaded(self) -> dict[str, str]:
@@ -115,11 +129,24 @@ class Images:
         self._known = {key: value for key, value in self._known.items() if key[0] != name}
 
     def settings(self, id_: str) -> Mapping[str, Any]:
-        return self._settings(id_)
+        return fields(self._read(id_), "config")
 
     def sweep(self) -> list[str]:
         """Remove what processes that died had begun to unpack."""
         return staging.sweep(self._roots)
+
+    def prune(self) -> list[str]:
+        """Remove unpacked images that no name stands for, and copies for realms, unless somebody uses them."""
+        removed = []
+        with self._writing(), staging.made(self._roots) as doomed:
+            for place in sorted(it for it in self._roots.iterdir() if _ROOT.fullmatch(it.name) and it.is_dir()):
+                with self._uses.alone(place.name) as is_free:
+                    # Asked again for each: whoever gives a name to an image uses it meanwhile.
+                    if is_free and place.name not in self._named_files():
+                        self._record(place.name).unlink(missing_ok=True)
+                        place.rename(doomed / place.name)
+                        removed.append(place.name)
+        return removed
 
     async def id_of(self, name: str) -> str:
         """Unpacked, when it was not yet. Raises Refused for an image that is not there.
@@ -144,6 +171,8 @@ class Images:
             ) from error
         record = await engine.image(name)
         id_ = needed(record, "Id").removeprefix("sha256:")
+        with self._writing():
+            await asyncio.to_thread(self._uses.hold, id_)
         if not self._record(id_).exists() or not self._place(id_).is_dir():
             await asyncio.to_thread(self._refuse_without_room, int(text(record, "Size") or 0))
             with self._writing(), staging.made(self._roots) as folder:
@@ -165,11 +194,16 @@ class Images:
         try:
             await self._engine.version()
         except Unavailable:
-            self.close()
+            self._forget_engine()
             raise
         return self._engine
 
     def close(self) -> None:
+        self._forget_engine()
+        self._known.clear()
+        self._uses.release()
+
+    def _forget_engine(self) -> None:
         if self._engine:
             self._engine.close()
         self._engine = None
@@ -191,6 +225,8 @@ class Images:
 
     def _copy(self, id_: str, realm: str) -> Path:
         place = self._roots / f"{self._files(id_)}.{realm}"
+        with self._writing():
+            self._uses.hold(place.name)
         if not place.is_dir():
             with self._writing(), staging.made(self._roots) as folder:
                 copied_tree(self._place(id_), folder / "root")
@@ -226,9 +262,6 @@ class Images:
                 "free some room there"
             )
 
-    def _settings(self, id_: str) -> Mapping[str, Any]:
-        return fields(self._read(id_), "config")
-
     def _files(self, id_: str) -> str:
         """The id of the image whose files these are."""
         return text(self._read(id_), "files") or id_
@@ -253,6 +286,11 @@ class Images:
     def _named(self, name: str) -> Named | None:
         found = _named(self._name_file(name))
         return found if found and self._record(found.id).exists() and self._place(found.id).is_dir() else None
+
+    def _named_files(self) -> set[str]:
+        """The ids of files that a name stands for."""
+        named = map(_named, (self.folder / "names").glob("*.json"))
+        return {self._files(it.id) for it in named if it and self._record(it.id).exists()}
 
     def _name(self, named: Named) -> None:
         self._write(self._name_file(named.name), asdict(named))

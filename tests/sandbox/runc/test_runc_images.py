@@ -1,6 +1,7 @@
 """Images from disk: by their digests, under a name, whole or not at all."""
 
 import asyncio
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -232,6 +233,69 @@ def test_folder_that_goes_before_it_is_opened(images: Images, monkeypatch: pytes
 
     monkeypatch.setattr(os, "open", gone)
     work(images)
+
+
+def roots(images: Images) -> set[str]:
+    return {it.name for it in (images.folder / "roots").iterdir() if it.is_dir()}
+
+
+@pytest.fixture
+def two(images: Images, tmp_path: Path, one: bytes) -> tuple[str, str]:
+    """An image that was loaded, and the one that was loaded by the same name after it."""
+    other = layer(*PROGRAMS, (entry("etc/who"), b"another")).getvalue()
+    return images.load(saved(tmp_path / "1", one), NAME), images.load(saved(tmp_path / "2", other), NAME)
+
+
+async def test_prune(images: Images, two: tuple[str, str]) -> None:
+    """What no name stands for goes with its record, and copies for realms that nobody uses; the rest stays usable."""
+    await images.image(NAME, "gold")
+    images.close()
+    assert images.prune() == sorted([two[0], f"{two[1]}.gold"])
+    assert roots(images) == {two[1]}
+    assert not (images.folder / "roots" / f"{two[0]}.json").exists()
+    assert (await images.image(NAME, "gold")).folder.is_dir()
+    assert images.prune() == []
+
+
+async def test_prune_leaves_what_is_used(images: Images, tmp_path: Path, one: bytes) -> None:
+    """A live owner keeps its image and its realm's copy, also when their name stands for another one since."""
+    id_ = images.load(saved(tmp_path / "1", one), NAME)
+    apart = (await images.image(NAME, "gold")).folder
+    others = Images(images.folder, "unix:///nowhere")
+    others.load(saved(tmp_path / "2", layer(*PROGRAMS).getvalue()), NAME)
+    assert others.prune() == []
+    assert {id_, apart.name} < roots(images)
+    images.close()
+    assert others.prune() == [id_, apart.name]
+
+
+async def test_prune_while_an_image_gets_a_name(
+    images: Images, two: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image without a name that is being loaded under another one is not removed under it."""
+    name, pruned = images._name, []
+
+    def slowly(named: Any) -> None:
+        pruned.extend(Images(images.folder, "unix:///nowhere").prune())
+        name(named)
+
+    monkeypatch.setattr(images, "_name", slowly)
+    assert images.load(tmp_path / "1", "again:latest") == two[0]
+    assert pruned == []
+    assert (await images.image("again:latest")).folder.is_dir()
+
+
+async def test_images_on_a_disk_that_is_read_only(
+    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They need no lock: nobody can remove them."""
+    id_ = images.load(saved(tmp_path / "image", one), NAME)
+
+    def read_only(*_: Any) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", read_only)
+    assert (await images.image(NAME)).id == id_
 
 
 class EngineWithOne:
