@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from sandbox.backends.runc.layers import Root
+from sandbox.backends.runc.layers import Entry, Root
 from sandbox.errors import Refused
 
 _CHUNK = 1 << 20
@@ -137,7 +137,7 @@ def open_archive(place: Path) -> Iterator[Archive]:
         if place.is_dir():
             yield Archive(place, None)
             return
-        with tarfile.open(place) as tar:
+        with tarfile.open(place, tarinfo=Entry) as tar:
             yield Archive(place, tar)
     except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
         raise Refused(f"{place} is no whole archive; save the image again") from error

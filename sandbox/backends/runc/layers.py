@@ -11,7 +11,7 @@ import tarfile
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from sandbox.errors import Refused
 
@@ -21,10 +21,24 @@ PROGRAMS = ("sh", "head", "tar")
 # What an engine gives an image that sets none.
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
+_READ_AT_ONCE = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+_MOST_HEADER = 1 << 20
 _HOPS = 40
 _CHUNK = 1 << 20
 # What stays free of a disk: a small archive can unpack to any size, and others write there, too.
 _SPARE = 1 << 30
+
+
+class Entry(tarfile.TarInfo):
+    """Refuses names and attributes so long that reading them, as the library does at once, takes all memory."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:  # the library's own place for this
+        if self.type in _READ_AT_ONCE and self.size > _MOST_HEADER:
+            raise Refused(f"the image has a header of {self.size >> 20} MiB; that is no image")
+        return cast(tarfile.TarInfo, super()._proc_member(archive))  # type: ignore[misc]
 
 
 class Root:
@@ -38,7 +52,7 @@ class Root:
         """Put one layer over what is there. Raises Refused for what no image should hold."""
         made: set[Path] = set()
         try:
-            with tarfile.open(fileobj=layer, mode="r|") as archive:
+            with tarfile.open(fileobj=layer, mode="r|", tarinfo=Entry) as archive:
                 for entry in archive:
                     self._put(archive, entry, made)
         except tarfile.TarError as error:

@@ -153,6 +153,13 @@ def test_no_image(images: Images, tmp_path: Path, content: bytes) -> None:
         images.load(place, NAME)
 
 
+def test_archive_with_a_header_that_takes_all_memory(images: Images, tmp_path: Path) -> None:
+    hostile = layer((entry("x", tarfile.XHDTYPE), bytes(2 << 20)), (entry("y"), b"")).getvalue()
+    (tmp_path / "image").write_bytes(gzip.compress(hostile))
+    with pytest.raises(Refused, match="header of 2 MiB"):
+        images.load(tmp_path / "image", NAME)
+
+
 def test_a_cut_archive(images: Images, tmp_path: Path, one: bytes) -> None:
     place = saved(tmp_path / "image", one)
     place.write_bytes(place.read_bytes()[:-9000])

@@ -152,6 +152,13 @@ def test_numbers_that_no_file_can_have(root: Root, field: dict[str, int]) -> Non
         root.apply(layer((hostile, b"x")))
 
 
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_header_that_takes_all_memory(root: Root, kind: bytes) -> None:
+    """Packed, some kilobytes are a header of any size, and it is read at once."""
+    with pytest.raises(Refused, match="header of 2 MiB"):
+        root.apply(layer((entry("x", kind), bytes(2 << 20)), (entry("y"), b"")))
+
+
 def test_more_than_the_disk_holds(root: Root) -> None:
     """Refused before the first byte of it, while there is room for others."""
     with pytest.raises(Refused, match=r"would fill the disk at /hole.*free some room"):
