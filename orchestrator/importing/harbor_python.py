@@ -6,16 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from orchestrator.importing.packages import KNOWN
+from orchestrator.importing.survey import dotted
 
 # Modules that calculate, or read files as data.
 _READING = frozenset([
     "__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "bz2", "calendar", "cmath", "collections",
     "collections.abc", "configparser", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum",
     "filecmp", "fnmatch", "fractions", "functools", "glob", "gzip", "hashlib", "heapq", "hmac", "html", "html.parser",
-    "io", "itertools", "json", "lzma", "math", "numbers", "os", "os.path", "pathlib", "posixpath", "pprint", "pytest",
-    "random", "re", "sqlite3", "stat", "statistics", "string", "struct", "sys", "tarfile", "tempfile", "textwrap",
-    "time", "tomllib", "typing", "unicodedata", "unittest", "uuid", "wave", "xml.etree", "xml.etree.ElementTree",
-    "zipfile", "zlib",
+    "io", "ipaddress", "itertools", "json", "lzma", "math", "numbers", "os", "os.path", "pathlib", "posixpath",
+    "pprint", "pytest", "random", "re", "sqlite3", "stat", "statistics", "string", "struct", "sys", "tarfile", "tempfile",
+    "textwrap", "time", "tomllib", "typing", "unicodedata", "unittest", "uuid", "wave", "xml.etree",
+    "xml.etree.ElementTree", "zipfile", "zlib",
     "PIL", "PIL.Image", "bs4", "jsonschema", "numpy", "numpy.testing", "openpyxl", "pandas", "scipy", "scipy.stats",
     "sklearn.metrics", "toml", "yaml",
 ])  # fmt: skip
@@ -32,11 +33,11 @@ _OF = {
 }
 # Names that reach what is not on the list, from wherever they are taken.
 _REACHING = frozenset([
-    "__import__", "attrgetter", "breakpoint", "builtins", "compile", "ctypeslib", "delattr", "enable_load_extension",
-    "eval", "exec", "f2py", "getattr", "globals", "importorskip", "load_extension", "load_library", "loader", "locals",
-    "methodcaller", "modules", "os", "pytest_plugins", "pytester", "query", "read_feather", "read_hdf", "read_orc",
-    "read_parquet", "read_pickle", "read_sql", "rundocs", "runstring", "setattr", "subprocess", "sys",
-    "syspath_prepend", "system", "testdir", "vars",
+    "__import__", "attrgetter", "breakpoint", "builtins", "compile", "ctypeslib", "delattr",
+    "enable_load_extension", "eval", "exec", "extract", "extractall", "f2py", "getattr", "globals", "importorskip",
+    "load_extension", "load_library", "loader", "locals", "methodcaller", "modules", "os", "pytest_plugins",
+    "pytester", "query", "read_feather", "read_hdf", "read_orc", "read_parquet", "read_pickle", "read_sql",
+    "rundocs", "runstring", "setattr", "subprocess", "sys", "syspath_prepend", "system", "testdir", "vars",
 ])  # fmt: skip
 _PLAIN = frozenset(["__name__", "__file__", "__doc__", "__init__", "__len__", "__class__", "__version__"])
 
@@ -62,10 +63,14 @@ class PythonTests:
                 yield from self._imports(alias.name)
                 if alias.asname and alias.name in _OF:
                     yield f"imports {alias.name} by another name"
-        elif isinstance(node, ast.ImportFrom) and not node.level:
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            if node.level > 1:
+                yield "imports from a folder above"
+        elif isinstance(node, ast.ImportFrom):
             yield from self._imports(node.module or "")
             for alias in node.names:
-                if alias.name not in _OF.get(node.module or "", {alias.name}) or alias.name in _REACHING | {"*"}:
+                allowed = _OF.get(node.module or "", {alias.name})
+                if alias.name not in allowed or alias.name in _REACHING or alias.name[0] in "*_":
                     yield f"imports {alias.name} of {node.module}"
         elif isinstance(node, ast.Attribute):
             yield from self._attribute(node)
@@ -89,11 +94,13 @@ class PythonTests:
             self.pip.append(KNOWN[top])
 
     def _attribute(self, node: ast.Attribute) -> Iterator[str]:
+        if dotted(node) == "re.compile":
+            return
         if isinstance(node.value, ast.Name) and node.value.id in _OF:
             if node.attr not in _OF[node.value.id]:
                 what = "changes where modules are found with" if node.attr == "path" else "uses"
                 yield f"{what} {node.value.id}.{node.attr}"
-        elif node.attr in _REACHING or (node.attr.startswith("__") and node.attr not in _PLAIN):
+        elif node.attr in _REACHING or (node.attr.startswith("_") and node.attr not in _PLAIN and not _is_own(node)):
             yield f"uses .{node.attr}"
 
     def _named(self, node: ast.Name) -> Iterator[str]:
@@ -102,3 +109,9 @@ class PythonTests:
                 yield f"passes {node.id} on"
         elif node.id in _REACHING or (node.id.startswith("__") and node.id not in _PLAIN):
             yield f"uses {node.id}"
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    """Whether it is a private member of the tests' own class; modules have others' modules there."""
+    owner = node.value.id if isinstance(node.value, ast.Name) else ""
+    return owner in ("self", "cls") and not node.attr.startswith("__")

@@ -61,7 +61,9 @@ class Tests:
 def read_tests(source: Source, root: str, env: Mapping[str, str] | None = None) -> Tests:
     """`env` are variables that the tests get."""
     found = Tests()
-    reasons = [f"the tests get {it}, which steers what they load" for it in env or {} if _steers(it)]
+    reasons = [
+        f"the tests get {it}, which steers what they load" for it, value in (env or {}).items() if _sets(it, value)
+    ]
     reasons += _in_shell(source, found)
     own = {name.rpartition("/")[2].removesuffix(".py") for name in source.names if name.startswith("tests/")}
     for name in source.names:
@@ -85,16 +87,32 @@ def _steers(variable: str) -> bool:
 
 def _in_shell(source: Source, found: Tests) -> Iterator[str]:
     """Why the script runs what a candidate left, if it does; what it installs is added to what was found."""
-    before: list[str] = []
+    commands: list[Command] = []
+    not_read = ""
     try:
-        for command in read_shell(source.text(SCRIPT)):
-            # An installer that was fetched: here nothing is fetched, so it is empty.
-            fetched = before[:1] in (["curl"], ["wget"]) and command.before == "|"
-            if not (fetched and command.words in (["sh"], ["bash"])) and (why := _reason(command, found)):
-                yield f"{SCRIPT} {why}"
-            before = command.words
+        commands.extend(read_shell(source.text(SCRIPT)))
     except NotRead as error:
-        yield f"{SCRIPT} has a construct that is not read: {shown(str(error), 60)}"
+        not_read = str(error)
+    numbers, before = _numbers(commands), list[str]()
+    for command in commands:
+        command.loose = [it for it in command.loose if it not in numbers]
+        # An installer that was fetched: here nothing is fetched, so it is empty.
+        fetched = before[:1] in (["curl"], ["wget"]) and command.before == "|"
+        if not (fetched and command.words in (["sh"], ["bash"])) and (why := _reason(command, found)):
+            yield f"{SCRIPT} {why}"
+        before = command.words
+    if not_read:
+        yield f"{SCRIPT} has a construct that is not read: {shown(not_read, 60)}"
+
+
+def _numbers(commands: list[Command]) -> set[str]:
+    """Variables that only ever are exit codes, or numbers that stand there: they stay one word."""
+    found: dict[str, bool] = {}
+    for word in (word for command in commands for word in command.words):
+        if assigned := _ASSIGNED.fullmatch(word):
+            is_number = assigned[2] == "$?" or assigned[2].isdecimal()
+            found[assigned[1]] = found.get(assigned[1], True) and is_number
+    return {text for name, is_number in found.items() if is_number for text in (f"${name}", f"${{{name}}}")}
 
 
 def _reason(command: Command, found: Tests) -> str:
@@ -137,7 +155,7 @@ def _started(words: list[str], command: Command, found: Tests, said: str) -> str
     if first == "export":
         set_here = [_ASSIGNED.fullmatch(it) for it in rest]
         return "" if all(it and not _sets(it[1], it[2]) for it in set_here) else f"sets {said}"
-    safe = _only_looks(first, rest, loose=command.loose)
+    safe = _only_looks(first, rest, loose=bool(command.loose))
     if not safe and (given_to := _tool(words, found)):
         tool, arguments = given_to
         safe = _own_tests(arguments) if tool == "pytest" else _own_script(arguments)
@@ -149,7 +167,8 @@ def _only_looks(first: str, rest: list[str], *, loose: bool) -> bool:
     if first in ("echo", "cat"):
         return True
     if first in ("[", "test"):
-        return not loose and "-v" not in rest
+        several = {"-a", "-o"} & {*rest} and any("$" in it for it in rest if it != "$?")
+        return not (loose or several or "-v" in rest)
     if first == "[[":
         return not _CALCULATING & {*rest} or not any("$" in it for it in rest if it != "$?")
     if first == "printf":

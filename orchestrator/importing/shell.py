@@ -25,13 +25,13 @@ class NotRead(Exception):
 
 @dataclass
 class Command:
-    """`before` is the operator that it follows. `loose` where an expansion without quotes may become several words.
+    """`before` is the operator that it follows. `loose` are expansions without quotes, which may become several words.
     `writes` are the files that its output goes to; `within` are the commands of its substitutions.
     """
 
     before: str = "\n"
     words: list[str] = field(default_factory=list)
-    loose: bool = False
+    loose: list[str] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     within: list["Command"] = field(default_factory=list)
 
@@ -115,7 +115,7 @@ class _Reader:
             return self._quoted(command)
         if character == "$":
             found = self._expanded(command)
-            command.loose = command.loose or found not in _NUMBERS
+            command.loose += [found] if found not in _NUMBERS else []
             return found
         if character == "\\":
             return self._escaped()

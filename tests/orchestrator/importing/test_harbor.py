@@ -95,6 +95,10 @@ def test_tests_that_run_what_a_candidate_wrote(tmp_path: Path, why: str, name: s
         "import os\ngetattr(os, 'sys' + 'tem')('/app/run')",
         "import os as o\no.system('/app/run')",
         "import pathlib\npathlib.os.system('/app/run')",
+        "import random\nrandom._os.popen('/app/run')",
+        "from random import _os",
+        "from .. import app",
+        "import tarfile\ntarfile.open('/app/x').extract('conftest.py', '/tests')",
         "import pytest\npytest.main(['/app/tests'])",
         "import unittest\nunittest.TestLoader().discover('/app')",
         "import site\nsite.addsitedir('/app')",
@@ -144,6 +148,8 @@ def test_python_that_is_not_known_to_only_read(tmp_path: Path, lines: str) -> No
         "SCORE=$(cat /app/score); echo $((SCORE * 2))",
         'SCORE=$(cat /app/score); if [[ "$SCORE" -eq 1 ]]; then echo 1; fi',
         "SCORE=$(cat /app/score); if [ $SCORE -eq 1 ]; then echo 1; fi",
+        'SCORE=$(cat /app/score); if [ -n "$SCORE" -a "$SCORE" = 1 ]; then echo 1; fi',
+        "CODE=$?; CODE=$(cat /app/score); if [ $CODE -eq 1 ]; then echo 1; fi",
         "cat /app/x > /tests/test_outputs.py",
         "cat /app/x | tee /tests/conftest.py",
         "TEST_DIR=/app; pytest $TEST_DIR/x.py",
@@ -169,11 +175,17 @@ def test_a_script_that_is_not_known_to_only_look(tmp_path: Path, line: str) -> N
         {"tests/test.sh": SCRIPT.replace("uvx", 'export PATH="$HOME/.local/bin:$PATH"\nuvx')},
         {"tests/test.sh": SCRIPT.replace("uvx", "cd /app\nset -euo pipefail\nuvx")},
         {"tests/test.sh": SCRIPT.replace("uvx", 'if [ "$PWD" = "/" ]; then\n  echo "no"; exit 1\nfi\nuvx')},
+        {"tests/test.sh": SCRIPT.replace("if [ $? -eq", "CODE=$?\nif [ $CODE -eq")},
+        {"environment/Dockerfile": DOCKERFILE + "ENV TEST_DIR=/tests\n"},
         {"tests/test.sh": "python3 -u /tests/test_outputs.py /app/sum.txt > /logs/verifier/reward.txt 2>&1\n"},
         {"tests/test.sh": "pytest $TEST_DIR/test_outputs.py -rA -v || echo 0 | tee /logs/verifier/reward.txt\n"},
         {"tests/test.sh": 'N=$(grep -c x /app/a)\n[ "$N" -eq 1 ] && echo 1 > /logs/verifier/reward.txt\n'},
         {"tests/test_outputs.py": "import os, json, csv\nimport numpy as np\nfrom os.path import exists\n" + CHECKS},
-        {"tests/test_outputs.py": "import os\nassert os.path.exists('/app/x')\nre = __file__\n" + CHECKS},
+        {
+            "tests/test_outputs.py": "import os, re\nassert os.path.exists('/app/x')\nX = re.compile(__file__)\n"
+            + CHECKS
+        },
+        {"tests/test_outputs.py": CHECKS + "\nclass TestIt:\n    def test_it(self):\n        assert self._x is None\n"},
         {"environment/Dockerfile": DOCKERFILE + "ENV PYTHONUNBUFFERED=1\n"},
     ],
 )
