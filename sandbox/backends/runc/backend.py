@@ -221,18 +221,23 @@ class RuncBackend:
         except OSError as error:
             raise Unavailable(f"start: {name} ended as soon as it was made") from error
         try:
-            if not cgroups.has(group, pid):
-                raise Unavailable(f"start: {name} ended as soon as it was made")
-            if found := self._limit_differences(cgroups.limits(group), limits):
-                raise Refused(f"the runtime would not hold what was asked for: {'; '.join(found)}")
-            if (place := working_directory(pid)) not in INSIDE:
-                raise Refused(f"{self._runtime.program} started a chamber in {place}; install a newer one")
-        except OSError as error:
-            raise Unavailable(f"start: {name} ended as soon as it was made") from error
-        except BaseException:
+            self._compare_outside(name, group, pid, limits)
+        except BaseException as error:
             os.close(grip)
+            if isinstance(error, OSError):
+                raise Unavailable(f"start: {name} ended as soon as it was made") from error
             raise
         return grip
+
+    def _compare_outside(self, name: str, group: str, pid: int, limits: Limits) -> None:
+        """Raises OSError for a chamber that is gone."""
+        cgroups = self._estate.cgroups
+        if not cgroups.has(group, pid):
+            raise Unavailable(f"start: {name} ended as soon as it was made")
+        if found := self._limit_differences(cgroups.limits(group), limits):
+            raise Refused(f"the runtime would not hold what was asked for: {'; '.join(found)}")
+        if (place := working_directory(pid)) not in INSIDE:
+            raise Refused(f"{self._runtime.program} started a chamber in {place}; install a newer one")
 
     def _limit_differences(self, held: Mapping[str, str], limits: Limits) -> list[str]:
         page = os.sysconf("SC_PAGE_SIZE")

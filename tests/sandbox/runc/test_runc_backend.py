@@ -188,6 +188,24 @@ async def test_runtime_that_starts_elsewhere(tmp_path: Path, monkeypatch: pytest
         await backend.close()
 
 
+async def test_chamber_that_ends_while_it_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an outage, and nothing of it stays open."""
+    backend = await connected(tmp_path)
+
+    def gone(_: int) -> str:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("sandbox.backends.runc.backend.working_directory", gone)
+    try:
+        await backend.images.image(TRUE.image)
+        before = _grips()
+        with pytest.raises(Unavailable, match="ended as soon as it was made"):
+            await backend.open(TRUE)
+        assert _grips() == before
+    finally:
+        await backend.close()
+
+
 async def test_killed_from_outside_is_the_chambers_own_end(tmp_path: Path) -> None:
     """Somebody who kills a chamber's processes on the host leaves no outcome of ours behind it: it failed."""
     backend = await connected(tmp_path)
@@ -210,3 +228,8 @@ def _sleeps(pid: int) -> bool:
         return Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x0060\0"
     except OSError:
         return False
+
+
+def _grips() -> int:
+    """How many processes we hold."""
+    return sum("pidfd" in str(it.readlink()) for it in Path("/proc/self/fd").iterdir() if it.is_symlink())
