@@ -6,6 +6,7 @@ one line says so, and the search goes on as it would have.
 
 import asyncio
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.change import Tree
@@ -18,6 +19,7 @@ from orchestrator.door import BrokeOff, NotStarted, TooLarge
 from orchestrator.judge.data import OUT, SOURCE
 from orchestrator.judge.helpers import HELPERS_FOLDER, profiler
 from orchestrator.judge.profile import FOLDER, MOST_BYTES, read_profile
+from orchestrator.loop.calling import CALLS
 from orchestrator.loop.interruption import end_profile
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.loop.money import usage, worst_of_run
@@ -99,28 +101,45 @@ def _nothing_to_see(bench: Workbench, tree: Tree) -> str:
     return "" if has else "no editable file is Python"
 
 
+@dataclass(frozen=True)
+class _NoLonger:
+    """Has a run stopped: it hands over what it left by then, which it does not where its limit ends it."""
+
+    seconds: float
+
+    def opened(self, facts: Mapping[str, str]) -> None:
+        del facts
+
+    async def enough(self) -> None:
+        await asyncio.sleep(self.seconds)
+
+
 async def profile_outputs(
     parts: Parts, job: Job, bundle: Bundle, tree: Tree, wall_s: float, beneath: str = ""
 ) -> Profiled:
-    """Of a job that runs by itself. It may be slower than a trial: what it left until it was ended counts as well."""
+    """Of a job that runs by itself. It may be slower than a trial: what it left until it was stopped counts as well."""
     path = [f"{SOURCE}/{HELPERS_FOLDER}", *filter(None, [job.env.get("PYTHONPATH")])]
     told = {
         "PYTHONPATH": ":".join(path),
         "BLASTDOOR_PROFILE": f"{OUT}/{FOLDER}",
         "BLASTDOOR_PROFILE_ROOT": f"{SOURCE}/{beneath}".rstrip("/"),
     }
+    stops = wall_s < job.limits.wall and parts.door.backend.capabilities.stop and CALLS not in job.env
     limits = job.limits.model_copy(
         update={
-            "wall": min(job.limits.wall, wall_s),
+            "wall": min(job.limits.wall, wall_s + job.limits.grace if stops else wall_s),
             "output_files": job.limits.output_files + 2 * _PROCESSES,
             "output_bytes": job.limits.output_bytes + _PROCESSES * MOST_BYTES,
         }
     )
-    job = job.model_copy(update={"env": {**job.env, **told}, "limits": limits})
-    ran = await parts.door.run(job, together(bundle, bundle_of(profiler(), HELPERS_FOLDER)))
+    needs = job.needs.model_copy(update={"stop": job.needs.stop or stops})
+    job = job.model_copy(update={"env": {**job.env, **told}, "limits": limits, "needs": needs})
+    seen = together(bundle, bundle_of(profiler(), HELPERS_FOLDER))
+    ran = await parts.door.run(job, seen, overseer=_NoLonger(wall_s) if stops else None)
     left = [data for name, data in sorted(ran.outcome.outputs.items()) if name.startswith(f"{FOLDER}/")]
-    found = await offload(read_profile, left, tree, ended=ran.outcome.ending is not ChamberEnding.COMPLETED)
-    return Profiled(found, ran.spent, f"the run with it ended as {ran.outcome.ending}" if ran.outcome.why else "")
+    ended = ran.outcome.ending is not ChamberEnding.COMPLETED
+    found = await offload(read_profile, left, tree, ended=ended)
+    return Profiled(found, ran.spent, f"the run with it ended as {ran.outcome.ending}" if ended else "")
 
 
 async def profile_calls(parts: Parts, node: str, tree: Tree, wall_s: float) -> Profiled:

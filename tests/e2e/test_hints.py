@@ -1,5 +1,6 @@
 """The baseline under a profile in real chambers: by itself, called by its judge, and beside it."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,11 @@ solve(2_000_000)
 publish(1.0)
 """,
 }
+ENDLESS = "import itertools, solve; any(solve.solve(1000) < 0 for _ in itertools.count())"
 COMMANDS = {"relay": ["python3", "-m", "blastdoor_candidate", "solve.py"]}
 
 
-async def profiled(folder: Path, mode: str, command: list[str] | None = None) -> Profiled:
+async def profiled(folder: Path, mode: str, command: list[str] | None = None, wall_s: float = math.inf) -> Profiled:
     command = command or COMMANDS.get(mode, ["python3", "solve.py"])
     (folder / "workspace").mkdir(parents=True)
     (folder / "workspace/solve.py").write_text(SOLVE)
@@ -69,7 +71,7 @@ async def profiled(folder: Path, mode: str, command: list[str] | None = None) ->
     settings = Settings()
     async with docker_site(docker_config(settings, inputs_folder=folder / "cache"), settings.image) as site:
         parts = await make_parts(task, snapshot(task, folder), site)
-        return await parts.judge_mode.profile(parts, parts.jobs.snapshot.tree)
+        return await parts.judge_mode.profile(parts, parts.jobs.snapshot.tree, wall_s)
 
 
 @pytest.mark.parametrize("mode", ["data", "relay", "shared"])
@@ -88,3 +90,12 @@ async def test_python_that_loads_nothing_of_ours(tmp_path: Path) -> None:
     """It runs as it would, and tells nothing."""
     found = await profiled(tmp_path, "data", ["python3", "-I", "solve.py"])
     assert not found.profile.files
+
+
+async def test_run_that_is_stopped(tmp_path: Path) -> None:
+    """What it told until then counts, and what it had not come to is unknown."""
+    found = await profiled(tmp_path, "data", ["python3", "-c", ENDLESS], wall_s=6)
+    assert found.profile.cut
+    assert found.profile.files["solve.py"].reaches(6, 8) is True
+    assert not found.profile.files["solve.py"].never
+    assert found.why == "the run with it ended as stopped"
