@@ -21,7 +21,7 @@ COMMANDS = {
     "images": Place("chamber.images", "List and build the images that chambers start from."),
     "init": Place("running.init", "Create a small, commented task in a new FOLDER."),
     "import": Place("running.import_task", "Turn a task of another system into a task in a new FOLDER."),
-    "discover": Place("running.discover", "List what in a repository is worth a search, and write the task for it."),
+    "discover": Place("running.discover", "Find what in a repository is worth a search."),
     "run": Place("running.run", "Search for a better candidate for TASK."),
     "resume": Place("running.resume", "Continue the campaign of TASK."),
     "combine": Place("running.combine", "Combine the best candidates of TASK in a stage of its own."),

@@ -69,14 +69,17 @@ async def test_who_asked_is_on_record(folder: Path, by: object) -> None:
 
 
 async def test_half_a_character(folder: Path) -> None:
-    """What a shell hands over of a byte that is no text is on record as a question mark, and the record can be read."""
+    """What a shell hands over of a byte that is no text is on record as a question mark in a name; elsewhere it is
+    refused. Each record can be read.
+    """
     async with scripted(folder, None, {"value": 1}) as session:
-        ask_after(session, folder, "1", "inject", text=DIFF, description="half \udcff", by="\udcff on here")
+        ask_after(session, folder, "1", "cancel", node="1.9", by="\udcff on here")
+        ask_after(session, folder, "1", "inject", text=DIFF, description="half \udcff", by="ada")
         await session.run()
-        book = session.bench.book
-        [taken] = [it for _, it in read_moments(book.ledger) if isinstance(it, e.RequestTaken)]
-        assert taken.by == "? on here"
-        assert [it.description for it in session.of(e.InjectionQueued)] == ["half ?"]
+        taken = [it for _, it in read_moments(session.bench.book.ledger) if isinstance(it, e.RequestTaken)]
+        assert taken[0].by == "? on here"
+        assert taken[1].answer == "refused: what is asked for (inject) cannot be read"
+        assert session.of(e.InjectionQueued) == []
 
 
 async def test_inject_on_the_champion(folder: Path) -> None:

@@ -26,7 +26,7 @@ def host(folder: Path, images: Images | None = None) -> RuncHost:
 @contextmanager
 def chamber(folder: Path, place: Path, **environment: str) -> Iterator[str]:
     """A process in place of a chamber's first, of which nothing is written down but its number."""
-    process = subprocess.Popen(["/bin/sleep", "600"], cwd=place, env=environment)
+    process = subprocess.Popen(["sleep", "600"], cwd=place, env=environment)
     (folder / "c").mkdir()
     (folder / "c" / "pid").write_text(str(process.pid))
     try:
