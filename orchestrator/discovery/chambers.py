@@ -53,7 +53,7 @@ class Seen:
         return f"{told}: {short(lines[-1], 200)}" if lines else told
 
     def report(self, name: str) -> dict[str, Any] | None:
-        """A table that a guest wrote; None where there is none. It is a stranger's word: whoever reads a member of it
+        """A table that a guest wrote; None where there is none. It is a stranger's word: a reader of a member of it
         asks for its type.
         """
         try:

@@ -1,4 +1,4 @@
-"""Tasks that were written for other public systems, read and written anew as a task of ours.
+"""Tasks that were written for other public systems, read, and written as a task of ours.
 
 What is read is never imported nor run here: Python is parsed, YAML is loaded as plain values, and the rest is copied.
 """

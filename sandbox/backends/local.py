@@ -1,4 +1,4 @@
-"""What chambers on one's own machine have in common, whoever makes them: an engine, or a runtime that we drive."""
+"""What chambers on one's own machine have in common, made by an engine or by a runtime that we drive."""
 
 import asyncio
 import contextlib

@@ -52,7 +52,7 @@ def _pool(plan: dict[str, Any]) -> None:
     with _PART.open("ab", buffering=0) as file:
         work, size = 0.0, 0
         kept: list[bytes] = []
-        # The seed is the host's secret: whoever has the tests, and this file, must not know what will be asked.
+        # The seed is the host's secret: who has the tests, and this file, must not know what will be asked.
         rng = random.Random(plan["seed"])  # noqa: S311  # it makes questions, and nobody sees what else it draws
         rng.shuffle(raw)
         for data in raw:

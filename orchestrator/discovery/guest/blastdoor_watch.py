@@ -155,7 +155,7 @@ def profile(plan: dict[str, Any]) -> None:
 
 def _graph(profiler: cProfile.Profile) -> tuple[list[list[Any]], list[int]]:
     """The repository's own functions with their figures, and who calls whom, as one list of pairs. What a function of
-    Python's own calls back (a join, a sort, a map) counts as called by whoever called that.
+    Python's own calls back (a join, a sort, a map) counts as called by the caller of that.
     """
     here = f"{Path.cwd()}{os.sep}"
     entries: dict[Any, Any] = {entry.code: entry for entry in profiler.getstats()}

@@ -40,7 +40,7 @@ def judge(*, calls: str, batches: int = 8, repeat: int = 1) -> None:
 
 
 class _Deal:
-    """Who takes from a pack that is used up gets the next one, dealt anew."""
+    """Who takes from a pack that is used up gets the next one, dealt again."""
 
     def __init__(self, known: Sequence[Any], batches: int, repeat: int, rng: random.Random) -> None:
         self._known = known

@@ -19,7 +19,7 @@ _LONG: dict[str, type[BaseModel]] = {"node": Node, "draft": Draft, "trial": Tria
 
 
 class Closed(LedgerError):
-    """Whoever still reads is told to stop."""
+    """A reader that is still there is told to stop."""
 
 
 class _Streamed(ValuesView[Any]):

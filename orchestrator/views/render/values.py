@@ -1,4 +1,4 @@
-"""Sections as plain values for whoever draws them elsewhere, a page or a file: words with their styles, in lists.
+"""Sections as plain values for those that draw them elsewhere, a page or a file: words with their styles, in lists.
 
 Words of others are made harmless to the eye here; what draws them puts them down as text and never as markup.
 """

@@ -168,7 +168,7 @@ def site_of_engine(
 def local_site(
     name: str, config: Local, backend: Backend, base_image: str, progress: Callable[[str], None] = lambda _: None
 ) -> Site:
-    """One's own machine, whoever makes the chambers there."""
+    """One's own machine, with or without an engine."""
     store = InputStore(config.inputs_folder)
 
     async def bake(spec: ImageSpec) -> Image:

@@ -141,7 +141,7 @@ class Images:
         with self._writing(), staging.made(self._roots) as doomed:
             for place in sorted(it for it in self._roots.iterdir() if _ROOT.fullmatch(it.name) and it.is_dir()):
                 with self._uses.alone(place.name) as is_free:
-                    # Asked again for each: whoever gives a name to an image uses it meanwhile.
+                    # Asked again for each: a process that names an image uses it meanwhile.
                     if is_free and place.name not in self._named_files():
                         self._record(place.name).unlink(missing_ok=True)
                         place.rename(doomed / place.name)

@@ -1,7 +1,7 @@
 """The OCI runtime's own program: which one it is, and how one chamber is started with it.
 
 It runs detached: once the chamber's PID 1 is there, the runtime has ended, and nothing of it stands between us and the
-chamber's streams. While it works it is in a lobby, a group of its own, so that whoever ends a chamber ends a runtime
+chamber's streams. While it works it is in a lobby, a group of its own, so that what ends a chamber ends a runtime
 that is still making it as well.
 """
 

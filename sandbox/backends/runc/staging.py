@@ -1,4 +1,4 @@
-"""Folders for what is not whole yet: whoever works in one holds its lock, and what nobody holds is removed."""
+"""Folders for what is not whole yet: who works in one holds its lock, and what nobody holds is removed."""
 
 import fcntl
 import os
