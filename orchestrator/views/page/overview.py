@@ -13,7 +13,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.text import short
 from orchestrator.views.page.finding import Found, find_campaigns, is_file
-from orchestrator.views.page.streams import Viewer, written
+from orchestrator.views.page.streams import NAMES, Viewer, written
 from orchestrator.views.page.summary import read_standing, summary_of
 from orchestrator.views.page.waking import Notices
 
@@ -82,9 +82,10 @@ class Overview:
         stirred = asyncio.Event()
         watched: dict[str, Callable[[], None] | None] = {}
 
-        def note(name: str, _: str) -> None:
-            woken[name] = None
-            stirred.set()
+        def note(name: str, file: str) -> None:
+            if file in NAMES:
+                woken[name] = None
+                stirred.set()
 
         try:
             while True:

@@ -27,7 +27,8 @@ _IDLE_S = 5.0
 _ASKED_S = 0.25
 _BEAT_S = 15.0
 _QUEUED = 64
-_NAMES = {"", "lock", FILE, f"{FILE}-wal"}
+# What changes when a campaign does; none is told where some were lost.
+NAMES = {"", "lock", FILE, f"{FILE}-wal"}
 
 
 class TooMany(Exception):
@@ -117,7 +118,7 @@ class Broadcast:
 
     def _begin(self) -> None:
         folder = self._followed.reading.folder
-        seen = self._notices.watch(folder, lambda name: self._wake.set() if name in _NAMES else None)
+        seen = self._notices.watch(folder, lambda name: self._wake.set() if name in NAMES else None)
         live = self._notices.watch(folder / "live", lambda _: self._stir.set())
         self._ends = [end for end in (seen, live) if end]
         told = seen is not None and is_file(self._followed.found)

@@ -15,6 +15,9 @@ from pathlib import Path
 _MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x8, 0x80, 0x100, 0x200
 _MASK = _MODIFY | _CLOSE_WRITE | _MOVED_TO | _CREATE | _DELETE
 _OVERFLOW = 0x4000
+# A holder's end, however it comes, is told by a close alone. Any other file was written before it is closed, and who
+# reads a ledger closes its log as if it had written: that would wake a reader by its own reading, for ever.
+_TOLD_BY_CLOSE = "lock"
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 16
 
@@ -68,12 +71,12 @@ class Notices:
         at = 0
         while at < len(data):
             number, mask, _, length = _EVENT.unpack_from(data, at)
-            name = data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0")
+            name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
             at += _EVENT.size + length
             if mask & _OVERFLOW:
                 heard |= {(each, ""): None for each in self._told}
-            else:
-                heard[number, os.fsdecode(name)] = None
+            elif mask != _CLOSE_WRITE or name == _TOLD_BY_CLOSE:
+                heard[number, name] = None
         for number, text in heard:
             for tell in list(self._told.get(number, ())):
                 tell(text)

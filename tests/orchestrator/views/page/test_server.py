@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.ledger.lock import CampaignLock
+from orchestrator.settings import Settings
+from orchestrator.views.page.finding import Found
 from orchestrator.views.page.streams import Audience, TooMany, Viewer, written
+from orchestrator.views.page.summary import Standing, read_standing
 from orchestrator.views.page.waking import Notices
 from tests.orchestrator.views.campaign.conftest import Stage, stage
 from tests.orchestrator.views.page.conftest import Site, asked, grow
@@ -188,6 +192,33 @@ async def test_an_update_comes_by_itself(stage: Stage) -> None:
         await lost.next("again")
         for stream in (one, two, overview, late, lost):
             await stream.leave()
+
+
+async def test_a_campaign_in_which_nothing_happens_is_read_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading opens and closes the files beside a ledger: that is no news. The end of a holder is."""
+    stage.write()
+    read: list[Found] = []
+
+    @contextlib.contextmanager
+    def counted(found: Found, settings: Settings | None) -> Iterator[Standing]:
+        read.append(found)
+        with read_standing(found, settings) as standing:
+            yield standing
+
+    monkeypatch.setattr("orchestrator.views.page.overview._GAP_S", 0.01)
+    async with Site(stage.folder) as site:
+        await site.get("/api/campaigns")  # the first reader of all makes files
+        monkeypatch.setattr("orchestrator.views.page.overview.read_standing", counted)
+        stream = Stream(site, "/api/updates")
+        await stream.next("rows")
+        await asyncio.sleep(0.5)
+        assert len(read) == 1
+        lock = CampaignLock(stage.campaign / "lock")
+        lock.acquire()
+        assert '"holder":"pid' in await stream.next("rows")
+        lock.release()
+        assert '"holder":""' in await stream.next("rows")
+        await stream.leave()
 
 
 async def test_streams_are_bounded(stage: Stage) -> None:
