@@ -29,6 +29,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 _LONGEST_QUERY = 8192
+_MOST_FIELDS = 20
 _OURS = ("same-origin", "none")
 
 
@@ -80,7 +81,10 @@ class Guard:
         return None, False
 
     def _shown(self, query: bytes) -> bool:
-        found = parse_qs(query.decode("latin-1"), max_num_fields=20).get("token", [])
+        try:
+            found = parse_qs(query.decode("latin-1"), max_num_fields=_MOST_FIELDS).get("token", [])
+        except ValueError:  # more fields than any address of ours has
+            return False
         return len(found) == 1 and hmac.compare_digest(found[0].encode(), self._token)
 
     def _remembered(self, headers: list[tuple[bytes, bytes]]) -> bool:

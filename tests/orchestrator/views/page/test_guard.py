@@ -40,10 +40,11 @@ async def test_the_token_opens_and_a_cookie_keeps_open(app: Guard) -> None:
         "/?token=wrong",
         f"/?token={quote(TOKEN)}&token={quote(TOKEN)}",
         f"/api/campaigns?token={quote(TOKEN)}",
+        f"/?{'a&' * 30}token={quote(TOKEN)}",
     ],
 )
 async def test_nobody_gets_in_without(app: Guard, target: str) -> None:
-    """Not with a wrong token, not with two, and an answer that is data wants the cookie."""
+    """Not with a wrong token, not with two or among very many, and an answer that is data wants the cookie."""
     answer = await asked(app, target)
     assert answer.status == 401
     assert "set-cookie" not in answer.headers
