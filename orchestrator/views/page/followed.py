@@ -15,9 +15,10 @@ from orchestrator.budget import BOOKS, Accounts
 from orchestrator.domain import events as e
 from orchestrator.domain.node import parse_node
 from orchestrator.domain.records import Node, Run
-from orchestrator.ledger import START, Artifacts, ChainBroken, Head, Missing, Record, check
+from orchestrator.git import GitError
+from orchestrator.ledger import START, Artifacts, ChainBroken, Head, LedgerError, Missing, Record, check
 from orchestrator.settings import Settings
-from orchestrator.task import StoredTask
+from orchestrator.task import StoredTask, TaskError
 from orchestrator.text import short
 from orchestrator.views.campaign.happenings import LONGEST, line_of, node_of
 from orchestrator.views.campaign.opening import ranking_of
@@ -40,6 +41,9 @@ KEPT = 256
 _WALKED = 5000
 _RUN_STARTED, _ENDED = (kind.model_fields["kind"].default for kind in (e.RunStarted, e.AttemptEnded))
 _STAIR = {kind.model_fields["kind"].default for kind in (e.ChampionChanged, e.CohortOpened)}
+
+# What a ledger, or what it names, can fail with.
+UNREADABLE = (LedgerError, TaskError, GitError, OSError, ValueError)
 
 # When, what, and about which node.
 Said = tuple[str, str, str]

@@ -15,13 +15,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from orchestrator.git import GitError
-from orchestrator.ledger import LedgerError, Missing
+from orchestrator.ledger import Missing
 from orchestrator.settings import Settings
-from orchestrator.task import TaskError
 from orchestrator.text import printable, short
 from orchestrator.views.page import pages, texts
-from orchestrator.views.page.followed import Followed, NotThere
+from orchestrator.views.page.followed import UNREADABLE, Followed, NotThere
 from orchestrator.views.page.overview import Overview
 from orchestrator.views.page.streams import Audience, Broadcast, TooMany, written
 from orchestrator.views.page.waking import Notices
@@ -106,10 +104,10 @@ class Server:
         return _answer(request, rows)
 
     async def _read_ahead(self, name: str) -> None:
-        with contextlib.suppress(NotThere, *_UNREADABLE):
+        with contextlib.suppress(NotThere, *UNREADABLE):
             await self._get(name)
 
-    async def _get(self, name: str) -> Followed:
+    async def _get(self, name: str) -> tuple[Followed, Broadcast]:
         """The campaign of this id, read when it is first asked for. Raises NotThere and LedgerErrors."""
         found = await self._overview.found(name)
         if found is None:
@@ -120,7 +118,7 @@ class Server:
                 self._followed[name] = await asyncio.to_thread(Followed, found, self._settings)
                 self._open[name] = Broadcast(self._followed[name], self._notices)
             self._followed[name] = self._followed.pop(name)  # the one asked for last stands last
-        return self._followed[name]
+            return self._followed[name], self._open[name]
 
     async def _give_way(self) -> None:
         unseen = [name for name in self._followed if not self._open[name].viewers]
@@ -131,12 +129,12 @@ class Server:
     def _about(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
-                followed = await self._get(request.path_params["id"])
-                return await asyncio.to_thread(_worked, followed, work, request, self._open[followed.found.id].viewers)
+                followed, broadcast = await self._get(request.path_params["id"])
+                return await asyncio.to_thread(_worked, followed, work, request, broadcast.is_up_to_date)
             except (NotThere, Missing) as error:
                 return _answer(request, {"error": printable(str(error))}, 404)
             except Exception as error:
-                if not isinstance(error, _UNREADABLE):
+                if not isinstance(error, UNREADABLE):
                     raise
                 return _answer(request, {"error": short(str(error), 500)}, 503)
 
@@ -144,14 +142,13 @@ class Server:
 
     async def _updates(self, request: Request) -> Response:
         try:
-            followed = await self._get(request.path_params["id"])
+            followed, broadcast = await self._get(request.path_params["id"])
             after = request.headers.get("last-event-id") or request.query_params.get("after")
             known = _number(after) if after else -1
         except (NotThere, Missing) as error:
             return _answer(request, {"error": printable(str(error))}, 404)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             return _answer(request, {"error": short(str(error), 500)}, 503)
-        broadcast = self._open[followed.found.id]
 
         async def messages() -> AsyncIterator[bytes]:
             with self._audience.seat() as viewer:
@@ -191,12 +188,9 @@ class Server:
         return StreamingResponse(safe(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
-_UNREADABLE = (LedgerError, TaskError, GitError, OSError, ValueError)
-
-
-def _worked(followed: Followed, work: Work, request: Request, viewers: int) -> Response:
-    if not viewers:
-        followed.run(Followed.poll)  # nobody follows it, so it is as old as the last look
+def _worked(followed: Followed, work: Work, request: Request, is_up_to_date: bool) -> Response:
+    if not is_up_to_date:
+        followed.run(Followed.poll)  # nobody follows it, or cannot, so it is as old as the last look
     return _answer(request, work(followed, request))
 
 

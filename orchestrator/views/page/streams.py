@@ -6,13 +6,14 @@ whatever the number of viewers. A viewer that does not keep up is told to start 
 
 import asyncio
 import contextlib
+import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-from orchestrator.ledger import LedgerError
+from orchestrator.text import short
 from orchestrator.views.page.finding import is_file
-from orchestrator.views.page.followed import Followed
+from orchestrator.views.page.followed import UNREADABLE, Followed
 from orchestrator.views.page.waking import Notices
 from orchestrator.wiring.ledgers import FILE
 
@@ -26,6 +27,8 @@ _LOOKS_S = (0.004, 0.015, 0.05, 0.15, 0.5)
 _IDLE_S = 5.0
 _ASKED_S = 0.25
 _BEAT_S = 15.0
+# Before one that could not be read is tried again; the last one over and over.
+_AGAIN_S = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 _QUEUED = 64
 # What changes when a campaign does; none is told where some were lost.
 NAMES = {"", "lock", FILE, f"{FILE}-wal"}
@@ -91,14 +94,21 @@ class Broadcast:
         self._wake, self._stir = asyncio.Event(), asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._ends: list[Callable[[], None]] = []
-        self.failed = ""
+        self._is_failing = False
 
     @property
     def viewers(self) -> int:
         return len(self._viewers)
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether somebody's viewing keeps the campaign so."""
+        return bool(self._tasks) and not self._tasks[0].done() and not self._is_failing
+
     def join(self, viewer: Viewer) -> None:
         self._viewers.add(viewer)
+        if any(task.done() for task in self._tasks):
+            self._end()
         if not self._tasks:
             self._begin()
 
@@ -108,12 +118,15 @@ class Broadcast:
             self.stop()
 
     def stop(self) -> None:
+        self._end()
+        for viewer in self._viewers:
+            viewer.give(None)
+
+    def _end(self) -> None:
         for task in self._tasks:
             task.cancel()
         for end in self._ends:
             end()
-        for viewer in self._viewers:
-            viewer.give(None)
         self._tasks, self._ends = [], []
 
     def _begin(self) -> None:
@@ -129,12 +142,7 @@ class Broadcast:
         looks = iter(_LOOKS_S)
         while True:
             self._wake.clear()
-            try:
-                update = await asyncio.to_thread(self._followed.run, Followed.poll)
-            except LedgerError as error:
-                self.failed = str(error)
-                self._give(written("failed", {"error": str(error)}))
-                return
+            update = await self._polled()
             if update:
                 self._give(written("again" if "again" in update else "update", update, update["seq"]))
                 await asyncio.sleep(GAP_S)
@@ -145,6 +153,20 @@ class Broadcast:
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
                 looks = iter(_LOOKS_S)
+
+    async def _polled(self) -> dict[str, Any] | None:
+        """Viewers are told of one that cannot be read, and start again when it can."""
+        pauses = itertools.chain(_AGAIN_S, itertools.repeat(_AGAIN_S[-1]))
+        while True:
+            try:
+                update = await asyncio.to_thread(self._followed.run, Followed.poll)
+            except UNREADABLE as error:
+                self._is_failing = True
+                self._give(written("failed", {"error": short(str(error), 500)}))
+                await asyncio.sleep(next(pauses))
+                continue
+            failed, self._is_failing = self._is_failing, False
+            return {"seq": self._followed.seq, "again": True} if failed else update
 
     async def _follow_live(self) -> None:
         while True:

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.ledger.lock import CampaignLock
 from orchestrator.settings import Settings
 from orchestrator.views.page.finding import Found
+from orchestrator.views.page.followed import Followed
 from orchestrator.views.page.streams import Audience, TooMany, Viewer, written
 from orchestrator.views.page.summary import Standing, read_standing
 from orchestrator.views.page.waking import Notices
@@ -218,6 +219,37 @@ async def test_a_campaign_in_which_nothing_happens_is_read_once(stage: Stage, mo
         assert '"holder":"pid' in await stream.next("rows")
         lock.release()
         assert '"holder":""' in await stream.next("rows")
+        await stream.leave()
+
+
+async def test_one_that_cannot_be_read_for_a_while_is_followed_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Viewers are told, answers are no old ones, and what happened meanwhile is on the page once it can be read."""
+    stage.write()
+    poll, broken = Followed.poll, [False]
+
+    def polled(it: Followed) -> dict[str, Any] | None:
+        if broken[0]:
+            raise ValueError("a row of a later version")
+        return poll(it)
+
+    monkeypatch.setattr(Followed, "poll", polled)
+    monkeypatch.setattr("orchestrator.views.page.streams._AGAIN_S", (0.01,))
+    async with Site(stage.folder) as site:
+        before = (await site.campaign("/board"))["seq"]
+        (row,) = await site.get("/api/campaigns")
+        stream = Stream(site, f"/api/campaign/{row['id']}/updates?after={before}")
+        broken[0] = True
+        assert "a row of a later version" in await stream.next("failed")
+        await stream.next("failed")
+        assert "error" in await site.campaign("/board", 503)
+        written_before = len(stage.story.events)
+        stage.story.attempt("1.1", 3.0, kept=True)
+        grow(stage, written_before)
+        broken[0] = False
+        await stream.next("again")
+        assert (await site.campaign("/board"))["seq"] > before
         await stream.leave()
 
 
