@@ -24,7 +24,7 @@ from orchestrator.views.judging.check import RowsView, cheats_at_once
 from orchestrator.views.judging.model_cheats import ask_for_cheats
 from orchestrator.wiring.options import resolve
 from orchestrator.wiring.parts import make_parts
-from orchestrator.wiring.sites import open_site
+from orchestrator.wiring.sites import open_site, refuse_paid
 
 REPORT = "audit.json"
 # Of the caps of a run, those that a few questions to a model need.
@@ -87,6 +87,7 @@ def command(
     taken = snapshot(loaded, task)
     flags = flags_of(given)
     options = resolve(flags, loaded, settings)
+    refuse_paid(settings, options.site, "audit")
     view = RowsView(open_screen(), quiet=as_json)
     findings = Findings(view.row, view.doing)
 
@@ -111,7 +112,7 @@ def command(
         print_json(told)
     else:
         _conclude(view, task, report, out)
-    return Exit.OK if report.good else Exit.NOT_GOOD
+    return Exit.OK if report.good and report.tried else Exit.NOT_GOOD
 
 
 def _write(folder: Path, report: AuditReport, told: dict[str, Any]) -> None:
@@ -131,8 +132,8 @@ def slug(name: str) -> str:
 
 def _conclude(view: RowsView, task: Path, report: AuditReport, out: Path | None) -> None:
     holes = [it for it in report.found if not it.accepted]
-    if report.why:
-        view.say(f"\nnot tried: {report.why}", "bold red")
+    if report.why or not report.tried:
+        view.say(f"\nnot tried: {report.why or 'no adversary that was asked for has anything to do here'}", "bold red")
         return
     for it in holes[:3]:
         made = f"blastdoor gate {task} --diff {out / slug(it.way)}.change --must-improve" if out and it.change else ""

@@ -68,6 +68,21 @@ def test_json_of_a_judge_that_holds(tmp_path: Path, blastdoor_audit: Audit) -> N
     assert told["holes"] == []
 
 
+def test_nothing_was_tried(tmp_path: Path, blastdoor_audit: Audit) -> None:
+    """A row that is for judges that call says nothing of one that does not: that is no judge that held."""
+    result = blastdoor_audit(str(NO_RANGE(tmp_path / "task", fixed=True)), "--only", "learnt by heart", "--runs", "2")
+    assert result.return_value == Exit.NOT_GOOD, result.output
+    assert result.output.endswith("not tried: no adversary that was asked for has anything to do here\n")
+
+
+def test_no_money_is_spent_untold(tmp_path: Path, blastdoor_audit: Audit) -> None:
+    """It has no account for its chambers, so it rents none."""
+    task = NO_RANGE(tmp_path / "task", fixed=True)
+    result = blastdoor_audit(str(task), settings=Settings(backend="modal"))
+    assert isinstance(result.exception, TaskError)
+    assert "audit has no budget, and chambers of modal cost money" in str(result.exception)
+
+
 def test_bad_input(tmp_path: Path, blastdoor_audit: Audit) -> None:
     """An adversary that nobody knows, and a task that cannot be read: one line each, before anything runs."""
     for words in (["--only", "larg"], ["--accept", "nobody"]):
