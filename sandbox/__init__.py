@@ -7,13 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sandbox.backend import Answering, Backend, Capabilities, Chamber, Channel, Listener, Talk
+    from sandbox.backend import Answering, Backend, Capabilities, Chamber, Channel, Forwarding, Listener, Talk
     from sandbox.baking import BakedImage, ImageSpec
     from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
     from sandbox.channel import ChannelClosed
     from sandbox.config import DockerConfig, ModalConfig, RuncConfig, SkyPilotConfig
     from sandbox.errors import Denied, Lost, Refused, SandboxError, Silent, TakenAway, Unavailable
     from sandbox.happenings import NotDelivered
+    from sandbox.incoming import Incoming
     from sandbox.inputs import InputStore
     from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
     from sandbox.price import FREE, Bill, Rates, Terms
@@ -36,8 +37,10 @@ __all__ = [
     "DockerConfig",
     "Ending",
     "Enforcer",
+    "Forwarding",
     "Gpu",
     "ImageSpec",
+    "Incoming",
     "Input",
     "InputStore",
     "Job",
@@ -69,13 +72,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "sandbox.backend": "Answering Backend Capabilities Chamber Channel Listener Talk",
+    "sandbox.backend": "Answering Backend Capabilities Chamber Channel Forwarding Listener Talk",
     "sandbox.baking": "BakedImage ImageSpec",
     "sandbox.bundle": "Bundle check_outputs_folder write_outputs",
     "sandbox.channel": "ChannelClosed",
     "sandbox.config": "DockerConfig ModalConfig RuncConfig SkyPilotConfig",
     "sandbox.errors": "Denied Lost Refused SandboxError Silent TakenAway Unavailable",
     "sandbox.happenings": "NotDelivered",
+    "sandbox.incoming": "Incoming",
     "sandbox.inputs": "InputStore",
     "sandbox.job": "Ending Enforcer Gpu Input Job Limits Mode Needs Outcome Usage",
     "sandbox.price": "FREE Bill Rates Terms",

@@ -7,6 +7,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from sandbox.bundle import Bundle
 from sandbox.errors import Refused
+from sandbox.incoming import Incoming
 from sandbox.job import Enforcer, Job, Mode, Outcome
 from sandbox.price import Bill
 from sandbox.wire.frames import Reply
@@ -66,6 +67,17 @@ class Channel(Protocol):
 
     async def processor_seconds(self) -> float | None:
         """What the whole chamber has used of the processors so far, measured outside; None where nobody can tell."""
+
+
+@runtime_checkable
+class Forwarding(Channel, Protocol):
+    """A channel that also hands on what is not whole yet, to another of its kind."""
+
+    async def call_ahead(self, payload: bytes, timeout: float, kind: bytes) -> Reply | Incoming:
+        """As `call`; a large reply whose first byte is `kind` is given as soon as it begins."""
+
+    async def forward(self, payload: Incoming, timeout: float) -> Reply:
+        """As `call`, with what is still on its way. What was waited for it is not in the reply's time."""
 
 
 Talk = Callable[[Channel], Awaitable[None]]

@@ -4,18 +4,22 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from typing import NoReturn
+from dataclasses import replace
+from typing import NoReturn, cast
 
 from sandbox.errors import Refused, Unavailable
 from sandbox.happenings import Happening
+from sandbox.incoming import Incoming
 from sandbox.wire.faults import Fault, WireFault
-from sandbox.wire.frames import FrameReader, Reply, encode_header
+from sandbox.wire.frames import FrameReader, Reply, Taker, encode_header
 
 Send = Callable[[bytes], Awaitable[None]]
 Meter = Callable[[], Awaitable[float | None]]
 Silences = Callable[[float], float]
 # A larger payload is sent as it is, without copying it behind its header.
 SMALL = 65_536
+# A reply is worth handing on before it is whole from so many bytes on.
+LARGE = 1 << 20
 
 
 class ChannelClosed(Exception):
@@ -44,32 +48,52 @@ class FrameChannel:
         self._silence = silence
         self._cap = frame_bytes
         self._turn = asyncio.Lock()
-        self._waiting: asyncio.Future[tuple[float, bytes]] | None = None
+        self._waiting: asyncio.Future[tuple[float, bytes | Incoming]] | None = None
+        self._ahead = b""
+        self._incoming: Incoming | None = None
         self._closed = False
         self.given_up = False
         self._end: Happening | None = None
         self.cause: Happening | None = None
-        self.reader = FrameReader(self._arrived, frame_bytes, frames)
+        self.reader = FrameReader(self._arrived, frame_bytes, frames, self._began)
 
     @property
     def busy(self) -> bool:
-        """Whether a call waits for its reply."""
-        return self._waiting is not None
+        """Whether a call waits for its reply, or for the rest of it."""
+        return self._waiting is not None or bool(self._incoming and not self._incoming.whole)
 
     async def call(self, payload: bytes, timeout: float) -> Reply:
         """Send one frame and wait for its reply; raises ChannelClosed when the chamber ends first.
 
         A call that its caller gives up closes the channel: the reply could no longer be told from the next one's.
         """
-        if len(payload) > self._cap:
-            raise Refused(f"a frame of {len(payload)} bytes; the cap is {self._cap}, raise frame_bytes")
+        return cast("Reply", await self._called(payload, len(payload), timeout))  # nothing is wanted ahead
+
+    async def call_ahead(self, payload: bytes, timeout: float, kind: bytes) -> Reply | Incoming:
+        """As `call`. A large reply whose first byte is `kind` is given as soon as it begins, and no other call may be
+        made before all of it is here.
+        """
+        self._ahead = kind
+        try:
+            return await self._called(payload, len(payload), timeout)
+        finally:
+            self._ahead = b""
+
+    async def forward(self, payload: Incoming, timeout: float) -> Reply:
+        """As `call`, with a payload that is still on its way. What was waited for it is not the chamber's time."""
+        reply = cast("Reply", await self._called(payload, payload.length, timeout))  # as above
+        return replace(reply, elapsed_s=max(0.0, reply.elapsed_s - payload.waited_s))
+
+    async def _called(self, payload: bytes | Incoming, length: int, timeout: float) -> Reply | Incoming:
+        if length > self._cap:
+            raise Refused(f"a frame of {length} bytes; the cap is {self._cap}, raise frame_bytes")
         async with self._turn:
             if self._end and not self._closed:
                 self._fail(self._end)
             if self._closed:
                 raise ChannelClosed
             try:
-                return await self._ask(payload, timeout)
+                return await self._ask(payload, length, timeout)
             except TimeoutError:
                 self._fail(WireFault(Fault.FRAME_LATE, f"no reply within {timeout:g} s"))
             except (WireFault, Unavailable) as cause:
@@ -83,18 +107,25 @@ class FrameChannel:
     async def processor_seconds(self) -> float | None:
         return await self._meter() if self._meter and not self._closed else None
 
-    async def _ask(self, payload: bytes, timeout: float) -> Reply:
+    async def _ask(self, payload: bytes | Incoming, length: int, timeout: float) -> Reply | Incoming:
         nonce = secrets.token_bytes(8)
         self.reader.await_reply(nonce)
         self._waiting = asyncio.get_running_loop().create_future()
         started = time.monotonic()
         async with asyncio.timeout(timeout):
-            if len(payload) < SMALL:
-                await self._send(encode_header(nonce, len(payload)) + payload)
+            header = encode_header(nonce, length)
+            if isinstance(payload, Incoming):
+                await self._send(header)
+                while piece := await payload.next():
+                    await self._send(piece)
+            elif length < SMALL:
+                await self._send(header + payload)
             else:
-                await self._send(encode_header(nonce, len(payload)))
+                await self._send(header)
                 await self._send(payload)
             arrived, reply = await self._waiting
+        if isinstance(reply, Incoming):
+            return reply
         return Reply(reply, arrived - started, self._silence(started))
 
     def end(self, cause: Happening) -> None:
@@ -108,6 +139,16 @@ class FrameChannel:
         self._closed = True
         self.cause = cause
         raise ChannelClosed
+
+    def _began(self, length: int, first: bytes) -> Taker | None:
+        """A taker for the reply that begins, where its caller wants it ahead."""
+        if not self._ahead or length < LARGE or not first.startswith(self._ahead):
+            return None
+        if self._waiting is None or self._waiting.done():
+            return None
+        self._incoming = Incoming(self._ahead, length - len(self._ahead))
+        self._waiting.set_result((self._arrival(), self._incoming))
+        return self._incoming.take
 
     def _arrived(self, payload: bytes) -> None:
         if self._waiting and not self._waiting.done():

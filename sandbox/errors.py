@@ -5,6 +5,7 @@ SandboxError
 │  ├─ Denied     it answers, and takes nothing from us: token, credit; trying again is no use, a person must act
 │  └─ Silent     it answered nobody while a chamber ran: evidence from outside, so nobody is charged for what was lost
 ├─ Refused       our own policy said no; nothing was started
+│  └─ NoSuchGpu  the GPUs that were asked for are not there
 └─ Lost          we no longer know what became of a chamber; reap, then try again
    └─ TakenAway  the provider says itself that it took the machine away; nobody is charged, try again
 """
@@ -42,6 +43,10 @@ class Silent(Unavailable):
 
 class Refused(SandboxError):
     """Our own policy said no; nothing was started."""
+
+
+class NoSuchGpu(Refused):
+    """The machine, or the engine, has no GPU at all, or not those that were asked for."""
 
 
 class Lost(SandboxError):

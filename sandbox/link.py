@@ -12,7 +12,10 @@ STEADY, STEADY_S = 4, 90.0
 
 
 class Link(Protocol):
-    """Live streams of PID 1. Both methods raise Unavailable when the provider is gone."""
+    """Live streams of PID 1. Both methods raise Unavailable when the provider is gone.
+
+    One that knows when what it received last had come says so as `arrived`, in seconds of `time.monotonic`.
+    """
 
     async def send(self, data: bytes) -> None: ...
 

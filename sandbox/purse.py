@@ -12,11 +12,12 @@ class NotPaid(Refused):
 class Purse(Protocol):
     """Asked before a standing thing exists, told once what it cost. Names are unique and are found at the provider.
 
-    Both are called in the thread of the event loop, and neither waits for anybody.
+    Both are called in the thread of the event loop; telling it waits for nobody.
     """
 
-    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
-        """Set the worst case aside, on record. False when it does not fit: then it must not be made.
+    async def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+        """Set the worst case aside, on record and on disk when it returns. False when it does not fit: then it must
+        not be made.
 
         With its price, what an owner that dies leaves behind need not be booked at the worst case.
         """

@@ -141,7 +141,7 @@ class Session:
     async def _read_all(self) -> None:
         try:
             while pieces := await self._link.receive():
-                self._arrived, self._busy = time.monotonic(), True
+                self._arrived, self._busy = getattr(self._link, "arrived", None) or time.monotonic(), True
                 await self._reading.read(self._take(pieces))
                 self._busy = False
                 # A stream that is always ready would otherwise keep everybody else from the event loop.

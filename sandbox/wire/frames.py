@@ -12,6 +12,7 @@ from sandbox.wire.faults import Fault, WireFault
 
 NONCE_BYTES = 8
 HEADER_BYTES = 4 + NONCE_BYTES
+_FIRST_BYTES = 16
 
 
 def encode_header(nonce: bytes, length: int) -> bytes:
@@ -30,11 +31,27 @@ class Reply:
     silent_s: float = 0.0
 
 
-class FrameReader:
-    """Feed it bytes; it hands on whole frames that somebody waits for, and faults on every other one."""
+Taker = Callable[[bytes], None]
 
-    def __init__(self, on_frame: Callable[[bytes], None], payload_cap: int, count_cap: int) -> None:
+
+class FrameReader:
+    """Feed it bytes; it hands on whole frames that somebody waits for, and faults on every other one.
+
+    `on_begin` is told the length and the first bytes of each; if it answers with a taker, that one gets the bytes as
+    they come, and the frame is not kept.
+    """
+
+    def __init__(
+        self,
+        on_frame: Callable[[bytes], None],
+        payload_cap: int,
+        count_cap: int,
+        on_begin: Callable[[int, bytes], Taker | None] = lambda _length, _first: None,
+    ) -> None:
         self._on_frame = on_frame
+        self._on_begin = on_begin
+        self._taker: Taker | None = None
+        self._begun = False
         self._payload_cap = payload_cap
         self._left = count_cap
         self._header = bytearray()
@@ -82,12 +99,21 @@ class FrameReader:
             raise WireFault(Fault.FRAME_LIMIT, "the cap on frames is reached")
         self._left -= 1
         self._payload, self._left_bytes, self._in_payload = io.BytesIO(), length, True
+        self._begun = False
 
     def _fill_payload(self, view: memoryview) -> memoryview:
         piece = view[: self._left_bytes]
-        self._payload.write(piece)
+        if piece and not self._begun:
+            self._begun = True
+            self._taker = self._on_begin(self._left_bytes, bytes(piece[:_FIRST_BYTES]))
         self._left_bytes -= len(piece)
-        if not self._left_bytes:
+        if self._taker:
+            self._taker(bytes(piece))
+        else:
+            self._payload.write(piece)
+        if not self._left_bytes and self._taker:
+            self._taker, self._in_payload, self._awaited = None, False, None
+        elif not self._left_bytes:
             # The buffer's own bytes, not a copy: of a large frame that would keep everybody waiting.
             frame, self._payload = self._payload.getvalue(), io.BytesIO()
             self._in_payload, self._awaited = False, None

@@ -1,7 +1,7 @@
 """The gpu_reduce example as far as no GPU is needed: the judge, the task file, the kernel's compiling.
 
 A stand-in without a GPU takes the candidate's place, with questions that it can answer in time; the judge is the same.
-That the kernels are right on a GPU is tried by examples/gpu_reduce/try_on_gpu.py.
+That the kernels are right on a GPU is tried by `blastdoor check examples/gpu_reduce`, where there is one.
 """
 
 import json

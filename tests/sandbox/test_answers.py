@@ -10,9 +10,10 @@ from sandbox.answers import fields, flag, items, needed, text
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.bake import bake
 from sandbox.backends.docker.engine import Engine
-from sandbox.backends.docker.gpus import Gpus, Taken
+from sandbox.backends.docker.gpus import claims
 from sandbox.backends.docker.hold import LOOKS, DockerHold
 from sandbox.backends.docker.lease import OWNER_LABEL, reap
+from sandbox.backends.lending import Taken, refuse_taken
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.config import DockerConfig
 from sandbox.engine_report import report_of
@@ -169,10 +170,10 @@ def test_reaped_without_a_name(shape: Shape) -> None:
 def test_gpus_of_others(shape: Shape) -> None:
     """A container without labels has no GPU; one with a label has those that it names."""
     others = [{"Id": "one", "Labels": {}}, {"Id": "two", "Labels": {"blastdoor.gpus": "GPU-1"}}]
-    gpus = Gpus(engine(shape, containers=others), 1.0)
-    asyncio.run(gpus.claim("mine", ["GPU-2"]))
+    found = asyncio.run(claims(engine(shape, containers=others)))
+    refuse_taken("mine", ["GPU-2"], found)
     with pytest.raises(Taken):
-        asyncio.run(gpus.claim("mine", ["GPU-1"]))
+        refuse_taken("mine", ["GPU-1"], found)
 
 
 def test_image_without_settings(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:

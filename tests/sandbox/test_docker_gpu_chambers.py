@@ -124,7 +124,7 @@ async def test_more_than_was_given(tmp_path: Path) -> None:
             await engine.open(job(image))
         with pytest.raises(Refused, match="none was asked for, the chamber sees NVIDIA L4"):
             await engine.open(job(image, None))
-        with pytest.raises(Refused, match="wanted T4:1, the engine has NVIDIA L4, NVIDIA L4"):
+        with pytest.raises(Refused, match="wanted T4:1, there is NVIDIA L4, NVIDIA L4"):
             await engine.open(job(image, "T4:1"))
         async with await engine.open(job(image, "L4:2")) as chamber:
             assert chamber.facts["gpu_count"] == "2"

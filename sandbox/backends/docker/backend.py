@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Self
 from sandbox.answers import fields, items, needed, text
 from sandbox.backends.docker.disks import disks_read
 from sandbox.backends.docker.engine import Engine
-from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, gpu_label
+from sandbox.backends.docker.gpus import EVERY_GPU, claims, gpu_label
 from sandbox.backends.docker.hold import DockerHold
 from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.docker.line import Line
 from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.docker.realms import Realms
 from sandbox.backends.guard import Guard
+from sandbox.backends.lending import Gpus, refuse_taken
 from sandbox.backends.local import capabilities_of, made_or_ended, uids
 from sandbox.environment import DOCKER
 from sandbox.errors import Refused, Unavailable
@@ -80,7 +81,7 @@ class DockerBackend:
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = uids()
         self.capabilities = capabilities_of(f"docker/{config.runtime}", config.runtime, posture)
-        self._gpus = Gpus(engine, config.deadlines.provision)
+        self._gpus = Gpus(config.deadlines.provision)
         self._realms = Realms(engine, lease.owner)
         self._reads = dict.fromkeys(disks, config.disk_read) if config.disk_read else {}
 
@@ -217,7 +218,8 @@ class DockerBackend:
             usd_per_second = self._config.rates.per_second(limits)
             container = await self._engine.create(name, {**config, "Labels": labels})
             await self.compare(config, container)
-            await self._gpus.claim(container, gpus)
+            if gpu_label(gpus):
+                refuse_taken(container, gpus, await claims(self._engine))
             link = DockerLink(await self._engine.attach(container))
         except BaseException:
             self._in_doubt = True  # an engine that is slow may make it after all, once we are gone

@@ -19,7 +19,7 @@ import urllib3.exceptions
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from sandbox.answers import items, needed, text
-from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.errors import Lost, NoSuchGpu, Refused, SandboxError, Unavailable
 
 MINIMUM_API = (1, 41)
 CALL_TIMEOUT_S = 120
@@ -66,7 +66,7 @@ def _translated(error: Exception, doing: str) -> SandboxError:
     if isinstance(error, docker.errors.APIError):
         text = " ".join(str(error.explanation or error).split())[:400]
         if any(words in text for words in _NO_GPU_RUNTIME):
-            return Refused(
+            return NoSuchGpu(
                 f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit, or ask for no GPU"
             )
         if "nvidia-container-cli" in text or "nvidia.com/gpu" in text:

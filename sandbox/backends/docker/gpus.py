@@ -1,34 +1,15 @@
-"""Which chamber has which GPU of an engine: each has its own, no matter which process opened it.
+"""GPUs of an engine: who claims which is told by the containers' labels.
 
-An engine that is asked for a number of GPUs gives the first ones, to everybody. So chambers are given GPUs by id:
-within one backend they are counted here, and between owners the containers' labels tell. A container is created with
-its label and only then looks for others with the same GPU; one that sees another gives way, so two never start.
+An engine that is asked for a number of GPUs gives the first ones, to everybody. So chambers are given GPUs by id.
 """
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from sandbox.answers import needed, text
 from sandbox.backends.docker.engine import Engine
-from sandbox.errors import Refused, Unavailable
-from sandbox.gpus import SeenGpu, is_kind
-from sandbox.job import Gpu
-from sandbox.live import LiveChamber
 
 GPU_LABEL = "blastdoor.gpus"
 EVERY_GPU = ("all",)  # what the NVIDIA runtime calls them
-
-Look = Callable[[], Awaitable[Sequence[SeenGpu]]]
-Make = Callable[[tuple[str, ...]], Awaitable[LiveChamber]]
-
-
-class Taken(Unavailable):
-    """Another owner's chamber has one of these GPUs."""
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        super().__init__(f"the GPU {', '.join(ids)} is in use by another owner's chamber")
-        self.ids = frozenset(ids)
 
 
 def gpu_label(ids: Sequence[str]) -> dict[str, str]:
@@ -36,63 +17,7 @@ def gpu_label(ids: Sequence[str]) -> dict[str, str]:
     return {GPU_LABEL: ",".join(ids)} if ids and ids != EVERY_GPU else {}
 
 
-class Gpus:
-    """The GPUs of one engine, as one backend hands them out."""
-
-    def __init__(self, engine: Engine, wait_s: float, poll_s: float = 1.0) -> None:
-        self._engine = engine
-        self._wait_s = wait_s
-        self._poll_s = poll_s
-        self._known: Sequence[SeenGpu] | None = None
-        self._looking = asyncio.Lock()
-        self._lent: set[str] = set()
-        self._freed = asyncio.Event()
-
-    async def open(self, wanted: Gpu, look: Look, make: Make) -> LiveChamber:
-        """A chamber that has its GPUs for itself. Waits as long as our own chambers need them.
-
-        `look` tells all GPUs of the engine, and is asked once; `make` gives its GPUs back when it fails. Raises
-        Refused when the engine has no such GPUs, Unavailable when other owners do not give them up in time.
-        """
-        everything = await self._all(look)
-        fitting = [gpu.id for gpu in everything if gpu.id and is_kind(wanted.kind, gpu)]
-        if len(fitting) < wanted.count:
-            names = ", ".join(gpu.name for gpu in everything) or "none that a chamber sees"
-            raise Refused(f"gpu: wanted {wanted}, the engine has {names}")
-        until = time.monotonic() + self._wait_s
-        elsewhere: set[str] = set()
-        while True:
-            ids = await self._reserve([it for it in fitting if it not in elsewhere], wanted.count)
-            try:
-                return await make(ids)
-            except Taken as taken:
-                elsewhere |= taken.ids
-                if len(fitting) - len(elsewhere) < wanted.count:
-                    if time.monotonic() > until:
-                        raise
-                    elsewhere.clear()
-                    await asyncio.sleep(self._poll_s)
-
-    def give_back(self, ids: Sequence[str]) -> None:
-        self._lent.difference_update(ids)
-        self._freed.set()
-
-    async def claim(self, container: str, ids: Sequence[str]) -> None:
-        """After the container was created and before it starts. Raises Taken when another has one of its GPUs."""
-        for other in await self._engine.containers(GPU_LABEL) if gpu_label(ids) else ():
-            theirs = text(other, "Labels", GPU_LABEL).split(",")
-            if needed(other, "Id") != container and (both := sorted(set(theirs) & set(ids))):
-                raise Taken(both)
-
-    async def _all(self, look: Look) -> Sequence[SeenGpu]:
-        async with self._looking:
-            if self._known is None:
-                self._known = await look()
-            return self._known
-
-    async def _reserve(self, ids: Sequence[str], count: int) -> tuple[str, ...]:
-        while len(free := [it for it in ids if it not in self._lent]) < count:
-            self._freed.clear()
-            await self._freed.wait()
-        self._lent.update(free[:count])
-        return tuple(free[:count])
+async def claims(engine: Engine) -> Mapping[str, Sequence[str]]:
+    """The GPUs of every container that has some."""
+    found = await engine.containers(GPU_LABEL)
+    return {needed(it, "Id"): text(it, "Labels", GPU_LABEL).split(",") for it in found}

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 
+from sandbox.arrivals import Arrivals
 from sandbox.errors import Unavailable
 from sandbox.wire.demux import Demultiplexer, Stream
 
@@ -15,6 +16,8 @@ class DockerLink:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._arrivals = Arrivals(connection.fileno())
+        self.arrived: float | None = None
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
@@ -36,8 +39,11 @@ class DockerLink:
             return []
         except OSError as error:
             raise Unavailable(f"the engine's connection broke: {error.strerror}") from error
+        self.arrived = self._arrivals.took(count)
         # Piece by piece as it is taken: single bytes, each a piece of its own, would keep everybody waiting.
         return self._demultiplexer.feed(self._view[:count]) if count else []
 
     def close(self) -> None:
+        if self._connection.fileno() != -1:
+            self._arrivals.close()
         self._connection.close()

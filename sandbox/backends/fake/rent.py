@@ -128,7 +128,7 @@ class RentedFake(FakeBackend):
     async def stand(self) -> bool:
         """Have one ready before it is asked for; False where nobody pays for it."""
         name, worst = new_name(self.owner), self.rent.usd_per_second * (self.rent.opening_s + self.rent.standing_s)
-        if self.purse is None or not self.purse.reserve(name, worst, self.rent.usd_per_second):
+        if self.purse is None or not await self.purse.reserve(name, worst, self.rent.usd_per_second):
             return False
         since = billed_clock()
         try:

@@ -261,7 +261,7 @@ class ModalBackend:
         name = self._new_name()
         rate = self._config.rates.per_second(job.limits)
         # If owner and warden die together, nothing but its lifetime ends it.
-        if not (self.purse and self.purse.reserve(name, rate * seconds, rate)):
+        if not (self.purse and await self.purse.reserve(name, rate * seconds, rate)):
             raise NotPaid("nothing is set aside for a sandbox that would only wait")
         self._unpaid[name] = (billed_clock(), 0.0)
         try:

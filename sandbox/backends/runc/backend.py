@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sandbox.backends.docker.disks import disks_under
 from sandbox.backends.guard import Guard
+from sandbox.backends.lending import Gpus, Taken, refuse_taken
 from sandbox.backends.local import capabilities_of, made_or_ended, uids
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.estate import Estate
 from sandbox.backends.runc.hold import RuncHold
 from sandbox.backends.runc.images import Images, Rootfs
 from sandbox.backends.runc.link import RuncLink
+from sandbox.backends.runc.nvidia import Driver
 from sandbox.backends.runc.runtime import INSIDE, Runtime, find_runtime, working_directory
 from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
 from sandbox.backends.runc.trees import copied_tree
-from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.errors import NoSuchGpu, Refused, SandboxError, Unavailable
+from sandbox.gpus import SeenGpu, gpu_differences
 from sandbox.inputs import InputStore
-from sandbox.job import Input, Job, Limits
+from sandbox.job import Gpu, Input, Job, Limits
 from sandbox.live import LiveChamber
 from sandbox.logger import logger
 from sandbox.posture import FULL, Posture, inside_differences, pids_limit
@@ -38,7 +41,7 @@ HEAD_START_S = 0.02
 THREADS = 32
 
 T = TypeVar("T")
-SpecFor = Callable[[str, int], dict[str, Any]]
+SpecFor = Callable[[str, int, tuple[str, ...]], dict[str, Any]]
 
 
 class RuncBackend:
@@ -66,7 +69,9 @@ class RuncBackend:
         self._uids = uids()
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._disks = _disks(config, estate.cgroups)
-        self.capabilities = capabilities_of(runtime.name, runtime.name, posture, gpu=False)
+        self._gpus = Gpus(config.deadlines.provision)
+        self._driver: Driver | None = None
+        self.capabilities = capabilities_of(runtime.name, runtime.name, posture, gpu=not runtime.is_gvisor)
         self.reaped: tuple[str, ...] = ()
         self.unreaped: tuple[str, ...] = ()
 
@@ -118,13 +123,16 @@ class RuncBackend:
         if self._closed:
             raise Refused("this backend is closed; connect again")
         self.capabilities.admit(job)
-        if job.limits.gpu:
-            raise Refused("chambers without a daemon have no GPU so far; use --backend docker for this task")
+        if job.limits.gpu and self._runtime.is_gvisor:
+            raise NoSuchGpu("gVisor without a daemon has no GPU so far; use --backend runc, or docker, for this task")
         await self._guard.ready()
         image = await self.images.image(job.image, job.realm)
         spec_for = self._specs(job, image, [(await self._located(item, job.realm), item) for item in job.inputs])
-        shape = json.dumps(spec_for("", 0), sort_keys=True) if self._config.warm else ""
-        chamber = await self._warm.take(shape, lambda: self._make(spec_for, job.limits))
+        if job.limits.gpu:
+            chamber = await self._with_gpus(spec_for, job.limits, job.limits.gpu)
+        else:
+            shape = json.dumps(spec_for("", 0, ()), sort_keys=True) if self._config.warm else ""
+            chamber = await self._warm.take(shape, lambda: self._make(spec_for, job.limits))
         chamber.serve(job)
         return chamber
 
@@ -157,54 +165,85 @@ class RuncBackend:
                 raise error
 
     def _specs(self, job: Job, image: Rootfs, inputs: Sequence[tuple[Path, Input]]) -> SpecFor:
-        def spec_for(chamber: str, uid: int) -> dict[str, Any]:
+        def spec_for(chamber: str, uid: int, gpus: tuple[str, ...]) -> dict[str, Any]:
+            parts = self._driver.parts(gpus) if self._driver and gpus else None
             return oci_spec(
                 self._posture,
                 job.limits,
                 self._runtime.name,
                 self._boot,
                 image.environment,
-                Place(image.folder, f"/{self._estate.group(chamber)}", inputs, self._disks),
+                Place(image.folder, f"/{self._estate.group(chamber)}", inputs, self._disks, parts),
                 uid,
                 loopback=job.loopback,
             )
 
         return spec_for
 
-    async def _make(self, spec_for: SpecFor, limits: Limits) -> LiveChamber:
-        if self._closed:
-            raise Refused("this backend was closed while the job waited for its image; connect again")
-        return await made_or_ended(self._making, self._make_unshielded(spec_for, limits))
+    async def _with_gpus(self, spec_for: SpecFor, limits: Limits, wanted: Gpu) -> LiveChamber:
+        """Never made ahead: a chamber that waits would keep its GPU from those that work."""
 
-    async def _make_unshielded(self, spec_for: SpecFor, limits: Limits) -> LiveChamber:
+        async def look() -> list[SeenGpu]:
+            self._driver = await self._in_thread(Driver)
+            return self._driver.gpus
+
+        return await self._gpus.open(wanted, look, lambda ids: self._make(spec_for, limits, ids))
+
+    async def _make(self, spec_for: SpecFor, limits: Limits, gpus: tuple[str, ...] = ()) -> LiveChamber:
+        if self._closed:
+            self._gpus.give_back(gpus)
+            raise Refused("this backend was closed while the job waited for its image or a GPU; connect again")
+        return await made_or_ended(self._making, self._make_unshielded(spec_for, limits, gpus))
+
+    async def _make_unshielded(self, spec_for: SpecFor, limits: Limits, gpus: tuple[str, ...]) -> LiveChamber:
         uid, chamber_id = next(self._uids), uuid.uuid4().hex[:12]
         name = f"blastdoor-{self.owner}-{chamber_id}"
         link = RuncLink()
         try:
             usd_per_second = self._config.rates.per_second(limits)
-            link.began(await self._in_thread(self._started, name, chamber_id, spec_for(chamber_id, uid), limits, link))
+            spec = spec_for(chamber_id, uid, gpus)
+            link.began(await self._in_thread(self._started, name, chamber_id, spec, limits, link, gpus))
         except BaseException:
             link.close()
             await self._discard(name, chamber_id)
+            self._gpus.give_back(gpus)
             raise
         group = self._estate.group(chamber_id)
         end = functools.partial(self._end, chamber_id)
         hold = RuncHold(name, group, link, self._estate.cgroups, usd_per_second, end)
-        chamber = LiveChamber(hold, self._config.deadlines, self._open.discard, self._pulse)
+        chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus), self._pulse)
         self._open.add(chamber)
         try:
             await chamber.greet()
-            self._compare_inside(chamber.facts, uid)
+            self._compare_inside(chamber.facts, limits, uid, gpus)
         except BaseException:
             await chamber.kill()
             raise
         return chamber
 
-    def _started(self, name: str, chamber: str, spec: dict[str, Any], limits: Limits, link: RuncLink) -> int:
+    def _ended(self, gpus: tuple[str, ...], chamber: LiveChamber) -> None:
+        self._open.discard(chamber)
+        self._gpus.give_back(gpus)
+
+    def _claim(self, chamber: str, gpus: tuple[str, ...]) -> None:
+        """Raises Taken when another owner was first, Unavailable when something is left of the last who had them."""
+        if self._driver and gpus:
+            self._estate.claim(chamber, gpus)
+            try:
+                refuse_taken(chamber, gpus, self._estate.claims())
+            except Taken:
+                self._estate.end_again()
+                refuse_taken(chamber, gpus, self._estate.claims())
+            self._driver.check_idle(gpus)
+
+    def _started(
+        self, name: str, chamber: str, spec: dict[str, Any], limits: Limits, link: RuncLink, gpus: tuple[str, ...]
+    ) -> int:
         """In a thread: make a chamber, compare it with what was asked for, and take hold of its first process."""
         estate, cgroups, group = self._estate, self._estate.cgroups, self._estate.group(chamber)
         try:
             folder = estate.chamber(chamber)
+            self._claim(chamber, gpus)
             if not self._posture.read_only_root:
                 # Only in the mutation check: what it writes there must not become the root of another chamber.
                 spec["root"]["path"] = str(copied_tree(Path(spec["root"]["path"]), folder / "root"))
@@ -253,8 +292,10 @@ class RuncBackend:
             if asked and held[name] != str(value)
         ]
 
-    def _compare_inside(self, facts: Mapping[str, str], uid: int) -> None:
-        if found := inside_differences(self._posture, self._runtime.name, facts, uid):
+    def _compare_inside(self, facts: Mapping[str, str], limits: Limits, uid: int, gpus: tuple[str, ...]) -> None:
+        found = inside_differences(self._posture, self._runtime.name, facts, uid)
+        found += gpu_differences(limits.gpu, facts, gpus)
+        if found:
             raise Refused(f"the chamber's posture is not what was asked for: {'; '.join(found)}")
 
     async def _discard(self, name: str, chamber: str) -> None:

@@ -8,15 +8,18 @@ import contextlib
 import os
 import re
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
-from sandbox.backends.runc.cgroups import Cgroups
+from sandbox.backends.runc.cgroups import KILL_S, Cgroups
 from sandbox.backends.runc.trees import remove_tree
-from sandbox.errors import Refused, SandboxError
+from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.logger import logger
 from sandbox.tenancy import Mark, Tenancy
 
 _OWNER = re.compile(r"[0-9a-f]{12}")
+_CLAIM = "gpus"
+_AGAIN_S = 0.5
 
 
 def group_of(owner: str, chamber: str = "") -> str:
@@ -38,6 +41,7 @@ class Estate:
                 f"{folder} cannot hold chambers ({error.strerror}); check its rights and free space"
             ) from error
         self.owner = self._tenancy.owner
+        self._unended: set[str] = set()
         self.folder = _home(folder, self.owner)
         try:
             self.folder.mkdir(mode=0o700, parents=True)
@@ -54,13 +58,34 @@ class Estate:
         place.mkdir(mode=0o700)
         return place
 
+    def claim(self, chamber: str, gpus: Sequence[str]) -> None:
+        """Let other owners see which GPUs a chamber has, for as long as its folder is there."""
+        (self.folder / chamber / _CLAIM).write_text("\n".join(gpus), "utf-8")
+
+    def claims(self) -> dict[str, list[str]]:
+        """The GPUs of every owner's chambers, also of one that is dead and not yet swept."""
+        found = {}
+        for file in (self._shared / "chambers").glob(f"*/*/{_CLAIM}"):
+            with contextlib.suppress(FileNotFoundError):  # it ended meanwhile
+                found[file.parent.name] = file.read_text("utf-8").splitlines()
+        return found
+
     def group(self, chamber: str) -> str:
         return group_of(self.owner, chamber)
 
-    def end(self, chamber: str) -> None:
+    def end(self, chamber: str, within_s: float = KILL_S) -> None:
         """A chamber: its processes, its groups, its folder. Harmless when gone. Raises Unavailable if it lives on."""
-        self.cgroups.end(self.group(chamber))
+        self._unended.add(chamber)
+        self.cgroups.end(self.group(chamber), within_s)
         remove_tree(self.folder / chamber)
+        self._unended.discard(chamber)
+
+    def end_again(self) -> None:
+        """Chambers of ours that did not end when they should have, and those of owners that died meanwhile."""
+        for chamber in tuple(self._unended):
+            with contextlib.suppress(Unavailable):
+                self.end(chamber, _AGAIN_S)
+        self.reap()
 
     def release(self) -> None:
         """Raises Unavailable while something of it does not end; then it is still ours."""

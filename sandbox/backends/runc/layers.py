@@ -16,7 +16,7 @@ from typing import IO, cast
 from sandbox.errors import Refused
 
 # Made beforehand, for a runtime would make them in the folder that all chambers share.
-MOUNT_POINTS = ("proc", "sys", "dev", "work", "tmp", "inputs")
+MOUNT_POINTS = ("proc", "sys", "dev", "work", "tmp", "inputs", "nvidia")
 PROGRAMS = ("sh", "head", "tar")
 # What an engine gives an image that sets none.
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

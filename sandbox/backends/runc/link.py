@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import Iterable
 
+from sandbox.arrivals import Arrivals
 from sandbox.backends.runc.runtime import Streams
 from sandbox.errors import Unavailable
 from sandbox.wire.demux import Stream
@@ -30,6 +31,8 @@ class RuncLink:
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
         self._grip: int | None = None
+        self._arrivals = Arrivals(self._out)
+        self.arrived: float | None = None
         self._closed = False
 
     def began(self, grip: int) -> None:
@@ -57,6 +60,7 @@ class RuncLink:
                 if not count:
                     del self._open[descriptor]
                     continue
+                self.arrived = self._arrivals.took(count) if stream is Stream.STDOUT else None
                 # The other one goes first next time: neither may keep the other waiting.
                 self._open[descriptor] = self._open.pop(descriptor)
                 return [(stream, self._view[:count])]
@@ -70,6 +74,7 @@ class RuncLink:
         if self._closed:
             return
         self._closed = True
+        self._arrivals.close()
         grips = [self._grip] if self._grip is not None else []
         for descriptor in (self._stdin, self._out, self._err, *grips):
             self._loop.remove_reader(descriptor)

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sandbox.backends.runc.nvidia import PLACE, GpuParts
 from sandbox.errors import Refused
 from sandbox.job import Input, Limits
 from sandbox.posture import (
@@ -52,6 +53,7 @@ class Place:
     cgroup: str
     inputs: Sequence[tuple[Path, Input]] = ()
     disks: Sequence[Disk] = ()
+    gpus: GpuParts | None = None
 
 
 def oci_spec(
@@ -73,19 +75,23 @@ def oci_spec(
         "process": {
             "user": {"uid": uid, "gid": uid, "additionalGids": [uid]},
             "args": ["sh", "-c", boot],
-            "env": [*environment, "HOSTNAME=chamber"],
+            "env": [*(place.gpus.environment(environment) if place.gpus else environment), "HOSTNAME=chamber"],
             "cwd": "/",
             "capabilities": _capabilities(posture),
             "rlimits": [_rlimit(item) for item in ulimits(posture, limits)],
             "noNewPrivileges": posture.no_new_privileges,
             "oomScoreAdj": 0,
         },
-        "mounts": _mounts(posture, limits, runtime, uid, place.inputs),
+        "mounts": [*_mounts(posture, limits, runtime, uid, place.inputs), *_driver(place.gpus)],
         "linux": {
             "cgroupsPath": place.cgroup,
             "namespaces": [{"type": kind} for kind in _namespaces(posture)],
             "rootfsPropagation": "private",
-            "resources": _resources(posture, limits, runtime, place.disks),
+            "devices": [
+                {"path": it.path, "type": "c", "major": it.major, "minor": it.minor, "fileMode": 0o666}
+                for it in (place.gpus.nodes if place.gpus else ())
+            ],
+            "resources": _resources(posture, limits, runtime, place),
             "maskedPaths": masked_paths(posture),
             "readonlyPaths": list(READ_ONLY_PATHS) if posture.read_only_paths else [],
             **({"seccomp": _seccomp(loopback=loopback)} if posture.seccomp else {}),
@@ -137,15 +143,29 @@ def _mounts(
     return mounts
 
 
+def _driver(gpus: GpuParts | None) -> list[dict[str, object]]:
+    if not gpus:
+        return []
+    plain = ["nosuid", "nodev", "rprivate"]
+    return [
+        _mount(PLACE, "tmpfs", [*plain, "noexec", "size=4096", "nr_inodes=64", "mode=755"]),
+        *(
+            {**_mount(inside, "bind", ["bind", "ro", *plain]), "source": str(source)}
+            for inside, source in sorted(gpus.files.items())
+        ),
+    ]
+
+
 def _mount(target: str, kind: str, options: Sequence[str]) -> dict[str, object]:
     return {"destination": target, "type": kind, "source": kind, "options": list(options)}
 
 
-def _resources(posture: Posture, limits: Limits, runtime: str, disks: Sequence[Disk]) -> dict[str, Any]:
+def _resources(posture: Posture, limits: Limits, runtime: str, place: Place) -> dict[str, Any]:
+    numbers = [*_DEVICES, *((it.major, it.minor) for it in (place.gpus.nodes if place.gpus else ()))]
     found: dict[str, Any] = {
         "devices": [
             {"allow": False, "access": "rwm"},
-            *({"allow": True, "type": "c", "major": a, "minor": b, "access": "rwm"} for a, b in _DEVICES),
+            *({"allow": True, "type": "c", "major": a, "minor": b, "access": "rwm"} for a, b in numbers),
         ]
     }
     if posture.memory:
@@ -155,8 +175,8 @@ def _resources(posture: Posture, limits: Limits, runtime: str, disks: Sequence[D
         found["cpu"] = {"quota": cpu_quota(limits), "period": CPU_PERIOD_US}
     if posture.pids:
         found["pids"] = {"limit": pids_limit(limits, runtime)}
-    if disks:
-        reads = [{"major": disk.major, "minor": disk.minor, "rate": disk.rate} for disk in disks]
+    if place.disks:
+        reads = [{"major": disk.major, "minor": disk.minor, "rate": disk.rate} for disk in place.disks]
         found["blockIO"] = {"throttleReadBpsDevice": reads}
     return found
 

@@ -95,7 +95,7 @@ class Pool:
         try:
             most = await self._office.price(item.ask)
             worst_usd = most / 3600 * self._office.worst_s(self._lifetime_s)
-            if not item.purse.reserve(item.name, worst_usd, most / 3600):
+            if not await item.purse.reserve(item.name, worst_usd, most / 3600):
                 await self._remove(item)
                 return None
             item.reserved = True

@@ -14,7 +14,7 @@ import requests.exceptions
 import urllib3.exceptions
 
 from sandbox.backends.docker.engine import Engine, translating_docker_errors
-from sandbox.errors import Lost, Refused, SandboxError, Unavailable
+from sandbox.errors import Lost, NoSuchGpu, Refused, SandboxError, Unavailable
 
 # Never raised: warnings are shown, and urllib3 only keeps the parser's defects in an error of its own.
 NOT_RAISED = (Warning, email.errors.MessageDefect)
@@ -92,8 +92,8 @@ def api_error(status: int, text: str = "") -> docker.errors.APIError:
         (api_error(409, "name in use"), Refused, "name in use"),
         (api_error(500, "on fire"), Unavailable, "the engine failed: on fire"),
         (api_error(501, "not here"), Refused, "not here"),
-        (api_error(500, 'could not select device driver "nvidia"'), Refused, "NVIDIA container toolkit"),
-        (api_error(500, "failed to discover GPU vendor from CDI: no known GPU"), Refused, "NVIDIA container toolkit"),
+        (api_error(500, 'could not select device driver "nvidia"'), NoSuchGpu, "NVIDIA container toolkit"),
+        (api_error(500, "failed to discover GPU vendor from CDI: no known GPU"), NoSuchGpu, "NVIDIA container toolkit"),
         (api_error(500, "nvidia-container-cli: device error: GPU-1: unknown device"), Refused, "has no such GPU"),
         (api_error(500, "unresolvable CDI devices nvidia.com/gpu=GPU-1"), Refused, "does nvidia-smi work there?"),
         (api_error(400, "Unknown runtime specified runsc"), Refused, "lacks the runtime"),

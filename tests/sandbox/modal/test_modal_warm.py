@@ -30,7 +30,7 @@ class Money:
         self.reserved: dict[str, float] = {}
         self.settled: dict[str, float] = {}
 
-    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+    async def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
         if self.room <= 0:
             return False
         self.room -= 1

@@ -14,6 +14,7 @@ from sandbox.backends.runc import spec
 from sandbox.backends.runc.backend import RuncBackend
 from sandbox.backends.runc.runtime import Runtime
 from sandbox.backends.runc.trees import mounts_below
+from sandbox.errors import NoSuchGpu
 from sandbox.posture import FULL
 
 pytestmark = pytest.mark.docker
@@ -127,8 +128,8 @@ async def test_refusals(tmp_path: Path) -> None:
     """Before anything runs, in one line: a GPU, an image that nobody has, a flag that nobody holds here."""
     backend = await connected(tmp_path)
     try:
-        with pytest.raises(Refused, match="no GPU so far"):
-            await backend.open(Job(command=("true",), limits=Limits(gpu=Gpu())))
+        with pytest.raises(NoSuchGpu, match=r"wanted no-such-kind:1|this machine has no GPU"):
+            await backend.open(Job(command=("true",), limits=Limits(gpu=Gpu(kind="no-such-kind"))))
         with pytest.raises(Refused, match="nobody:latest"):
             await backend.open(Job(command=("true",), image="nobody:latest"))
     finally:

@@ -42,7 +42,7 @@ class Purse:
         self.reserved: dict[str, float] = {}
         self.settled: dict[str, list[float]] = {}
 
-    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+    async def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
         if worst_usd > self.left:
             return False
         self.left -= worst_usd

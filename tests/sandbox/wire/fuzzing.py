@@ -11,7 +11,7 @@ from sandbox.errors import Unavailable
 from sandbox.wire.demux import Demultiplexer, Stream
 from sandbox.wire.dialogue import FACTS_CAP, LINE_CAP, Dialogue, Said
 from sandbox.wire.faults import Fault, WireFault
-from sandbox.wire.frames import FrameReader
+from sandbox.wire.frames import FrameReader, Taker
 from sandbox.wire.harvest import NAME_CAP, PART_CAP, Harvest
 from sandbox.wire.log import LINE_BYTES, TAIL_BYTES, Log, Report, parse_report
 from tests.sandbox.wire.streams import END, attached, frame, header, member, padded, pax, pax_record, sealed
@@ -106,7 +106,18 @@ def _framed(pieces: Sequence[bytes]) -> tuple[Fault | None, list[bytes]]:
         if nonces and payload:  # after an empty frame, nothing more is asked
             reader.await_reply(nonces.pop(0))
 
-    reader = FrameReader(arrived, FRAME_CAP, FRAME_COUNT)
+    def begin(length: int, _: bytes) -> Taker | None:
+        """The last that is asked for is handed on while it comes, and must be the same in the end."""
+        taken = bytearray()
+
+        def take(piece: bytes) -> None:
+            taken.extend(piece)
+            if len(taken) == length:
+                frames.append(bytes(taken))
+
+        return None if nonces else take
+
+    reader = FrameReader(arrived, FRAME_CAP, FRAME_COUNT, begin)
     reader.await_reply(nonces.pop(0))
     try:
         for piece in pieces:

@@ -3,7 +3,7 @@
 import pytest
 
 from sandbox.wire.faults import Fault, WireFault
-from sandbox.wire.frames import FrameReader, encode_header
+from sandbox.wire.frames import FrameReader, Taker, encode_header
 from tests.sandbox.wire.streams import frame, pieces
 
 NONCE = b"\x00noncen\xff"
@@ -114,3 +114,51 @@ def test_half_a_frame_at_the_end() -> None:
     caller.reader.finish()
     caller.reader.feed(whole)
     caller.reader.finish()
+
+
+def test_a_taker_gets_every_byte_wherever_the_stream_was_cut() -> None:
+    """It is asked with the length and the first bytes; its frame is not kept, and the next one comes whole."""
+    payload = bytes(range(40))
+    stream = frame(payload, NONCE) + frame(b"next", OTHER)
+    for place in range(len(stream) + 1):
+        asked: list[tuple[int, bytes]] = []
+        taken: list[bytes] = []
+        whole: list[bytes] = []
+
+        def begin(
+            length: int, first: bytes, asked: list[tuple[int, bytes]] = asked, taken: list[bytes] = taken
+        ) -> Taker | None:
+            asked.append((length, first[:1]))
+            return taken.append if length == len(payload) else None
+
+        reader = FrameReader(whole.append, 64, 10, begin)
+        reader.await_reply(NONCE)
+        part = min(place, len(frame(payload, NONCE)))
+        reader.feed(stream[:part])
+        reader.feed(stream[part : len(frame(payload, NONCE))])
+        reader.await_reply(OTHER)
+        reader.feed(stream[len(frame(payload, NONCE)) :])
+        reader.finish()
+        assert b"".join(taken) == payload
+        assert (whole, asked) == ([b"next"], [(40, b"\0"), (4, b"n")])
+
+
+def test_a_frame_that_is_taken_must_be_whole_and_asked_for() -> None:
+    """The same faults as for one that is kept."""
+    taken: list[bytes] = []
+    for stream, fault in (
+        (frame(bytes(40), NONCE)[:-1], Fault.ENDED_EARLY),
+        (frame(bytes(65), NONCE), Fault.FRAME_OVERSIZED),
+        (frame(bytes(40), OTHER), Fault.FRAME_NONCE),
+        (frame(bytes(40), NONCE) + b"\0", Fault.FRAME_EXTRA),
+    ):
+        reader = FrameReader(taken.append, 64, 10, lambda _length, _first: taken.append)
+        reader.await_reply(NONCE)
+        with pytest.raises(WireFault) as caught:
+            _feed_all(reader, stream)
+        assert caught.value.fault is fault
+
+
+def _feed_all(reader: FrameReader, stream: bytes) -> None:
+    reader.feed(stream)
+    reader.finish()

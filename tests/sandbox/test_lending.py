@@ -8,7 +8,8 @@ import pytest
 
 from sandbox import Gpu, Refused, Unavailable
 from sandbox.backends.docker.engine import Engine
-from sandbox.backends.docker.gpus import EVERY_GPU, Gpus, Taken, gpu_label
+from sandbox.backends.docker.gpus import EVERY_GPU, claims, gpu_label
+from sandbox.backends.lending import Gpus, Taken, refuse_taken
 from sandbox.gpus import SeenGpu
 from sandbox.live import LiveChamber
 
@@ -31,7 +32,7 @@ class Owner:
 
     def __init__(self, engine: Containers, wait_s: float = 60.0) -> None:
         self.engine = engine
-        self.gpus = Gpus(cast(Engine, engine), wait_s, poll_s=0.0)
+        self.gpus = Gpus(wait_s, poll_s=0.0)
         self.looks = 0
         self.made = 0
 
@@ -46,7 +47,7 @@ class Owner:
         self.engine.there[name] = gpu_label(ids)
         await asyncio.sleep(0)
         try:
-            await self.gpus.claim(name, ids)
+            refuse_taken(name, ids, await claims(cast(Engine, self.engine)))
         except Taken:
             del self.engine.there[name]
             self.gpus.give_back(ids)
@@ -97,12 +98,12 @@ async def test_several_at_once() -> None:
 async def test_more_than_there_are(wanted: str) -> None:
     """What the engine does not have is refused at once, with what it has."""
     owner = Owner(Containers())
-    with pytest.raises(Refused, match=f"wanted {wanted}, the engine has Tesla T4, NVIDIA A10, Tesla T4"):
+    with pytest.raises(Refused, match=f"wanted {wanted}, there is Tesla T4, NVIDIA A10, Tesla T4"):
         await owner.open(wanted)
     assert owner.made == 0
 
 
-async def test_whoever_is_cancelled_takes_nothing() -> None:
+async def test_one_that_is_cancelled_takes_nothing() -> None:
     """A job that is given up while it waits leaves the GPU to the next."""
     owner = Owner(Containers())
     first = await owner.open("A10:1")
@@ -178,7 +179,7 @@ async def test_gpus_without_an_id() -> None:
     async def nameless() -> Sequence[SeenGpu]:
         return [SeenGpu("NVIDIA H200")]
 
-    with pytest.raises(Refused, match="the engine has NVIDIA H200"):
+    with pytest.raises(Refused, match="there is NVIDIA H200"):
         await owner.gpus.open(Gpu(), nameless, owner.make)
 
 
